@@ -59,7 +59,7 @@ class Doer(Actor):
         elif message.way == "linked row":
             context.append("deeds", RECORD)
         elif message.way == "note":
-            context.note("deeds", (*RECORD, context.address.key, count))
+            context.append_soon("deeds", (*RECORD, context.address.key, count))
         return count
 
 

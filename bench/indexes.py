@@ -161,7 +161,7 @@ def documents(start: int, count: int, words: Sequence[str]) -> Iterator[Document
             text += " " + chance.choices(words, cum_weights=weights)[0]
         yield Document(
             id=number,
-            shelf="private",
+            partition="private",
             namespace="user:me",
             text=text,
             author=f"author{number % 7}",

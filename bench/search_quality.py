@@ -26,7 +26,7 @@ from bench.locomo import ANSWERABLE, Question, Turn
 from greenroom.actors.session_search import metadata_text
 from greenroom.actors.session_search.index import SearchIndex, SearchRequest
 
-SHELF = "public"
+PARTITION = "public"
 DEPTH = 50
 ONE_TIME = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -102,10 +102,10 @@ def searcher(
         content = turn.text.removeprefix(f"{turn.speaker}: ")
         said_at = datetime.fromisoformat(turn.date).replace(tzinfo=UTC) if timed else ONE_TIME
         microseconds = int(said_at.timestamp()) * 1_000_000
-        index.add(position, SHELF, turn.speaker, content, metadata, created_at=microseconds)
+        index.add(position, PARTITION, turn.speaker, content, metadata, created_at=microseconds)
 
     def search(question: str) -> list[str]:
-        request = SearchRequest(text=question[:500], shelves=[SHELF], threshold=threshold, limit=DEPTH)
+        request = SearchRequest(text=question[:500], partitions=[PARTITION], threshold=threshold, limit=DEPTH)
         slices = index.search(request, lambda: False)
         while True:
             try:

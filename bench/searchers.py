@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SESSION = "session-of-the-benchmark"
-SHELF = "public"
+PARTITION = "public"
 LIMIT = 10
 IN_FLIGHT = 512
 CUTOFF = 0.6
@@ -120,10 +120,12 @@ def index_alone(posts: Sequence[Post]) -> Search:
     """Return a search in the index that the actor keeps, without actor and store."""
     index = SearchIndex()
     for number, post in enumerate(posts):
-        index.add(number, SHELF, post.sender, post.content)
+        index.add(number, PARTITION, post.sender, post.content)
 
     def search(question: str) -> str:
-        slices = index.search(SearchRequest(text=question, shelves=[SHELF], limit=LIMIT), lambda: False)
+        slices = index.search(
+            SearchRequest(text=question, partitions=[PARTITION], limit=LIMIT), lambda: False
+        )
         while True:
             try:
                 next(slices)

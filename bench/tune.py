@@ -243,7 +243,7 @@ def _document(number: int, turn: Turn) -> Document:
     made = int(datetime.fromisoformat(f"{turn.date}+00:00").timestamp() * 1e6)
     return Document(
         id=number,
-        shelf="",
+        partition="",
         namespace="project:tune",
         text=turn.text,
         key=turn.id.replace(":", "."),

@@ -29,8 +29,8 @@ def _message(visibility: policy.Visibility, project: str | None = None) -> Calla
 
 
 def _memory(namespace: str, scope: policy.MemoryScope | None = None) -> Callable[[Principal], bool]:
-    shelf = policy.memory_shelf(WRITER, namespace, scope)
-    return lambda reader: policy.may_see_memory(reader, shelf)
+    partition = policy.memory_partition(WRITER, namespace, scope)
+    return lambda reader: policy.may_see_memory(reader, partition)
 
 
 SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {

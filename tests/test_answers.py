@@ -7,7 +7,7 @@ import json
 import pytest
 
 from greenroom.transports.mcp.content_blocks import Content
-from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder
+from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder
 from greenroom.transports.mcp.server_info import GREENROOM
 from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
 

@@ -495,7 +495,7 @@ def test_every_tool_says_how_it_is_denied() -> None:
 
 
 @pytest.mark.parametrize("tool", list(DENIALS))
-async def test_a_denial_by_user_project_or_shelf_leaves_one_record(folder: Path, tool: str) -> None:
+async def test_a_denial_by_user_project_or_partition_leaves_one_record(folder: Path, tool: str) -> None:
     async with open_greenroom(folder, **QUIET) as runtime:
         world = await made(runtime)
         for denial in DENIALS[tool]:

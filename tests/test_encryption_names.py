@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.planted import SESSION, WORDS, guesses, live, look
 
 from greenroom.actors import open_greenroom
-from greenroom.actors.auth.policy import Shelf
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import records as memories
 from greenroom.actors.session import directory_rows as directory
@@ -28,8 +28,8 @@ VEIL = KeyBlinder(KEY)
 
 names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20)
 numbers = st.integers(0, (1 << 40)).map(lambda number: number.to_bytes(8))
-shelves = st.builds(
-    Shelf,
+partitions = st.builds(
+    Partition,
     st.sampled_from(["public"]) | names.map("agent:{}".format) | names.map("type:{}".format),
     st.sampled_from(["public", "private", "agent_only"]),
 )
@@ -39,14 +39,14 @@ scopes = st.tuples(st.none() | names, st.just("") | names).filter(lambda scope: 
 @st.composite
 def session_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
     """A key of a session's record, and what it is found by in scans."""
-    shelf = draw(shelves)
-    prefix = sessions.shelf_prefix(shelf)
+    partition = draw(partitions)
+    prefix = sessions.partition_prefix(partition)
     return draw(
         st.sampled_from(
             [
                 (prefix + draw(numbers), [b"m", prefix]),
-                (sessions.counter_key(shelf, draw(names)), [b"t"]),
-                (events.event_key(shelf, draw(names)), [b"e"]),
+                (sessions.counter_key(partition, draw(names)), [b"t"]),
+                (events.event_key(partition, draw(names)), [b"e"]),
                 (b"c" + draw(numbers) + b"f" + draw(numbers) * 2, []),
                 (b"c" + draw(numbers) + b"s" + draw(numbers) + b"\0\1", []),
                 (b"l" + draw(numbers), []),
@@ -120,9 +120,9 @@ def test_what_a_scan_begins_with_begins_the_hidden_keys_that_it_finds(
 
 
 @pytest.mark.promise("encryption.names")
-@given(shelves, numbers, numbers)
-def test_ids_and_times_sort_as_ever(shelf: Shelf, first: bytes, second: bytes) -> None:
-    prefix = sessions.shelf_prefix(shelf)
+@given(partitions, numbers, numbers)
+def test_ids_and_times_sort_as_ever(partition: Partition, first: bytes, second: bytes) -> None:
+    prefix = sessions.partition_prefix(partition)
     one, other = (VEIL.blind(b"", prefix + each, sessions.names_in) for each in (first, second))
     assert (one < other) == (first < second)
 

@@ -20,7 +20,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.memory import directory
 from greenroom.actors.memory.ids import SECRET_BYTES
 from greenroom.actors.memory.records import HEADER, RootHeader
@@ -46,9 +46,9 @@ class Older(MemoryActor):
 
     @handles(Begin)
     def begin(self, asked: Begin, context: Context) -> None:
-        shelf = MemoryShelf("public", "ann", None)
-        context.put(HEADER, RootHeader(asked.root, bytes(SECRET_BYTES), (shelf,), None))
-        directory.put(context, asked.root, (shelf,))
+        partition = MemoryPartition("public", "ann", None)
+        context.put(HEADER, RootHeader(asked.root, bytes(SECRET_BYTES), (partition,), None))
+        directory.put(context, asked.root, (partition,))
 
 
 async def made_before(folder: Path, root: str) -> None:

@@ -26,10 +26,10 @@ from support.indexing import (
     Keys,
     Load,
     Look,
+    Partition,
     Put,
     Rebuild,
     Shape,
-    Shelf,
     ShelvedDocument,
     Spoil,
     exhaust,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 HERE = Address("indexed", "here")
-MINE = Shelf("me")
+MINE = Partition("me")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def document(number: int, text: str = "some words", **fields: Any) -> ShelvedDocument:
-    return ShelvedDocument(id=number, shelf=MINE, namespace="user:me", text=text, **fields)
+    return ShelvedDocument(id=number, partition=MINE, namespace="user:me", text=text, **fields)
 
 
 def documents(ids: Sequence[int], **fields: Any) -> list[ShelvedDocument]:

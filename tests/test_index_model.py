@@ -26,9 +26,9 @@ from support.indexing import (
     Indexed,
     Load,
     Look,
+    Partition,
     Put,
     Rebuild,
-    Shelf,
     ShelvedDocument,
     expected,
 )
@@ -51,7 +51,7 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
 DRAFTS = st.fixed_dictionaries(
     {
-        "shelf": st.builds(Shelf, owner=st.sampled_from(["u", "v"])),
+        "partition": st.builds(Partition, owner=st.sampled_from(["u", "v"])),
         "namespace": st.sampled_from(["user:u", "user:u:x"]),
         "text": TEXTS,
         "key": st.sampled_from(["", "k1", "getUserName"]),

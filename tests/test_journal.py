@@ -157,7 +157,7 @@ async def test_what_is_not_declared_is_refused(reopen: Open, secrets: Path) -> N
         with pytest.raises(ConfigurationError, match="no journal 'deeds'"):
             await runtime.query(Deeds())
         with pytest.raises(ConfigurationError, match="no journal"):
-            runtime.note(NAME, "nowhere")
+            runtime.append_soon(NAME, "nowhere")
     with pytest.raises(ValueError, match="needs a secret"):
         async with reopen(**JOURNALS):
             pass
@@ -176,7 +176,7 @@ async def test_notes_stand_for_reads_and_refusals_and_wait_for_no_disk(reopen: O
         assert await runtime.ask(DOER, Look(what="a look")) == "a look"
         with pytest.raises(Refusal):
             await runtime.ask(DOER, Look(what="a denied look", refuse=True))
-        runtime.note(NAME, "from outside")
+        runtime.append_soon(NAME, "from outside")
         assert runtime.statistics().store.commits == commits
         await trio.sleep(1.1)
         assert runtime.statistics().store.commits == commits + 1
@@ -195,13 +195,13 @@ async def test_notes_go_with_the_next_group(reopen: Open, secrets: Path) -> None
 
 async def test_a_query_that_wants_notes_sees_them_at_once(reopen: Open, secrets: Path) -> None:
     async with kept(reopen, secrets) as runtime:
-        runtime.note(NAME, "just now")
+        runtime.append_soon(NAME, "just now")
         assert await values(runtime) == ["just now"]
 
 
 async def test_notes_are_written_before_the_end(reopen: Open, secrets: Path) -> None:
     async with kept(reopen, secrets) as runtime:
-        runtime.note(NAME, "at the last moment")
+        runtime.append_soon(NAME, "at the last moment")
     async with kept(reopen, secrets) as runtime:
         assert await values(runtime) == ["at the last moment"]
 
@@ -210,8 +210,8 @@ async def test_notes_are_written_before_the_end(reopen: Open, secrets: Path) -> 
 async def test_the_same_again_is_counted(reopen: Open, secrets: Path) -> None:
     async with kept(reopen, secrets) as runtime:
         for _ in range(5_000):
-            runtime.note(NAME, "denied: 192.0.2.1")
-        runtime.note(NAME, "denied: 192.0.2.2")
+            runtime.append_soon(NAME, "denied: 192.0.2.1")
+        runtime.append_soon(NAME, "denied: 192.0.2.2")
         entries = await runtime.query(Deeds())
         assert [(entry.times, entry.value) for entry in entries] == [
             (5_000, "denied: 192.0.2.1"),
@@ -223,12 +223,12 @@ async def test_the_same_again_is_counted(reopen: Open, secrets: Path) -> None:
 async def test_what_finds_no_room_is_counted_and_the_count_told(reopen: Open, secrets: Path) -> None:
     async with kept(reopen, secrets) as runtime:
         for number in range(3_000):
-            runtime.note(NAME, f"flood {number}")
+            runtime.append_soon(NAME, f"flood {number}")
         entries = await runtime.query(Deeds())
         assert entries[0].value == "lost 1976"
         assert len(entries) == 1_025
         assert runtime.statistics().commits.dropped_notes == 1_976
-        runtime.note(NAME, "room again")
+        runtime.append_soon(NAME, "room again")
         assert (await values(runtime))[-1] == "room again"
 
 

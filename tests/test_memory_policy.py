@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 
 from greenroom.actors import Principal
+from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, segment
 from greenroom.actors.auth.policy import (
-    MemoryShelf,
+    MemoryPartition,
     may_see_memory,
     may_write_namespace,
-    memory_shelf,
-    moved_shelf,
+    memory_partition,
+    moved_partition,
     owns_memory,
 )
-from greenroom.runtime import Refusal
+from greenroom.runtime import Address, Refusal
 
 
 def person(agent: str, user: str | None = None, projects: str | None = "") -> Principal:
@@ -54,8 +55,8 @@ EVERYONE = {"alice": ALICE, "bob": BOB, "eve": EVE, "local": LOCAL, "nameless": 
     ],
 )
 def test_scopes_say_who_sees(writer: Principal, namespace: str, scope: Any, readers: str) -> None:
-    shelf = memory_shelf(writer, namespace, scope)
-    seen_by = {name for name, reader in EVERYONE.items() if may_see_memory(reader, shelf)}
+    partition = memory_partition(writer, namespace, scope)
+    seen_by = {name for name, reader in EVERYONE.items() if may_see_memory(reader, partition)}
     assert seen_by == set(readers.split())
 
 
@@ -84,14 +85,14 @@ def test_namespaces_say_who_writes(namespace: str, writers: str) -> None:
 
 @pytest.mark.promise("memory.scopes-of-sight")
 def test_only_the_owner_changes_who_sees() -> None:
-    shelf = memory_shelf(ALICE, "team:x", "shared")
-    assert moved_shelf(shelf, BOB, "team:x", "shared") == shelf
+    partition = memory_partition(ALICE, "team:x", "shared")
+    assert moved_partition(partition, BOB, "team:x", "shared") == partition
     with pytest.raises(Refusal) as caught:
-        moved_shelf(shelf, BOB, "team:x", "public")
+        moved_partition(partition, BOB, "team:x", "public")
     assert (caught.value.code, caught.value.details["field"]) == ("PERMISSION_DENIED", "scope")
-    hidden = moved_shelf(shelf, ALICE, "team:x", "private")
+    hidden = moved_partition(partition, ALICE, "team:x", "private")
     assert [may_see_memory(one, hidden) for one in (ALICE, BOB)] == [True, False]
-    assert moved_shelf(hidden, ALICE, "team:x", "shared") == shelf
+    assert moved_partition(hidden, ALICE, "team:x", "shared") == partition
 
 
 people = st.builds(
@@ -107,18 +108,69 @@ spaces = st.sampled_from(["user:alice", "agent:a", "project:p", "project:Pr~c3~b
 def test_a_writer_sees_what_it_wrote_and_wider_scopes_hide_nothing(
     writer: Principal, reader: Principal, namespace: str, scope: Any
 ) -> None:
-    shelf = memory_shelf(writer, namespace, scope)
-    assert owns_memory(writer, shelf)
-    assert may_see_memory(writer, shelf)
+    partition = memory_partition(writer, namespace, scope)
+    assert owns_memory(writer, partition)
+    assert may_see_memory(writer, partition)
     wider = [
-        may_see_memory(reader, memory_shelf(writer, namespace, each))
+        may_see_memory(reader, memory_partition(writer, namespace, each))
         for each in ("private", "shared", "public")
     ]
     assert all(not narrow or wide for narrow, wide in itertools.pairwise(wider))
-    if not owns_memory(reader, shelf):
+    if not owns_memory(reader, partition):
         assert not wider[0]
 
 
-def test_a_shelf_of_nobody_is_seen_by_nobody() -> None:
-    shelf = MemoryShelf("private")
-    assert not any(may_see_memory(one, shelf) for one in EVERYONE.values())
+def test_a_partition_of_nobody_is_seen_by_nobody() -> None:
+    partition = MemoryPartition("private")
+    assert not any(may_see_memory(one, partition) for one in EVERYONE.values())
+
+
+@pytest.mark.promise("memory.namespaces")
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("alice@example.org", "alice@example.org"),
+        ("Ä b", "~c3~84~20b"),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "x" * 66 + "~~9c543fd357ad2f0a833eb0a7d0c9cd90"),
+        ("", "~~cae66941d9efbd404e4d88758ea67670"),
+    ],
+)
+def test_a_name_is_written_as_it_always_was(name: str, written: str) -> None:
+    assert segment(name) == written
+
+
+@pytest.mark.promise("memory.namespaces")
+@pytest.mark.parametrize(
+    ("namespace", "key"),
+    [
+        ("user:alice:prefs", "user:alice"),
+        ("agent:a:b", "a"),
+        ("t" * 100 + ":" + "u" * 99, "t" * 100 + ":" + "u" * 99),
+        ("t" * 100 + ":" + "u" * 100, "t" * 100 + ":" + "u" * 66 + "~7b6de7ac88c87a7d304adf4f191bbefb"),
+    ],
+)
+def test_a_namespace_has_the_actor_that_it_always_had(namespace: str, key: str) -> None:
+    assert memory_address(namespace) == Address("memory", key)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_it"),
+    [("user:al", True), ("user:al:x", True), ("user:alice", False), ("user:a", False), ("user", False)],
+)
+def test_what_is_below_a_namespace(namespace: str, *, is_it: bool) -> None:
+    assert is_below(namespace, "user:al") is is_it
+
+
+@pytest.mark.parametrize(
+    ("namespace", "agent", "user"),
+    [
+        ("user:al~c3~a9:prefs", "n", "alé"),
+        ("agent:b:x", "b", None),
+        ("agent:b b", "n", None),
+        ("team:b", "n", None),
+    ],
+)
+def test_whose_a_namespace_is(namespace: str, agent: str, user: str | None) -> None:
+    owner = owner_of(namespace, NAMELESS)
+    assert (owner.agent_id, owner.user) == (agent, user)

@@ -62,23 +62,23 @@ def test_a_message_is_visible_by_the_written_rule_and_by_no_other(
         ),
     }[visibility]
     assert policy.may_see_message(reader, policy.audience_of(sender, visibility)) == by_the_rule
-    assert (policy.shelf_of(sender, visibility) in policy.shelves(reader)) == by_the_rule
+    assert (policy.partition_of(sender, visibility) in policy.partitions(reader)) == by_the_rule
 
 
 @pytest.mark.promise("sessions.visibility")
 @given(reader=principals)
 def test_a_filter_narrows_and_never_widens(reader: Principal) -> None:
-    everything = policy.shelves(reader)
-    parts = [policy.shelves(reader, wanted) for wanted in ("public", "private", "agent_only")]
-    assert sorted(everything) == sorted(shelf for part in parts for shelf in part)
-    assert {shelf.audience for shelf in everything} == set(policy.audiences(reader))
+    everything = policy.partitions(reader)
+    parts = [policy.partitions(reader, wanted) for wanted in ("public", "private", "agent_only")]
+    assert sorted(everything) == sorted(partition for part in parts for partition in part)
+    assert {partition.audience for partition in everything} == set(policy.audiences(reader))
 
 
 @pytest.mark.promise("sessions.unknown-filter")
 @given(wanted=st.text().filter(lambda text: text not in FILTERS))
-def test_an_unknown_filter_has_no_shelves(wanted: Any) -> None:
+def test_an_unknown_filter_has_no_partitions(wanted: Any) -> None:
     with refused("VALIDATION_ERROR", field="visibility_filter"):
-        policy.shelves(Principal(agent_id="a", agent_type="t"), wanted)
+        policy.partitions(Principal(agent_id="a", agent_type="t"), wanted)
 
 
 @pytest.mark.promise("sessions.project")

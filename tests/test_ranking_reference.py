@@ -88,7 +88,7 @@ def test_what_words_score_is_what_the_definition_says(
             finish(corpus.seal(always))
         document = Document(
             id=number + 1,
-            shelf="",
+            partition="",
             namespace="n",
             text=" ".join(said),
             conversation=conversation,
@@ -110,14 +110,16 @@ def test_words_score_the_same_among_few_rows_and_among_many_hidden_ones() -> Non
         said = " ".join(chance.choices(WORDS, k=chance.randint(1, 6)))
         name = chance.choice(["a", "b", None])
         document = Document(
-            id=number + 1, shelf="", namespace="n", text=said, conversation=name, position=number
+            id=number + 1, partition="", namespace="n", text=said, conversation=name, position=number
         )
         finish(corpus.add(document, always))
     query = RankQuery.read("walrus cheese rocket")
     few = finish(signals(View(corpus, corpus.alive.copy()), query, always))
     for number in range(60, 9_000):
         finish(
-            corpus.add(Document(id=number + 1, shelf="", namespace="n", text="", conversation="a"), always)
+            corpus.add(
+                Document(id=number + 1, partition="", namespace="n", text="", conversation="a"), always
+            )
         )
     visible = np.arange(corpus.size) < 60
     many = finish(signals(View(corpus, visible), query, always))

@@ -33,7 +33,7 @@ def corpus_of(texts: list[str]) -> Corpus:
 
 def add(corpus: Corpus, *texts: str) -> None:
     for text in texts:
-        document = Document(id=corpus.size + 1, shelf="", namespace="user:me", text=text)
+        document = Document(id=corpus.size + 1, partition="", namespace="user:me", text=text)
         finish(corpus.add(document, always))
 
 

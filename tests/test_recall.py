@@ -429,7 +429,7 @@ async def test_a_namespace_of_a_crowd_is_there_for_those_who_see_something_in_it
 ) -> None:
     """It has more owners than its row in the directory lists."""
     codec = RottenCodec()
-    crowd = 3 * directory.MOST_SHELVES
+    crowd = 3 * directory.MAX_PARTITIONS
     async with house(enter, codec=codec) as at:
         writers = [agent(at, f"a{n}", f"u{n}" if n % 2 else None) for n in range(crowd)]
         for n, writer in enumerate(writers):

@@ -111,6 +111,7 @@ async def test_a_quiet_topic_is_told_at_once_and_a_burst_once_more(reopen: Open)
                 await trio.sleep(0.01)
         at = [round(time - start, 3) for time, _ in listener.heard]
         assert at == [0.0, 0.1]
+        assert runtime.statistics().bus.published == 5
 
 
 @pytest.mark.promise("bus.debounce")

@@ -18,11 +18,11 @@ WORDS += ["a\u0301\u0316", "\0", "\n"]
 DAY = 24 * 3_600 * 1_000_000
 IN_MAY_2024 = 1_714_800_000 * 1_000_000
 SENDERS = ["bob", "alice", "planner-1", "the", "東京", ""]
-SHELVES = ["public", "agent:bob", "type:planner"]
+PARTITIONS = ["public", "agent:bob", "type:planner"]
 
 texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=8).map(" ".join)
 documents = st.lists(
-    st.tuples(st.sampled_from(SHELVES), st.sampled_from(SENDERS), texts, st.just("") | texts), max_size=25
+    st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(SENDERS), texts, st.just("") | texts), max_size=25
 )
 Document = tuple[str, str, str, str]
 
@@ -56,7 +56,7 @@ def search(
     text: str,
     *,
     should_yield: ShouldYield | None = None,
-    shelves: list[str] | None = None,
+    partitions: list[str] | None = None,
     oldest_id: int = 0,
     threshold: float = 60,
     limit: int = 100,
@@ -64,7 +64,7 @@ def search(
 ) -> list[Match]:
     request = SearchRequest(
         text=text,
-        shelves=SHELVES if shelves is None else shelves,
+        partitions=PARTITIONS if partitions is None else partitions,
         oldest_id=oldest_id,
         threshold=threshold,
         limit=limit,
@@ -276,47 +276,47 @@ def test_a_message_is_added_once() -> None:
 
 
 @pytest.mark.promise("sessions.visibility", "identity.visible-only")
-@given(documents, texts, st.sets(st.sampled_from(SHELVES)), st.integers(0, 25), st.booleans())
+@given(documents, texts, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 25), st.booleans())
 def test_a_search_is_what_an_index_of_the_visible_messages_alone_would_give(
     docs: list[Document],
     query: str,
-    shelves: set[str],
+    partitions: set[str],
     oldest_id: int,
     metadata: bool,  # noqa: FBT001 - drawn by hypothesis
 ) -> None:
     numbered = list(enumerate(docs))
     seen = [
-        (number, (shelf, sender, content, values if metadata else ""))
-        for number, (shelf, sender, content, values) in numbered
-        if shelf in shelves and number >= oldest_id
+        (number, (partition, sender, content, values if metadata else ""))
+        for number, (partition, sender, content, values) in numbered
+        if partition in partitions and number >= oldest_id
     ]
     everything, visible = index_of(numbered), index_of(seen)
     found = search(
-        everything, query, shelves=list(shelves), oldest_id=oldest_id, threshold=0, metadata=metadata
+        everything, query, partitions=list(partitions), oldest_id=oldest_id, threshold=0, metadata=metadata
     )
     assert found == search(visible, query, threshold=0)
 
 
-@given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(SHELVES)), st.booleans()), max_size=6))
+@given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(PARTITIONS)), st.booleans()), max_size=6))
 def test_a_search_is_the_same_after_other_searches(
     docs: list[Document], asked: list[tuple[str, set[str], bool]]
 ) -> None:
     index = SearchIndex()
     for number, document in enumerate(docs):
         index.add(number, *document, created_at=IN_MAY_2024 + number * DAY)
-        for query, shelves, metadata in asked if number % 5 == 0 else ():
+        for query, partitions, metadata in asked if number % 5 == 0 else ():
             fresh = index_of(list(enumerate(docs[: number + 1])))
-            options = {"shelves": list(shelves), "oldest_id": number // 2, "threshold": 0.0}
+            options = {"partitions": list(partitions), "oldest_id": number // 2, "threshold": 0.0}
             found = search(index, query, metadata=metadata, **options)  # type: ignore[arg-type]  # by name
             assert found == search(fresh, query, metadata=metadata, **options)  # type: ignore[arg-type]
 
 
 def test_each_search_sees_what_it_may_whatever_the_one_before_saw() -> None:
-    index = index_of([(number, (SHELVES[number % 2], "ann", "the same words", "")) for number in range(8)])
-    for shelves in (SHELVES[:1], SHELVES[1:2], SHELVES[:2]):
+    index = index_of([(number, (PARTITIONS[number % 2], "ann", "the same words", "")) for number in range(8)])
+    for partitions in (PARTITIONS[:1], PARTITIONS[1:2], PARTITIONS[:2]):
         for oldest_id in (0, 1, 5, 4, 8, 0):
-            found = {match.id for match in search(index, "words", shelves=shelves, oldest_id=oldest_id)}
-            assert found == {number for number in range(oldest_id, 8) if SHELVES[number % 2] in shelves}
+            found = {match.id for match in search(index, "words", partitions=partitions, oldest_id=oldest_id)}
+            assert found == {number for number in range(oldest_id, 8) if PARTITIONS[number % 2] in partitions}
 
 
 @given(st.lists(st.text("abcdef", min_size=4, max_size=9), min_size=1, max_size=24), st.data())
@@ -378,9 +378,9 @@ def test_a_search_of_many_messages_looks_at_the_clock_at_least_every_1024_messag
 ) -> None:
     index = SearchIndex()
     for number in range(6000):
-        index.add(number, SHELVES[number % 3], "bob", f"alpha beta word{number}", "")
+        index.add(number, PARTITIONS[number % 3], "bob", f"alpha beta word{number}", "")
     should_yield = ShouldYield(every=1)
-    slices = index.search(SearchRequest(text=query, shelves=SHELVES, threshold=threshold), should_yield)
+    slices = index.search(SearchRequest(text=query, partitions=PARTITIONS, threshold=threshold), should_yield)
     pauses = sum(1 for _ in slices)
     # The passes over all messages: finding them, and choosing the best.
     assert pauses == should_yield.looks

@@ -22,16 +22,16 @@ PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 STRAY_PRINTS = """
 import ctypes, os, subprocess, sys
-from greenroom.transports.stdio.pipe import claimed_wire
+from greenroom.transports.stdio.pipe import claim_stdio
 
-with claimed_wire() as wire:
+with claim_stdio() as pipe:
     print("printed")
     os.write(1, b"written\\n")
     ctypes.CDLL(None).printf(b"printed by C\\n")
     subprocess.run(["echo", "echoed by a child"])
-    os.write(wire.output, b"wire: " + os.read(wire.input, 100))
+    os.write(pipe.output, b"wire: " + os.read(pipe.input, 100))
     print("input is empty:", os.read(0, 100) == b"")
-    print("private:", min(wire) > 2 and not any(map(os.get_inheritable, wire)))
+    print("private:", min(pipe) > 2 and not any(map(os.get_inheritable, pipe)))
 print("printed after", os.read(0, 100))
 """
 
@@ -70,10 +70,10 @@ def test_a_closed_descriptor_is_an_error_and_no_other_file_is_taken_for_it(
 ) -> None:
     program = f"""
 import os
-from greenroom.transports.stdio.pipe import claimed_wire
+from greenroom.transports.stdio.pipe import claim_stdio
 os.close({closed})
 try:
-    with claimed_wire(): pass
+    with claim_stdio(): pass
 except OSError: os.write(2, b"refused")
 """
     done = run([sys.executable, "-c", program], tmp_path)
@@ -84,10 +84,10 @@ def test_without_stderr_the_wire_still_works(tmp_path: Path) -> None:
     program = """
 import os
 os.close(2)
-from greenroom.transports.stdio.pipe import claimed_wire
-with claimed_wire() as wire:
+from greenroom.transports.stdio.pipe import claim_stdio
+with claim_stdio() as pipe:
     print("stray")
-    os.write(wire.output, b"wire")
+    os.write(pipe.output, b"wire")
 """
     assert run([sys.executable, "-c", program], tmp_path).stdout == b"wire"
 

@@ -28,7 +28,7 @@ from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.tools import Tool
-from greenroom.transports.stdio.stdio import serve_stdio
+from greenroom.transports.stdio.server import serve_stdio
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

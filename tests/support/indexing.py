@@ -45,7 +45,7 @@ SMALL = {
 """Limits of the index's modules under which a handful of documents is many."""
 
 
-class Shelf(msgspec.Struct, frozen=True):
+class Partition(msgspec.Struct, frozen=True):
     """A visibility class, as the tests have it."""
 
     owner: str
@@ -53,7 +53,7 @@ class Shelf(msgspec.Struct, frozen=True):
 
 
 class ShelvedDocument(Document, frozen=True, kw_only=True):
-    shelf: Shelf
+    partition: Partition
 
 
 class Put(Message[int], frozen=True):
@@ -119,7 +119,7 @@ class Indexed(Actor):
     heals: ClassVar[bool] = False
 
     def activate(self, _: Context) -> None:
-        self.index = MemoryIndex(Shelf, self.documents if self.heals else None)
+        self.index = MemoryIndex(Partition, self.documents if self.heals else None)
 
     def documents(self, context: Context) -> Iterator[Document]:
         return (document for _, document in context.scan(ShelvedDocument, prefix=b"d"))
@@ -234,7 +234,7 @@ def seen(corpus: Corpus) -> dict[str, Any]:
     return {
         "rows": {
             ids[row]: {
-                "shelf": corpus.shelves[corpus.shelf[row]],
+                "partition": corpus.partitions[corpus.partition[row]],
                 "namespace": corpus.namespaces[corpus.namespace[row]],
                 "author": corpus.authors[corpus.author[row]],
                 "kind": corpus.kinds[corpus.kind[row]],
@@ -293,7 +293,7 @@ def expected(
     return {
         "rows": {
             document.id: {
-                "shelf": document.shelf,
+                "partition": document.partition,
                 "namespace": document.namespace,
                 "author": document.author,
                 "kind": document.kind,

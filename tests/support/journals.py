@@ -80,7 +80,7 @@ class Doer(Shelf):
 
     @handles(Look)
     def look(self, message: Look, context: Context) -> str:
-        context.note(NAME, message.what)
+        context.append_soon(NAME, message.what)
         if message.refuse:
             raise Refusal("NO", "no")
         return message.what

@@ -56,7 +56,7 @@ def stored(notes: Sequence[Note]) -> Corpus:
     for number, note in enumerate(notes, 1):
         document = Document(
             id=number,
-            shelf=note.hidden,
+            partition=note.hidden,
             namespace="user:me",
             text=note.text,
             key=note.key,

@@ -47,7 +47,7 @@ class AuditActor(Actor):
             row = msgspec.structs.replace(
                 row, address=message.address or row.address, key_id=message.key_id or row.key_id
             )
-        context.note(audit_record.JOURNAL, row)
+        context.append_soon(audit_record.JOURNAL, row)
 
 
 def tell(

@@ -55,7 +55,7 @@ class AuditRow(msgspec.Struct, frozen=True, array_like=True):
 class AuditBuffer(Protocol):
     """Buffers audit records: the context of a handler or procedure, an index reader, a runtime."""
 
-    def note(self, journal: str, value: Any) -> None:
+    def append_soon(self, journal: str, value: Any) -> None:
         """Buffer a row of a journal; it is written with a later commit."""
 
 
@@ -98,7 +98,7 @@ def note(
     **details: Any,
 ) -> None:
     """Buffer an audit record of a read, such as a search; it is written with a later commit."""
-    notes.note(JOURNAL, row(principal, action, session, details, outcome))
+    notes.append_soon(JOURNAL, row(principal, action, session, details, outcome))
 
 
 def note_read(context: Context, **size: Any) -> None:

@@ -5,12 +5,12 @@ nothing itself. They know neither actors nor storage.
 
 1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
    ``agent:<agent id>``. A principal sees it when the audience is among its own.
-2. A *shelf* is the pair (audience, visibility). Messages lie on shelves and a reader is
-   handed its own shelves only, so what is hidden is not even touched.
+2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
+   partitions only, so what is hidden is not even touched.
 3. A session without a project is seen by everyone, one with a project by its members.
 4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
    the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
-   with, a public one by everyone. This class of visibility, its *memory shelf*, is fixed when it is written.
+   with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
 6. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
@@ -46,20 +46,20 @@ PUBLIC = "public"
 RESERVED_SESSION_IDS = frozenset({"all", "current"})
 
 
-class Shelf(NamedTuple):
-    """Where messages of one audience and one visibility lie."""
+class Partition(NamedTuple):
+    """The messages of a session with one audience and one visibility, which are stored together."""
 
     audience: str
     visibility: Visibility
 
 
-_COMMON = Shelf(PUBLIC, "public")
+_COMMON = Partition(PUBLIC, "public")
 
 MemoryScope = Literal["private", "shared", "public"]
 
 
-class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
-    """A memory's class of visibility, and whose it is.
+class MemoryPartition(msgspec.Struct, frozen=True, array_like=True):
+    """The memories of one class of visibility and one owner.
 
     Attributes:
         scope: Who may see it: its owner, members of the same project, everyone.
@@ -102,24 +102,24 @@ def may_see_message(principal: Principal, audience: str) -> bool:
     return audience in audiences(principal)
 
 
-def shelf_of(principal: Principal, visibility: Visibility) -> Shelf:
-    """Return the shelf on which a message of ``principal`` goes."""
-    return _COMMON if visibility == "public" else Shelf(audience_of(principal, visibility), visibility)
+def partition_of(principal: Principal, visibility: Visibility) -> Partition:
+    """Return the partition in which a message of ``principal`` goes."""
+    return _COMMON if visibility == "public" else Partition(audience_of(principal, visibility), visibility)
 
 
-def shelves(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Shelf, ...]:
-    """Return the shelves that ``principal`` may read, narrowed to one visibility unless ``all`` is wanted.
+def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Partition, ...]:
+    """Return the partitions that ``principal`` may read, narrowed to one visibility unless ``all`` is wanted.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` for an unknown filter: never data.
     """
     own = own_audience(principal.agent_id)
-    readable = [Shelf(PUBLIC, "public"), Shelf(own, "private"), Shelf(own, "agent_only")]
+    readable = [Partition(PUBLIC, "public"), Partition(own, "private"), Partition(own, "agent_only")]
     if principal.agent_type is not None:
-        readable.append(Shelf(f"type:{principal.agent_type}", "agent_only"))
+        readable.append(Partition(f"type:{principal.agent_type}", "agent_only"))
     if wanted == "all":
         return tuple(readable)
-    narrowed = tuple(shelf for shelf in readable if shelf.visibility == wanted)
+    narrowed = tuple(partition for partition in readable if partition.visibility == wanted)
     if not narrowed:
         raise auth_errors.invalid("visibility_filter", f"visibility_filter: {wanted!r} is unknown")
     return narrowed
@@ -173,13 +173,15 @@ def memory_owner(principal: Principal) -> str:
     return principal.agent_id
 
 
-def agent_shelf(agent_id: str) -> MemoryShelf:
-    """Return the shelf of what an agent keeps for itself."""
-    return MemoryShelf("private", None, agent_id)
+def agent_partition(agent_id: str) -> MemoryPartition:
+    """Return the partition of what an agent keeps for itself."""
+    return MemoryPartition("private", None, agent_id)
 
 
-def memory_shelf(principal: Principal, namespace: str, scope: MemoryScope | None = None) -> MemoryShelf:
-    """Return the shelf of what ``principal`` writes into a namespace.
+def memory_partition(
+    principal: Principal, namespace: str, scope: MemoryScope | None = None
+) -> MemoryPartition:
+    """Return the partition of what ``principal`` writes into a namespace.
 
     Args:
         principal: Who writes.
@@ -192,40 +194,42 @@ def memory_shelf(principal: Principal, namespace: str, scope: MemoryScope | None
     user, agent = principal.user, None
     if root.startswith(AGENT) or user is None:
         user, agent = None, principal.agent_id
-    return MemoryShelf(scope, user, agent, _shared_with(principal, root) if scope == "shared" else ())
+    return MemoryPartition(scope, user, agent, _shared_with(principal, root) if scope == "shared" else ())
 
 
-def moved_shelf(shelf: MemoryShelf, principal: Principal, namespace: str, scope: MemoryScope) -> MemoryShelf:
-    """Return the shelf of a memory whose owner gives it another scope.
+def moved_partition(
+    partition: MemoryPartition, principal: Principal, namespace: str, scope: MemoryScope
+) -> MemoryPartition:
+    """Return the partition of a memory whose owner gives it another scope.
 
     Raises:
         Refusal: ``PERMISSION_DENIED``: it is another's.
     """
-    if scope == shelf.scope:
-        return shelf
-    if not owns_memory(principal, shelf):
+    if scope == partition.scope:
+        return partition
+    if not owns_memory(principal, partition):
         raise auth_errors.permission_denied("scope", "scope: only its owner changes who may see a memory")
     projects = _shared_with(principal, root_of(namespace)) if scope == "shared" else ()
-    return MemoryShelf(scope, shelf.user, shelf.agent, projects)
+    return MemoryPartition(scope, partition.user, partition.agent, projects)
 
 
-def owns_memory(principal: Principal, shelf: MemoryShelf) -> bool:
+def owns_memory(principal: Principal, partition: MemoryPartition) -> bool:
     """Return whether a memory is ``principal``'s own."""
-    if shelf.agent is not None:
-        return shelf.agent == principal.agent_id
-    return shelf.user is not None and shelf.user == principal.user
+    if partition.agent is not None:
+        return partition.agent == principal.agent_id
+    return partition.user is not None and partition.user == principal.user
 
 
-def may_see_memory(principal: Principal, shelf: MemoryShelf) -> bool:
-    """Return whether ``principal`` may know of a memory on this shelf."""
-    if shelf.scope == "public" or owns_memory(principal, shelf):
+def may_see_memory(principal: Principal, partition: MemoryPartition) -> bool:
+    """Return whether ``principal`` may know of a memory in this partition."""
+    if partition.scope == "public" or owns_memory(principal, partition):
         return True
-    if shelf.scope == "private":
+    if partition.scope == "private":
         return False
-    if shelf.projects is None or principal.projects is None:
-        others = principal.projects if shelf.projects is None else shelf.projects
+    if partition.projects is None or principal.projects is None:
+        others = principal.projects if partition.projects is None else partition.projects
         return others is None or len(others) > 0
-    return any(segment(mine) in shelf.projects for mine in principal.projects)
+    return any(segment(mine) in partition.projects for mine in principal.projects)
 
 
 def may_write_namespace(principal: Principal, namespace: str) -> bool:

@@ -42,8 +42,8 @@ def block_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> BlockRecord:
         columns[name] = to_bytes(local.astype(np.int32))
         known = corpus.names[name].names
         names[name] = [known[number] for number in used]
-    shelves = [msgspec.msgpack.encode(shelf) for shelf in names.pop("shelf")]
-    return BlockRecord(columns, names, shelves)
+    partitions = [msgspec.msgpack.encode(partition) for partition in names.pop("partition")]
+    return BlockRecord(columns, names, partitions)
 
 
 def changing_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def changing_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> dict[str, bytes
 
 
 def add_block(
-    corpus: Rows, block: BlockRecord, changing: dict[str, bytes], shelf: Callable[[bytes], Any]
+    corpus: Rows, block: BlockRecord, changing: dict[str, bytes], partition: Callable[[bytes], Any]
 ) -> None:
     """Add the rows of a block, whose postings follow.
 
@@ -60,12 +60,14 @@ def add_block(
         corpus: Where to.
         block: Their lasting columns.
         changing: Their other columns.
-        shelf: Decodes shelves.
+        partition: Decodes partitions.
     """
     columns = {name: from_bytes(block.columns[name], TYPES[name]) for name in LASTING}
     columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
     for name in NAMED:
-        used = [shelf(stored) for stored in block.shelves] if name == "shelf" else block.names[name]
+        used = (
+            [partition(stored) for stored in block.partitions] if name == "partition" else block.names[name]
+        )
         number = corpus.names[name].number
         # The last place is what -1 means.
         numbers = np.array([*map(number, used), -1], np.int32)

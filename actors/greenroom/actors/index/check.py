@@ -51,7 +51,7 @@ def check(
     context: Context,
     documents: Iterable[Document | None],
     kept: Corpus | None,
-    shelf: Callable[[bytes], Any],
+    partition: Callable[[bytes], Any],
 ) -> Slices[list[str]]:
     """Compare an index with ``documents``; return the differences, a sentence each.
 
@@ -59,7 +59,7 @@ def check(
         context: Where its records are.
         documents: The memories; None where they pause.
         kept: The index in memory, if it is there.
-        shelf: Decodes shelves.
+        partition: Decodes partitions.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
@@ -68,7 +68,7 @@ def check(
         rules = rules_named(manifest.analysis)
         if manifest.format != records.FORMAT or rules is None:
             return [f"the index is of another version ({manifest.format}, {manifest.analysis!r})"]
-        loaded = yield from load(context, manifest, shelf)
+        loaded = yield from load(context, manifest, partition)
     except StoreDamagedError as error:
         return [str(error)]
     corpus = loaded.corpus

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound="Hashable")
 
-NAMED = ("shelf", "namespace", "author", "kind", "conversation")
+NAMED = ("partition", "namespace", "author", "kind", "conversation")
 """Columns that hold numbers of names."""
 CHANGING = ("alive", "supersedes", "importance", "rating", "uses", "last_used", "expires")
 """Columns that change while a row lives; all others never do."""

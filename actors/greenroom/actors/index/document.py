@@ -56,7 +56,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Unique in the actor; the entry's update number.
-        shelf: The visibility class: hashable, and of the type given to `MemoryIndex`.
+        partition: The visibility class: hashable, and of the type given to `MemoryIndex`.
         namespace: The namespace in full.
         text: What is searched.
         key: The key, empty for one that was made up.
@@ -77,7 +77,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: int
-    shelf: Hashable
+    partition: Hashable
     namespace: str
     text: str
     key: str = ""

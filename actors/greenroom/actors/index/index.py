@@ -55,16 +55,16 @@ class MemoryIndex:
     The actor handles `TidyIndex` with `compact`, and has no records of its own whose keys begin with ``i``.
 
     Args:
-        shelf: The type of the documents' shelves.
+        partition: The type of the documents' partitions.
         documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
             that cannot be read, or was made by other rules, is made anew when it is loaded.
     """
 
     def __init__(
-        self, shelf: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
+        self, partition: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
     ) -> None:
         self._documents = documents
-        self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
+        self._decode_partition = msgspec.msgpack.Decoder(partition).decode
         self._manifest: records.Manifest | None = None
         self._is_stored = False
         self._loaded: LoadedIndex | None = None
@@ -210,7 +210,7 @@ class MemoryIndex:
         from greenroom.actors.index.check import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
-        return (yield from check(context, documents, kept, self._decode_shelf))
+        return (yield from check(context, documents, kept, self._decode_partition))
 
     # -- reading -----------------------------------------------------------
 
@@ -280,7 +280,7 @@ class MemoryIndex:
         try:
             manifest = self._known(context)
             if self._documents is None or self.is_current(context) or not self._wants(context):
-                self._take((yield from load(context, manifest, self._decode_shelf)))
+                self._take((yield from load(context, manifest, self._decode_partition)))
                 return
             logger.warning("the index of %s was made by other rules and is made anew", context.address)
         except StoreDamagedError as error:
@@ -339,7 +339,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
         if context.should_yield():
             yield
     row = records.RowRecord(
-        shelf=msgspec.msgpack.encode(document.shelf),
+        partition=msgspec.msgpack.encode(document.partition),
         namespace=document.namespace,
         author=document.author,
         kind=document.kind,

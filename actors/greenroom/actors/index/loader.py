@@ -37,13 +37,15 @@ class LoadedIndex:
     chunks: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
-def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], Any]) -> Slices[LoadedIndex]:
+def load(
+    context: Context, manifest: records.Manifest, partition: Callable[[bytes], Any]
+) -> Slices[LoadedIndex]:
     """Return the index as it is stored; yields when the slice is over.
 
     Args:
         context: Where its records are.
         manifest: What it consists of.
-        shelf: Decodes shelves.
+        partition: Decodes partitions.
 
     Raises:
         StoreDamagedError: a record is missing or does not fit the others.
@@ -51,12 +53,12 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
     corpus = Corpus()
     found = LoadedIndex(corpus)
     for segment in manifest.segments:
-        yield from _load_segment(context, corpus, segment, shelf)
+        yield from _load_segment(context, corpus, segment, partition)
     for key, row in context.scan(records.RowRecord, prefix=records.ROWS):
         number = records.id_of(key)
         if row.parts:
             found.long[number] = row.parts
-        yield from _load_row(context, corpus, number, row, shelf)
+        yield from _load_row(context, corpus, number, row, partition)
         if context.should_yield():
             yield
     for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
@@ -94,7 +96,7 @@ def take_vectors(
 
 
 def _load_segment(
-    context: Context, corpus: Corpus, segment: records.SegmentRecord, shelf: Callable[[bytes], Any]
+    context: Context, corpus: Corpus, segment: records.SegmentRecord, partition: Callable[[bytes], Any]
 ) -> Slices[None]:
     before = corpus.size
     for block in range(segment.blocks):
@@ -103,7 +105,7 @@ def _load_segment(
         key = records.changing_key(segment.number, block)
         changing = _there(key, context.get(key, dict[str, bytes]))
         with _whole(key):
-            arrays.add_block(corpus, lasting, changing, shelf)
+            arrays.add_block(corpus, lasting, changing, partition)
         if context.should_yield():
             yield
     if corpus.size - before != segment.rows:
@@ -122,11 +124,11 @@ def _load_segment(
 
 
 def _load_row(
-    context: Context, corpus: Corpus, id: int, row: records.RowRecord, shelf: Callable[[bytes], Any]
+    context: Context, corpus: Corpus, id: int, row: records.RowRecord, partition: Callable[[bytes], Any]
 ) -> Slices[None]:
     document = Document(
         id=id,
-        shelf=shelf(row.shelf),
+        partition=partition(row.partition),
         namespace=row.namespace,
         text="",
         author=row.author,

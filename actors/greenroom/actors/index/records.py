@@ -102,14 +102,14 @@ class Manifest(msgspec.Struct, array_like=True):
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A row of the tail as stored; ``shelf`` is msgpack, the rest is as in `Document`.
+    """A row of the tail as stored; ``partition`` is msgpack, the rest is as in `Document`.
 
     Attributes:
         counts: The first of its terms.
         parts: How many records hold the others.
     """
 
-    shelf: bytes
+    partition: bytes
     namespace: str
     author: str
     kind: str
@@ -134,13 +134,13 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         columns: Arrays by column; those that hold numbers of names count within this block.
-        names: The names, by column; shelves are apart.
-        shelves: The shelves, as msgpack.
+        names: The names, by column; partitions are apart.
+        partitions: The partitions, as msgpack.
     """
 
     columns: Mapping[str, bytes]
     names: Mapping[str, list[str]]
-    shelves: list[bytes]
+    partitions: list[bytes]
 
 
 class ChunkRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -52,7 +52,7 @@ class Rows:
             "updated": document.updated_at,
             "number": document.number,
             "position": NO_POSITION if document.position is None else document.position,
-            "shelf": names["shelf"].number(document.shelf),
+            "partition": names["partition"].number(document.partition),
             "namespace": names["namespace"].number(document.namespace),
             "author": names["author"].number(document.author),
             "kind": names["kind"].number(document.kind),
@@ -171,14 +171,14 @@ class Rows:
         return self.column("supersedes")
 
     @property
-    def shelf(self) -> npt.NDArray[np.int32]:
-        """Numbers of `shelves`."""
-        return self.column("shelf")
+    def partition(self) -> npt.NDArray[np.int32]:
+        """Numbers of `partitions`."""
+        return self.column("partition")
 
     @property
-    def shelves(self) -> Sequence[Any]:
+    def partitions(self) -> Sequence[Any]:
         """The visibility classes."""
-        return self.names["shelf"].names
+        return self.names["partition"].names
 
     @property
     def namespace(self) -> npt.NDArray[np.int32]:

@@ -2,7 +2,7 @@
 
 It is a shared index that searches read.
 
-The row's sort key is what stands for the root in memory ids. It says on which shelves there are or
+The row's sort key is what stands for the root in memory ids. It says in which partitions there are or
 were memories, so that a reader is not even asked to wait for an actor that has nothing for it.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
-from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.runtime import IndexReader, Query, Slices
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from greenroom.runtime import Context
 
 INDEX = "namespaces"
-MOST_SHELVES = 64
-"""Shelves in one row at most; of more of them it has who shares them, and digests of their owners."""
+MAX_PARTITIONS = 64
+"""Partitions in one row at most; of more of them it has who shares them, and digests of their owners."""
 MOST_OWNERS = 20_000
 """Digests in one row at most; with more of them everyone may ask."""
 _DIGEST_BYTES = 8
@@ -39,38 +39,42 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A root, and the shelves of its memories; None: too many to list.
+    """A root, and the partitions of its memories; None: too many to list.
 
     Attributes:
-        owners: Who sees something there besides those who see one of the shelves: their digests in order.
+        owners: Who sees something there besides those who see one of the partitions: their digests in order.
     """
 
     root: str
-    shelves: tuple[MemoryShelf, ...] | None
+    partitions: tuple[MemoryPartition, ...] | None
     owners: bytes = b""
 
 
-def put(context: Context, root: str, shelves: tuple[MemoryShelf, ...]) -> None:
+def put(context: Context, root: str, partitions: tuple[MemoryPartition, ...]) -> None:
     """Stage the row of a root."""
-    row = NamespaceRow(root, shelves) if len(shelves) <= MOST_SHELVES else _summed_up(root, shelves)
+    row = (
+        NamespaceRow(root, partitions) if len(partitions) <= MAX_PARTITIONS else _summed_up(root, partitions)
+    )
     context.put_row(INDEX, names.tag_of_root(root), row)
 
 
-def _summed_up(root: str, shelves: tuple[MemoryShelf, ...]) -> NamespaceRow:
+def _summed_up(root: str, partitions: tuple[MemoryPartition, ...]) -> NamespaceRow:
     audiences = {
-        MemoryShelf(shelf.scope, None, None, shelf.projects) for shelf in shelves if shelf.scope != "private"
+        MemoryPartition(partition.scope, None, None, partition.projects)
+        for partition in partitions
+        if partition.scope != "private"
     }
-    if any(shelf.scope == "public" for shelf in audiences):
-        return NamespaceRow(root, (MemoryShelf("public", None, None),))
-    owners = {_digest(shelf.user, shelf.agent) for shelf in shelves}
-    if len(audiences) > MOST_SHELVES or len(owners) > MOST_OWNERS:
+    if any(partition.scope == "public" for partition in audiences):
+        return NamespaceRow(root, (MemoryPartition("public", None, None),))
+    owners = {_digest(partition.user, partition.agent) for partition in partitions}
+    if len(audiences) > MAX_PARTITIONS or len(owners) > MOST_OWNERS:
         return NamespaceRow(root, None)
     return NamespaceRow(root, tuple(audiences), b"".join(sorted(owners)))
 
 
 @lru_cache(maxsize=4_096)
 def _digest(user: str | None, agent: str | None) -> bytes:
-    """Return the digest of a shelf's owner: its agent, or where it has none its user."""
+    """Return the digest of a partition's owner: its agent, or where it has none its user."""
     owner = f"user {user}" if agent is None else f"agent {agent}"
     return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
 
@@ -96,8 +100,8 @@ def remove(context: Context, root: str) -> None:
 def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
     """Return whether ``principal`` may see any of the memories below a root."""
     return (
-        row.shelves is None
-        or any(policy.may_see_memory(principal, shelf) for shelf in row.shelves)
+        row.partitions is None
+        or any(policy.may_see_memory(principal, partition) for partition in row.partitions)
         or _is_owner(principal, row.owners)
     )
 

@@ -77,7 +77,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             kind=details.kind,
             # The very object that is the default, which alone is left out.
             importance=DEFAULT_IMPORTANCE if details.importance == DEFAULT_IMPORTANCE else details.importance,
-            scope=repository.shelf(entry).scope,
+            scope=repository.partition(entry).scope,
             expires_at=optional_datetime(entry.expires_at),
             metadata=UNSET if version.metadata == _NO_METADATA else msgspec.Raw(version.metadata),
             supersedes=None if replaced is None else _key(repository, context, replaced),
@@ -90,16 +90,16 @@ def _key(repository: MemoryRepository, context: Context, entry: Entry) -> str:
     """Return an entry's key; with its owner's name if others of this key would come into its place."""
     if not repository.has_several_owners:
         return entry.key
-    shelf = repository.shelf(entry)
+    partition = repository.partition(entry)
     prefix = records.entry_key(entry.session_id, entry.key, entry.sub)
     for stored in repository.entries_of_key(context, prefix):
-        other = repository.shelf(stored.entry)
+        other = repository.partition(stored.entry)
         if (
             stored.entry.number < entry.number
-            and other.scope == shelf.scope
+            and other.scope == partition.scope
             and records.is_there(stored.entry, context.now)
             and policy.may_see_memory(context.principal, other)
         ):
-            owner = names.segment(shelf.agent or shelf.user or "").replace(":", ".")
+            owner = names.segment(partition.agent or partition.user or "").replace(":", ".")
             return f"{entry.key[: _MAX_KEY - len(owner) - 1]}~{owner}"
     return entry.key

@@ -49,7 +49,7 @@ class EntryFilter:
             and filters.key in {None, entry.key}
             and entry.key.startswith(filters.key_prefix or "")
             and filters.kind in {None, details.kind}
-            and filters.scope in {None, repository.shelf(entry).scope}
+            and filters.scope in {None, repository.partition(entry).scope}
             and filters.author in {None, repository.author(entry)}
             and filters.conversation_id in {None, details.conversation}
             and filters.session_id in {None, entry.session_id}

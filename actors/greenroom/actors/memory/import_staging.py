@@ -355,7 +355,7 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
         value=value,
         form=form,
         compress=True,
-        shelf=policy.memory_shelf(principal, namespace, line.scope),
+        partition=policy.memory_partition(principal, namespace, line.scope),
         sub=namespace[len(names.root_of(namespace)) + 1 :],
         session_id=line.session_id,
         metadata=metadata_of(line),
@@ -373,10 +373,10 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
 
 
 def _held(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
-    """Return the entry that has the key already, on the same shelf where several write."""
+    """Return the entry that has the key already, on the same partition where several write."""
     where = records.entry_key(draft.session_id, draft.key, draft.sub)
     if repository.has_several_owners:
-        number = repository.known_shelf(draft.shelf)
+        number = repository.known_partition(draft.partition)
         if number is None:
             return None
         where = repository.entry_key(where, number)
@@ -387,8 +387,8 @@ def _held(repository: MemoryRepository, context: Context, draft: Draft) -> Store
 def _superseded(repository: MemoryRepository, context: Context, draft: Draft, key: str) -> StoredEntry | None:
     """Return the memory of this key that the draft takes the place of."""
     for stored in repository.entries_of_key(context, records.entry_key(draft.session_id, key, draft.sub)):
-        shelf = repository.shelf(stored.entry)
-        is_own = (shelf.user, shelf.agent) == (draft.shelf.user, draft.shelf.agent)
+        partition = repository.partition(stored.entry)
+        is_own = (partition.user, partition.agent) == (draft.partition.user, draft.partition.agent)
         if is_own and records.is_there(stored.entry, context.now):
             return stored
     return None
@@ -401,7 +401,7 @@ def _is_same(repository: MemoryRepository, context: Context, draft: Draft, entry
         details.form & records.TEXT == draft.form & records.TEXT
         and entry.value_size == len(draft.value)
         and entry.expires_at == draft.expires_at
-        and repository.shelf(entry) == draft.shelf
+        and repository.partition(entry) == draft.partition
         and repository.author(entry) == draft.author
         and (details.kind, details.tags, details.importance) == (draft.kind, draft.tags, draft.importance)
         and (details.conversation, details.position) == (draft.conversation, draft.position)

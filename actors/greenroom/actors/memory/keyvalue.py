@@ -64,7 +64,9 @@ def _store(
         session_id=request.session_id,
         value=bytes(request.value),
         metadata=bytes(request.metadata),
-        shelf=policy.agent_shelf(repository.address) if stored is None else repository.shelf(stored.entry),
+        partition=policy.agent_partition(repository.address)
+        if stored is None
+        else repository.partition(stored.entry),
         expires_at=expires_at,
         by=policy.memory_owner(context.principal),
         plain=True,

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 
 def successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
-    """Return a memory that hides an entry from the sender: of several on a shelf the newest; or None."""
+    """Return a memory that hides an entry from the sender: of several in a partition the newest; or None."""
     if entry.details is None or entry.details.superseded_by is None:
         return None
     prefix = records.successors_prefix(entry.number)
-    for shelf in _shelves(context, prefix):
-        if repository.may_see_shelf(context.principal, shelf):
-            for key, _ in context.scan(bool, prefix=prefix + records.shelf_suffix(shelf), reverse=True):
+    for partition in _partitions(context, prefix):
+        if repository.may_see_partition(context.principal, partition):
+            for key, _ in context.scan(
+                bool, prefix=prefix + records.partition_suffix(partition), reverse=True
+            ):
                 stored = repository.by_number(context, int.from_bytes(key[-8:]))
                 if stored is not None and records.is_there(stored.entry, context.now):
                     return stored.entry
@@ -110,13 +112,13 @@ def _release(
 def _link_key(entry: Entry | None) -> bytes | None:
     if entry is None or entry.details is None or entry.details.supersedes is None:
         return None
-    return records.successor_key(entry.details.supersedes, entry.details.shelf, entry.number)
+    return records.successor_key(entry.details.supersedes, entry.details.partition, entry.number)
 
 
-def _shelves(context: Context, prefix: bytes) -> Iterator[int]:
-    """Yield the shelves on which there are links, without reading all of these."""
+def _partitions(context: Context, prefix: bytes) -> Iterator[int]:
+    """Yield the partitions in which there are links, without reading all of these."""
     start = prefix
     while (first := next(iter(context.scan(bool, prefix=prefix, start=start)), None)) is not None:
-        shelf = int.from_bytes(first[0][len(prefix) : -8])
-        yield shelf
-        start = prefix + records.shelf_suffix(shelf + 1)
+        partition = int.from_bytes(first[0][len(prefix) : -8])
+        yield partition
+        start = prefix + records.partition_suffix(partition + 1)

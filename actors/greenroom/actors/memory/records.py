@@ -1,6 +1,6 @@
 """The records of a root's memories, and their keys.
 
-    k                       what holds for all of them: the root, the secret of the ids, the shelves
+    k                       what holds for all of them: the root, the secret of the ids, the partitions
     e scope hash [place]    an entry, without its values
     v entry version         one version's value
     o scope update          the entry updated so-manyth, by scope
@@ -8,7 +8,7 @@
     x time entry version    a version that expires
     d entry                 the versions of a purged entry that are still on disk
     u id                    where the entry with this id lies (of the id, what follows the root)
-    s entry shelf later     the later entry, which lies on the shelf, takes the place of the entry
+    s entry partition later     the later entry, which lies in the partition, takes the place of the entry
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     i …                     the index
@@ -18,7 +18,7 @@
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
 take 200, so an entry lies under a digest of its key. A *scope* is a session of an agent, or the part
 of the namespace below the root. The place tells apart entries of one key: where several write, the
-shelf, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
+partition, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
 
 Records end with what came later: fields with a default, so that older stores can be read.
 """
@@ -30,7 +30,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
@@ -55,7 +55,7 @@ COMPRESSED = 2
 _HASH_BYTES = 32
 _SUB_BYTES = 16
 _DIGEST_BYTES = 16
-_SHELF_BYTES = 4
+_PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 
@@ -66,13 +66,13 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         root: The first two segments of their namespaces.
         secret: What their ids are made with.
-        shelves: Their shelves, by number.
+        partitions: Their partitions, by number.
         indexed_to: Entries updated up to here are in the index; None: all, as it is but for older stores.
     """
 
     root: str
     secret: bytes
-    shelves: tuple[MemoryShelf, ...]
+    partitions: tuple[MemoryPartition, ...]
     indexed_to: int | None = None
 
 
@@ -98,7 +98,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     """Fields of an entry beyond those of an agent's plain key-value entry.
 
     Attributes:
-        shelf: The number of its shelf.
+        partition: The number of its partition.
         sub: Its namespace below the root.
         kind: What kind of memory it is.
         tags: As given.
@@ -113,7 +113,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         stored_size: The bytes of the stored value.
     """
 
-    shelf: int
+    partition: int
     sub: str = ""
     kind: MemoryKind = "semantic"
     tags: tuple[str, ...] = ()
@@ -254,9 +254,9 @@ def key_in_scope(scope: bytes, key: str) -> bytes:
     return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
-def shelf_suffix(shelf: int) -> bytes:
-    """Return the key's suffix of an entry on a shelf, where several write."""
-    return shelf.to_bytes(_SHELF_BYTES)
+def partition_suffix(partition: int) -> bytes:
+    """Return the key's suffix of an entry in a partition, where several write."""
+    return partition.to_bytes(_PARTITION_BYTES)
 
 
 def forgotten_suffix(number: int) -> bytes:
@@ -306,13 +306,13 @@ def deleted_key(number: int) -> bytes:
 
 
 def successors_prefix(number: int) -> bytes:
-    """Return the bytes before the shelves and numbers of what took an entry's place."""
+    """Return the bytes before the partitions and numbers of what took an entry's place."""
     return b"s" + number.to_bytes(8)
 
 
-def successor_key(number: int, shelf: int, later: int) -> bytes:
-    """Return the key of the link from an entry to the later one, on this shelf, that takes its place."""
-    return successors_prefix(number) + shelf_suffix(shelf) + later.to_bytes(8)
+def successor_key(number: int, partition: int, later: int) -> bytes:
+    """Return the key of the link from an entry to the later one, in this partition, that takes its place."""
+    return successors_prefix(number) + partition_suffix(partition) + later.to_bytes(8)
 
 
 def id_key(tail: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The repository of a root's memories: header, shelves, ids, look-up, index documents."""
+"""The repository of a root's memories: header, partitions, ids, look-up, index documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
-from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import directory, ids, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
@@ -53,7 +53,7 @@ class MemoryRepository:
     def __init__(self, context: Context) -> None:
         """Find the highest number in use; everything else stays on disk."""
         self.address = context.address.key
-        self.index = MemoryIndex(MemoryShelf, self.documents)
+        self.index = MemoryIndex(MemoryPartition, self.documents)
         self.uses = UsageCounters()
         self.counter = context.get(NEWEST, int) or 0
         for prefix in (records.UPDATES, records.DELETED):
@@ -61,7 +61,7 @@ class MemoryRepository:
             if highest is not None:
                 self.counter = max(self.counter, int.from_bytes(highest[0][1:]))
         self.header = context.get(records.HEADER, RootHeader)
-        self._agent_shelf = policy.agent_shelf(self.address)
+        self._agent_partition = policy.agent_partition(self.address)
         self._is_listed = False
         self.embedder_notified = False
         self._views: VisibilityCache | None = None
@@ -92,9 +92,9 @@ class MemoryRepository:
         self.check_root(root)
         if self.header is None:
             secret = context.random.randbytes(ids.SECRET_BYTES)
-            # What an agent stores by key lies on its own shelf without saying so.
-            shelves = (self._agent_shelf,) if root.startswith(names.AGENT) else ()
-            self.put_header(context, RootHeader(root, secret, shelves, 0 if self.counter else None))
+            # What an agent stores by key lies on its own partition without saying so.
+            partitions = (self._agent_partition,) if root.startswith(names.AGENT) else ()
+            self.put_header(context, RootHeader(root, secret, partitions, 0 if self.counter else None))
         assert self.header is not None, "it was just made"
         if not self._is_listed:
             self.list_root(context)
@@ -128,7 +128,7 @@ class MemoryRepository:
     def list_root(self, context: Context) -> None:
         """Stage the root's row in the directory."""
         assert self.header is not None, "it was made before"
-        directory.put(context, self.root, self.header.shelves)
+        directory.put(context, self.root, self.header.partitions)
         self._is_listed = True
 
     def list_again(self, context: Context) -> None:
@@ -177,48 +177,48 @@ class MemoryRepository:
         """Take note of how far it is put together, as it is staged."""
         self._summary, self._knows_summary = summary, True
 
-    # -- shelves and ids ---------------------------------------------------
+    # -- partitions and ids ---------------------------------------------------
 
-    def shelf_number(self, context: Context, shelf: MemoryShelf) -> int:
-        """Return the number of a shelf, a new one if it has none."""
-        number = self._shelf_numbers.get(shelf)
+    def partition_number(self, context: Context, partition: MemoryPartition) -> int:
+        """Return the number of a partition, a new one if it has none."""
+        number = self._partition_numbers.get(partition)
         if number is None:
             assert self.header is not None, "it was made before"
-            number = len(self.header.shelves)
-            shelves = (*self.header.shelves, shelf)
-            self.put_header(context, msgspec.structs.replace(self.header, shelves=shelves))
+            number = len(self.header.partitions)
+            partitions = (*self.header.partitions, partition)
+            self.put_header(context, msgspec.structs.replace(self.header, partitions=partitions))
             self.list_root(context)
         return number
 
-    def known_shelf(self, shelf: MemoryShelf) -> int | None:
-        """Return the number of a shelf, or None."""
-        return self._shelf_numbers.get(shelf)
+    def known_partition(self, partition: MemoryPartition) -> int | None:
+        """Return the number of a partition, or None."""
+        return self._partition_numbers.get(partition)
 
-    def next_shelf(self) -> int:
-        """Return the number that the next new shelf gets."""
-        return 0 if self.header is None else len(self.header.shelves)
+    def next_partition(self) -> int:
+        """Return the number that the next new partition gets."""
+        return 0 if self.header is None else len(self.header.partitions)
 
-    def shelf(self, entry: Entry) -> MemoryShelf:
-        """Return the shelf of an entry; a plain one is its agent's."""
+    def partition(self, entry: Entry) -> MemoryPartition:
+        """Return the partition of an entry; a plain one is its agent's."""
         if entry.details is None:
-            return self._agent_shelf
+            return self._agent_partition
         assert self.header is not None, "an entry with more came after it"
-        return self.header.shelves[entry.details.shelf]
+        return self.header.partitions[entry.details.partition]
 
     def details_of(self, context: Context, entry: Entry) -> EntryDetails:
         """Return what an entry has besides; what an agent's plain one would have."""
         return entry.details or EntryDetails(
-            self.shelf_number(context, self._agent_shelf), stored_size=entry.value_size
+            self.partition_number(context, self._agent_partition), stored_size=entry.value_size
         )
 
-    def may_see_shelf(self, principal: Principal, number: int) -> bool:
-        """Return whether ``principal`` may know of what lies on the shelf with this number."""
-        assert self.header is not None, "a shelf has its number there"
-        return policy.may_see_memory(principal, self.header.shelves[number])
+    def may_see_partition(self, principal: Principal, number: int) -> bool:
+        """Return whether ``principal`` may know of what lies in the partition with this number."""
+        assert self.header is not None, "a partition has its number there"
+        return policy.may_see_memory(principal, self.header.partitions[number])
 
     def may_see(self, principal: Principal, entry: Entry) -> bool:
         """Return whether ``principal`` may know of an entry."""
-        return policy.may_see_memory(principal, self.shelf(entry))
+        return policy.may_see_memory(principal, self.partition(entry))
 
     def tail(self, number: int) -> bytes:
         """Return what follows the root in the id of the entry with this number."""
@@ -231,9 +231,9 @@ class MemoryRepository:
 
     # -- finding -----------------------------------------------------------
 
-    def entry_key(self, prefix: bytes, shelf: int) -> bytes:
-        """Return the record key of an entry of this shelf."""
-        return prefix + records.shelf_suffix(shelf) if self.has_several_owners else prefix
+    def entry_key(self, prefix: bytes, partition: int) -> bytes:
+        """Return the record key of an entry of this partition."""
+        return prefix + records.partition_suffix(partition) if self.has_several_owners else prefix
 
     def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
         """Return the entry of a key that is there and that the sender may see.
@@ -245,16 +245,16 @@ class MemoryRepository:
         best: tuple[bool, bool, int] | None = None
         principal = context.principal
         for stored in self.live_entries_of_key(context, prefix):
-            entry, shelf = stored.entry, self.shelf(stored.entry)
-            if not records.is_there(entry, context.now) or not policy.may_see_memory(principal, shelf):
+            entry, partition = stored.entry, self.partition(stored.entry)
+            if not records.is_there(entry, context.now) or not policy.may_see_memory(principal, partition):
                 continue
-            rank = (shelf.scope == "private", policy.owns_memory(principal, shelf), entry.update)
+            rank = (partition.scope == "private", policy.owns_memory(principal, partition), entry.update)
             if best is None or rank > best:
                 found, best = stored, rank
         return found
 
     def entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
-        """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
+        """Yield what lies under one key: at most one entry a partition that is there, and forgotten ones."""
         for where, entry in context.scan(Entry, prefix=prefix):
             yield StoredEntry(where, entry)
 
@@ -325,7 +325,7 @@ class MemoryRepository:
         details = entry.details or PLAIN
         return Document(
             id=entry.update,
-            shelf=self.shelf(entry),
+            partition=self.partition(entry),
             namespace=self.namespace(details.sub),
             text=(yield from searched_text(value, details.form, context)),
             key="" if GENERATED_KEY.fullmatch(entry.key) else entry.key,
@@ -357,7 +357,7 @@ class MemoryRepository:
     def author(self, entry: Entry) -> str:
         """Return the author of an entry."""
         if entry.details is None or entry.details.author is None:
-            return self.shelf(entry).agent or self.shelf(entry).user or ""
+            return self.partition(entry).agent or self.partition(entry).user or ""
         return entry.details.author
 
     @property
@@ -382,8 +382,8 @@ class MemoryRepository:
 
     def _cache_header(self) -> None:
         self._name(names.root_at(self.address) if self.header is None else self.header.root)
-        shelves: tuple[MemoryShelf, ...] = () if self.header is None else self.header.shelves
-        self._shelf_numbers = {shelf: number for number, shelf in enumerate(shelves)}
+        partitions: tuple[MemoryPartition, ...] = () if self.header is None else self.header.partitions
+        self._partition_numbers = {partition: number for number, partition in enumerate(partitions)}
 
     def _name(self, root: str) -> None:
         self.root = root

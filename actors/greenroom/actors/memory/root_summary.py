@@ -1,4 +1,4 @@
-"""What there is below a root, in short: terms, days and vectors of its memories, by shelf, in a shared index.
+"""What there is below a root, in short: terms, days and vectors, by partition, in a shared index.
 
 A search over more roots than it can ask reads this to choose those that it asks. It is written in the
 commit of each memory, so the next search knows of it. The tag in sort keys is what stands for the root in
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import DAY
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.index.index import TIMER
@@ -54,32 +54,32 @@ _FIELDS: tuple[Field, ...] = ("text", "tags", "key", "author")
 
 
 class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
-    """What there is on one shelf, or a part of it.
+    """What there is on one partition, or a part of it.
 
     Attributes:
-        shelf: Whose it is.
+        partition: Whose it is.
         terms: What it is found by.
         days: When it was made, in days since 1970.
         newest: When the newest of it was made, in microseconds since 1970.
     """
 
-    shelf: MemoryShelf
+    partition: MemoryPartition
     terms: list[str]
     days: list[int]
     newest: int
 
 
 class VectorRow(msgspec.Struct, frozen=True, array_like=True):
-    """Vectors of what lies on one shelf, or of the middles of groups of it.
+    """Vectors of what lies on one partition, or of the middles of groups of it.
 
     Attributes:
-        shelf: Whose it is.
+        partition: Whose it is.
         space: What they can be compared with.
         scales: What the values are multiplied with, float32.
         values: The vectors, int8, one after the other.
     """
 
-    shelf: MemoryShelf
+    partition: MemoryPartition
     space: str
     scales: bytes
     values: bytes
@@ -110,7 +110,7 @@ def note(repository: MemoryRepository, context: Context, entry: Entry, analysed:
             _doubt(repository, context, summary)
         return
     terms = {term for field in _FIELDS for term in analysed.counts.get(field, ())}
-    row = SummaryRow(repository.shelf(entry), sorted(terms), [entry.created_at // DAY], entry.created_at)
+    row = SummaryRow(repository.partition(entry), sorted(terms), [entry.created_at // DAY], entry.created_at)
     context.put_row(INDEX, ROWS + repository.tag + entry.update.to_bytes(8), row)
 
 
@@ -125,7 +125,7 @@ def note_vectors(
         held = repository.by_update(context, update) if update > summary.upto else None
         if held is not None:
             scale = struct.pack("<f", vector.scale)
-            row = VectorRow(repository.shelf(held.entry), space, scale, vector.values)
+            row = VectorRow(repository.partition(held.entry), space, scale, vector.values)
             context.put_row(INDEX, VECTORS + repository.tag + update.to_bytes(8), row)
 
 
@@ -215,12 +215,12 @@ def _put_together(repository: MemoryRepository, context: Context) -> Slices[None
 
 
 def _rows(corpus: Corpus, space: str | None) -> Iterator[SummaryRow | VectorRow | None]:
-    """Yield what there is by shelf, in parts, and now and then None."""
+    """Yield what there is by partition, in parts, and now and then None."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     alive = corpus.alive
-    for number in np.unique(corpus.shelf[alive]).tolist():
-        mask = alive & (corpus.shelf == number)
+    for number in np.unique(corpus.partition[alive]).tolist():
+        mask = alive & (corpus.partition == number)
         terms: set[str] = set()
         for field in _FIELDS:
             for block in corpus.vocabulary(field):
@@ -229,25 +229,25 @@ def _rows(corpus: Corpus, space: str | None) -> Iterator[SummaryRow | VectorRow 
                     yield None
         created = corpus.created[mask]
         days = np.unique(created // DAY).tolist()
-        shelf, newest = corpus.names["shelf"].names[number], int(created.max())
+        partition, newest = corpus.names["partition"].names[number], int(created.max())
         for some in _cut(sorted(terms), _PART):
-            yield SummaryRow(shelf, list(some), days, newest)
+            yield SummaryRow(partition, list(some), days, newest)
             days = []
         if space is not None:
-            yield from _centroids(corpus, space, mask, shelf)
+            yield from _centroids(corpus, space, mask, partition)
 
 
 def _centroids(
-    corpus: Corpus, space: str, mask: npt.NDArray[np.bool_], shelf: MemoryShelf
+    corpus: Corpus, space: str, mask: npt.NDArray[np.bool_], partition: MemoryPartition
 ) -> Iterator[VectorRow | None]:
-    """Yield the middles of groups of a shelf's vectors, which stand for them all."""
+    """Yield the middles of groups of a partition's vectors, which stand for them all."""
     from greenroom.actors.memory.centroids import centroids  # noqa: PLC0415 - needs numpy, loaded by now
 
     found = corpus.vectors(space)
     if found is not None:
         values, scales = yield from centroids(found[0], found[1], mask & found[2])
         if len(scales):
-            yield VectorRow(shelf, space, scales.tobytes(), values.tobytes())
+            yield VectorRow(partition, space, scales.tobytes(), values.tobytes())
 
 
 def _cut(terms: Sequence[str], size: int) -> Iterator[Sequence[str]]:

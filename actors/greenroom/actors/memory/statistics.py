@@ -53,7 +53,7 @@ def count(
             counts["namespace"][repository.namespace(details.sub)] += 1
             counts["tag"].update(dict.fromkeys(details.tags, 1))
             counts["kind"][details.kind] += 1
-            counts["scope"][repository.shelf(entry).scope] += 1
+            counts["scope"][repository.partition(entry).scope] += 1
             counts["author"][repository.author(entry)] += 1
             counts["age"][_age(context.now - entry.created_at)] += 1
             times.append(entry.created_at)

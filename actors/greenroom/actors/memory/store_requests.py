@@ -42,10 +42,10 @@ def store(
     key = request.key or drafts.made_up_key(context.random.randbytes(8))
     stored = repository.find(context, repository.sub(namespace), None, key)
     check_version(repository, namespace, key, stored, request.expected_version)
-    shelf = policy.memory_shelf(context.principal, namespace, known.scope or None)
+    partition = policy.memory_partition(context.principal, namespace, known.scope or None)
     if stored is not None:
-        old = repository.shelf(stored.entry)
-        shelf = policy.moved_shelf(old, context.principal, namespace, known.scope or old.scope)
+        old = repository.partition(stored.entry)
+        partition = policy.moved_partition(old, context.principal, namespace, known.scope or old.scope)
     writer = request.author or context.principal.agent_id
     draft = Draft(
         key=key,
@@ -54,7 +54,7 @@ def store(
         form=given[1],
         compress=request.compress,
         metadata=drafts.joined(others),
-        shelf=shelf,
+        partition=partition,
         expires_at=expires_at,
         kind=request.kind or "semantic",
         tags=tuple(known.tags or ()),
@@ -88,8 +88,8 @@ def update(
     namespace = repository.namespace(entry.sub)
     policy.check_writes_namespace(context.principal, namespace)
     check_version(repository, namespace, entry.key, stored, request.expected_version)
-    old = repository.shelf(entry)
-    shelf = policy.moved_shelf(old, context.principal, namespace, known.scope or old.scope)
+    old = repository.partition(entry)
+    partition = policy.moved_partition(old, context.principal, namespace, known.scope or old.scope)
     supersedes = superseded(repository, context, request.supersedes)
     value, version = yield from repository.value(context, entry)
     details = entry.details or PLAIN
@@ -101,7 +101,7 @@ def update(
         form=details.form & records.TEXT if given is None else given[1],
         compress=request.compress if given is not None else bool(details.form & records.COMPRESSED),
         metadata=drafts.merged(version.metadata, others),
-        shelf=shelf,
+        partition=partition,
         expires_at=entry.expires_at if known.expiry is UNSET else expires_at,
         kind=request.kind or details.kind,
         tags=details.tags if known.tags is UNSET else tuple(known.tags or ()),
@@ -130,7 +130,7 @@ def add(
         sub=sub,
         value=bytes(request.value),
         metadata=bytes(request.metadata),
-        shelf=policy.memory_shelf(context.principal, request.namespace),
+        partition=policy.memory_partition(context.principal, request.namespace),
         kind=request.memory_type,
         author=request.created_by,
         by=request.created_by,
@@ -156,7 +156,7 @@ def revise(
         sub=details.sub,
         value=bytes(request.value),
         metadata=version.metadata,
-        shelf=repository.shelf(stored.entry),
+        partition=repository.partition(stored.entry),
         expires_at=stored.entry.expires_at,
         kind=details.kind,
         tags=details.tags,

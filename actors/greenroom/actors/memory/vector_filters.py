@@ -46,7 +46,7 @@ class VisibilityCache:
 
     def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
-        allowed = tuple(policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
+        allowed = tuple(policy.may_see_memory(principal, partition) for partition in corpus.partitions)
         kept = self._kept.pop(allowed, None)
         if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
             kept = _view(corpus, allowed, now)
@@ -64,7 +64,7 @@ def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int
     """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(allowed):
-        visible &= np.array(allowed, np.bool_)[corpus.shelf]
+        visible &= np.array(allowed, np.bool_)[corpus.partition]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
     seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
     return corpus.arrangement, expires, seen
@@ -120,8 +120,8 @@ class RowFilter:
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))
         if filters.scope is not None:
-            scopes = np.array([shelf.scope == filters.scope for shelf in corpus.shelves], np.bool_)
-            self._keep("scope", scopes[corpus.shelf])
+            scopes = np.array([partition.scope == filters.scope for partition in corpus.partitions], np.bool_)
+            self._keep("scope", scopes[corpus.partition])
         if filters.author is not None:
             self._keep("author", self._has("author", filters.author))
         if filters.conversation_id is not None:

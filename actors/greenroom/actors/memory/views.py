@@ -63,7 +63,7 @@ def shown_version(
         kind=details.kind if then is None else then.kind,
         tags=list(details.tags if then is None else then.tags),
         importance=details.importance if then is None else then.importance,
-        scope=repository.shelf(entry).scope,
+        scope=repository.partition(entry).scope,
         author=repository.author(entry),
         updated_by=None if then is None else then.author,
         session_id=entry.session_id,

@@ -15,7 +15,7 @@ from greenroom.actors.memory.values import pack
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
 if TYPE_CHECKING:
-    from greenroom.actors.auth.policy import MemoryShelf
+    from greenroom.actors.auth.policy import MemoryPartition
     from greenroom.runtime import Context, Slices
 
 
@@ -26,7 +26,7 @@ class Draft:
     Attributes:
         key: Its key.
         value: The content as UTF-8, or the bytes of the JSON.
-        shelf: Where it is to lie.
+        partition: Where it is to lie.
         sub: Its namespace below the root.
         session_id: The session that it belongs to, in an agent's namespace.
         form: `JSON` or `TEXT`.
@@ -49,7 +49,7 @@ class Draft:
 
     key: str
     value: bytes
-    shelf: MemoryShelf
+    partition: MemoryPartition
     sub: str = ""
     session_id: str | None = None
     form: int = records.JSON
@@ -110,10 +110,10 @@ def write(
         yield from links.open_ring(repository, context, old, draft.supersedes.entry)
     repository.ensure_root(context, common_root)
     update = repository.counter + 1
-    shelf = (
+    partition = (
         0
         if draft.plain and (old is None or old.details is None)
-        else repository.shelf_number(context, draft.shelf)
+        else repository.partition_number(context, draft.partition)
     )
     if occupant is not None:
         removal.clear(repository, context, StoredEntry(where, occupant))
@@ -122,7 +122,7 @@ def write(
         if stored.record_key != where:
             context.delete(stored.record_key)
     payload = draft.value if packed is None else packed
-    entry = _entry(draft, old, context.now, update, shelf, packed)
+    entry = _entry(draft, old, context.now, update, partition, packed)
     version = _version(draft, entry, payload)
     _stage(repository, context, where, entry, version, moved=stored is None or stored.record_key != where)
     links.relink(repository, context, old, entry, is_new=draft.supersedes is not None)
@@ -144,9 +144,9 @@ def _place(
     """Return where the entry goes, and what lies there that must go."""
     where = prefix
     if repository.has_several_owners:
-        number = repository.known_shelf(draft.shelf)
-        if number is None:  # nothing can lie on a shelf that is new
-            return repository.entry_key(prefix, repository.next_shelf()), None
+        number = repository.known_partition(draft.partition)
+        if number is None:  # nothing can lie in a partition that is new
+            return repository.entry_key(prefix, repository.next_partition()), None
         where = repository.entry_key(prefix, number)
     if stored is not None and stored.record_key == where:
         return where, None
@@ -158,11 +158,13 @@ def _place(
     return where, occupant
 
 
-def _entry(draft: Draft, old: Entry | None, now: int, update: int, shelf: int, packed: bytes | None) -> Entry:
+def _entry(
+    draft: Draft, old: Entry | None, now: int, update: int, partition: int, packed: bytes | None
+) -> Entry:
     details = None if old is None else old.details
     if not draft.plain:
         details = EntryDetails(
-            shelf=shelf,
+            partition=partition,
             sub=draft.sub,
             kind=draft.kind,
             tags=draft.tags,

@@ -25,7 +25,7 @@ class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A session with all of it that the exporter may see and wanted to take along.
 
     Attributes:
-        messages: JSON of `CargoMessage`, oldest first.
+        messages: JSON of `PayloadMessage`, oldest first.
         memories: JSON of `MemoryLine`; the exporter's own namespaces become the importer's.
     """
 

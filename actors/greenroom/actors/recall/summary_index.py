@@ -2,7 +2,7 @@
 
 A `SummaryFollower` follows the rows of `memory.directory` and `memory.root_summary`, in the process that owns
 the folder: what changed since the last search is read again before the next one looks. A root's memories of
-one shelf are a *unit*. Roots and units are numbered as they come and their numbers are not used twice, so
+one partition are a *unit*. Roots and units are numbered as they come and their numbers are not used twice, so
 what a reader may see of them is worked out once.
 """
 
@@ -22,7 +22,7 @@ from greenroom.actors.text.analyze import current_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from greenroom.actors.auth.policy import MemoryShelf
+    from greenroom.actors.auth.policy import MemoryPartition
     from greenroom.actors.auth.principal import Principal
     from greenroom.runtime import Address, IndexReader, Row, Slices
 
@@ -58,11 +58,11 @@ class Space:
 
 
 class Seen:
-    """What one reader may see, by the number of a row of the directory, and by the number of a shelf."""
+    """What one reader may see, by the number of a row of the directory, and by the number of a partition."""
 
     def __init__(self) -> None:
         self.listings = bytearray()
-        self.shelves = bytearray()
+        self.partitions = bytearray()
 
 
 class SummaryIndex:
@@ -72,7 +72,7 @@ class SummaryIndex:
         listing: By root, the number of its row in the directory, as `Seen` counts them; -1: it has none.
         complete: By root, whether it is known all that there is.
         unit_root: By unit, its root; -1 where that is not so any more.
-        unit_shelf: By unit, its shelf, as `Seen` counts them.
+        unit_partition: By unit, its partition, as `Seen` counts them.
         newest: By unit, when the newest of it was made.
         terms: The units that hold a term.
         days: The units in which something was made on a day.
@@ -85,10 +85,10 @@ class SummaryIndex:
         self._listings: list[NamespaceRow] = []
         self.listing = array("l")
         self.complete = bytearray()
-        self._shelves: dict[MemoryShelf, int] = {}
-        self._shelf_list: list[MemoryShelf] = []
+        self._partitions: dict[MemoryPartition, int] = {}
+        self._partition_list: list[MemoryPartition] = []
         self.unit_root = array("l")
-        self.unit_shelf = array("l")
+        self.unit_partition = array("l")
         self.newest = array("q")
         self._dead = 0
         self.terms: dict[str, array[int]] = {}
@@ -183,7 +183,7 @@ class SummaryIndex:
     def _take(self, known: _Known, row: Row[SummaryRow]) -> None:
         """Take over what a row says; what is there already does no harm."""
         value = row.value
-        unit = self._unit(known, value.shelf)
+        unit = self._unit(known, value.partition)
         self.newest[unit] = max(self.newest[unit], value.newest)
         if row.sort_key.startswith(root_summary.ROWS):
             known.last = int.from_bytes(row.sort_key[-8:])
@@ -199,7 +199,7 @@ class SummaryIndex:
     def _take_vectors(self, known: _Known, row: Row[VectorRow]) -> None:
         value = row.value
         count = len(value.scales) // 4
-        unit = self._unit(known, value.shelf)
+        unit = self._unit(known, value.partition)
         if row.sort_key.startswith(root_summary.VECTORS):
             known.last_vector = int.from_bytes(row.sort_key[-8:])
         space = self.spaces.setdefault(value.space, Space(len(value.values) // count))
@@ -208,16 +208,16 @@ class SummaryIndex:
             space.scales += value.scales
             space.values += value.values
 
-    def _unit(self, known: _Known, shelf: MemoryShelf) -> int:
-        """Return the number of what a root has on a shelf, a new one if there is none."""
-        number = self._shelves.setdefault(shelf, len(self._shelves))
-        if number == len(self._shelf_list):
-            self._shelf_list.append(shelf)
+    def _unit(self, known: _Known, partition: MemoryPartition) -> int:
+        """Return the number of what a root has on a partition, a new one if there is none."""
+        number = self._partitions.setdefault(partition, len(self._partitions))
+        if number == len(self._partition_list):
+            self._partition_list.append(partition)
         unit = known.units.get(number)
         if unit is None:
             unit = known.units[number] = len(self.unit_root)
             self.unit_root.append(known.number)
-            self.unit_shelf.append(number)
+            self.unit_partition.append(number)
             self.newest.append(0)
         return unit
 
@@ -241,7 +241,7 @@ class SummaryIndex:
             yield self._words[start : start + _BLOCK]
 
     def seen(self, principal: Principal) -> Seen:
-        """Return what a reader may see of the present rows and shelves."""
+        """Return what a reader may see of the present rows and partitions."""
         principal = principal.identity
         seen = self._readers.pop(principal, None) or Seen()
         self._readers[principal] = seen
@@ -249,8 +249,8 @@ class SummaryIndex:
             self._readers.popitem(last=False)
         for row in self._listings[len(seen.listings) :]:
             seen.listings.append(directory.may_have_something(principal, row))
-        for shelf in self._shelf_list[len(seen.shelves) :]:
-            seen.shelves.append(policy.may_see_memory(principal, shelf))
+        for partition in self._partition_list[len(seen.partitions) :]:
+            seen.partitions.append(policy.may_see_memory(principal, partition))
         return seen
 
 

@@ -39,7 +39,7 @@ class VisibleRoots:
         self.known: Mask = _flags(overview.complete)
         self._overview = overview
         self._root = _numbers(overview.unit_root)
-        self._units: Mask = (self._root >= 0) & _flags(seen.shelves)[_numbers(overview.unit_shelf)]
+        self._units: Mask = (self._root >= 0) & _flags(seen.partitions)[_numbers(overview.unit_partition)]
         self.newest = np.zeros(len(listing), np.int64)
         newest = np.array(overview.newest, np.int64)
         np.maximum.at(self.newest, self._root[self._units], newest[self._units])

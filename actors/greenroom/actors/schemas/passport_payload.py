@@ -103,7 +103,7 @@ class ExportHead(Message[PayloadHead], frozen=True, kw_only=True):
 
 
 class PayloadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ExportMessages`: JSON of `CargoMessage`, oldest first, and the id after which to go on."""
+    """Answers `ExportMessages`: JSON of `PayloadMessage`, oldest first, and the id after which to go on."""
 
     lines: list[msgspec.Raw]
     last_id: int | None
@@ -117,7 +117,7 @@ class ExportMessages(Message[PayloadPage], frozen=True, kw_only=True):
 
 
 class StageMessages(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of messages, checked JSON of `CargoMessage`, until the session is made of them."""
+    """Keep a piece of messages, checked JSON of `PayloadMessage`, until the session is made of them."""
 
     attempt: Attempt
     number: int

@@ -40,7 +40,7 @@ from greenroom.runtime import Actor, Context, Slices, handles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas.types import SessionStatus
 
@@ -186,8 +186,8 @@ class SessionActor(Actor):
             metadata_keys=len(metadata),
             state_keys=len(state),
         )
-        shelves = policy.shelves(context.principal)
-        session = yield from reads.session(context, changed, self._counters.talk(shelves))
+        partitions = policy.partitions(context.principal)
+        session = yield from reads.session(context, changed, self._counters.talk(partitions))
         self._change(context, changed)
         return replies.SessionUpdated(session=session)
 
@@ -215,7 +215,7 @@ class SessionActor(Actor):
             raise auth_errors.session_closed(request.session_id, header.status)
         self._check_content(request.content)
         parent = self._parent(request.parent_message_id, context)
-        shelf = policy.shelf_of(principal, request.visibility)
+        partition = policy.partition_of(principal, request.visibility)
         message = StoredMessage(
             sender=principal.agent_id,
             timestamp=context.now,
@@ -224,7 +224,7 @@ class SessionActor(Actor):
             metadata=bytes(request.metadata),
             content=request.content,
         )
-        message_id = self._append(context, shelf, message)
+        message_id = self._append(context, partition, message)
         audit_record.record(
             context,
             "add_message",
@@ -291,9 +291,9 @@ class SessionActor(Actor):
         if changes:
             yield from fields.put(context, STATE, changes)
             self._change(context, msgspec.structs.replace(header, updated_at=context.now))
-        shelf = policy.shelf_of(principal, request.visibility)
-        message_id = self._append(context, shelf, message)
-        context.put(session_events.event_key(shelf, request.event_id), message_id)
+        partition = policy.partition_of(principal, request.visibility)
+        message_id = self._append(context, partition, message)
+        context.put(session_events.event_key(partition, request.event_id), message_id)
         audit_record.record(
             context,
             "append_event",
@@ -305,15 +305,15 @@ class SessionActor(Actor):
             characters=len(message.content),
             state_keys=len(changes),
         )
-        return session_events.view(Entry(message_id, shelf, message), principal)
+        return session_events.view(Entry(message_id, partition, message), principal)
 
     @handles(events.TakeSnapshot)
     def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
         """Answer the session, and which event is the newest that the caller may see."""
-        shelves = policy.shelves(context.principal)
+        partitions = policy.partitions(context.principal)
         header = self._visible(context)
-        session = yield from reads.session(context, header, self._counters.talk(shelves))
-        return events.Snapshot(session=session, newest_id=self._counters.newest(shelves))
+        session = yield from reads.session(context, header, self._counters.talk(partitions))
+        return events.Snapshot(session=session, newest_id=self._counters.newest(partitions))
 
     @handles(events.GetEvents)
     def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
@@ -353,12 +353,12 @@ class SessionActor(Actor):
         """
         if message_id is None:
             return None
-        parent = log.find(context, policy.shelves(context.principal), message_id)
+        parent = log.find(context, policy.partitions(context.principal), message_id)
         if parent is None:
             refusal = auth_errors.parent_not_found(message_id)
-            is_there = log.find(context, self._counters.all_shelves(), message_id) is not None
+            is_there = log.find(context, self._counters.all_partitions(), message_id) is not None
             raise auth_errors.denial(refusal) if is_there else refusal
-        return message_id, parent.shelf.audience
+        return message_id, parent.partition.audience
 
     def _check_content(self, content: str) -> None:
         if len(content) > self.content_limit:
@@ -368,15 +368,15 @@ class SessionActor(Actor):
             if size > MAX_VALUE_BYTES:
                 raise auth_errors.too_large("content", size)
 
-    def _append(self, context: Context, shelf: Shelf, message: StoredMessage) -> int:
+    def _append(self, context: Context, partition: Partition, message: StoredMessage) -> int:
         """Stage a message at the end of the log; return its id."""
         header = self._header
         assert header is not None, "who appends has seen the session"
         last_id = self._counters.last_id
         message_id, self._ahead = ids.next_id(last_id, self._ahead, context.now, context.random)
-        context.put(message_key(shelf, message_id), message)
-        self._counters.record(context, shelf, message_id, message)
-        self._move(context, shelf.audience, messages=1, others=int(not message.is_talk))
+        context.put(message_key(partition, message_id), message)
+        self._counters.record(context, partition, message_id, message)
+        self._move(context, partition.audience, messages=1, others=int(not message.is_talk))
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
             context.put(HEADER, self._header)
@@ -407,10 +407,10 @@ class SessionActor(Actor):
         context.publish(session_uri(context.address.key), label)
 
     def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
-        shelves = policy.shelves(context.principal)
-        messages, cursor = yield from reads.newest(context, context.address.key, shelves)
-        session = yield from reads.session(context, header, self._counters.talk(shelves))
-        statistics = self._statistics(context.principal, shelves)
+        partitions = policy.partitions(context.principal)
+        messages, cursor = yield from reads.newest(context, context.address.key, partitions)
+        session = yield from reads.session(context, header, self._counters.talk(partitions))
+        statistics = self._statistics(context.principal, partitions)
         return replies.SessionRead(
             session=session,
             messages=messages,
@@ -419,15 +419,15 @@ class SessionActor(Actor):
             cursor=cursor,
         )
 
-    def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
+    def _statistics(self, principal: Principal, partitions: Sequence[Partition]) -> replies.SessionStatistics:
         seen = [
             self._activity[audience].at
             for audience in policy.audiences(principal)
             if audience in self._activity
         ]
         return replies.SessionStatistics(
-            message_count=self._counters.count(shelves),
-            unique_agents=self._counters.senders(shelves),
+            message_count=self._counters.count(partitions),
+            unique_agents=self._counters.senders(partitions),
             last_activity=to_datetime(max(seen)),
         )
 

@@ -7,7 +7,7 @@ tools show texts, so:
   and this metadata, and the other way round;
 - any other content is shown as its JSON.
 
-An event id is looked up on the shelves that its sender may read. So a hidden event with
+An event id is looked up in the partitions that its sender may read. So a hidden event with
 the same id does not show by turning a new one into a repeat.
 """
 
@@ -27,10 +27,10 @@ from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.session import log
-from greenroom.actors.session.records import StoredEvent, StoredMessage, shelf_prefix
+from greenroom.actors.session.records import StoredEvent, StoredMessage, partition_prefix
 
 if TYPE_CHECKING:
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.session.records import Entry
     from greenroom.runtime import Context, Slices
@@ -43,9 +43,9 @@ _DERIVED = re.compile(r"message_[0-9]+", re.ASCII)
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def event_key(shelf: Shelf, event_id: str) -> bytes:
+def event_key(partition: Partition, event_id: str) -> bytes:
     """Return where the message id of an event lies."""
-    return EVENT_IDS + shelf_prefix(shelf) + blake2b(event_id.encode(), digest_size=16).digest()
+    return EVENT_IDS + partition_prefix(partition) + blake2b(event_id.encode(), digest_size=16).digest()
 
 
 def find(context: Context, event_id: str) -> Entry | None:
@@ -54,20 +54,20 @@ def find(context: Context, event_id: str) -> Entry | None:
     Raises:
         Refusal: ``VALIDATION_ERROR`` for an id that only a message can have, and none has.
     """
-    shelves = policy.shelves(context.principal)
+    partitions = policy.partitions(context.principal)
     if _DERIVED.fullmatch(event_id) is not None:
-        return _named_message(context, shelves, event_id)
-    for shelf in shelves:
-        message_id = context.get(event_key(shelf, event_id), int)
+        return _named_message(context, partitions, event_id)
+    for partition in partitions:
+        message_id = context.get(event_key(partition, event_id), int)
         if message_id is not None:
-            return log.find(context, (shelf,), message_id)
+            return log.find(context, (partition,), message_id)
     return None
 
 
-def _named_message(context: Context, shelves: tuple[Shelf, ...], event_id: str) -> Entry | None:
+def _named_message(context: Context, partitions: tuple[Partition, ...], event_id: str) -> Entry | None:
     message_id = int(event_id.partition("_")[2])
     if message_id <= log.HIGHEST_ID:
-        entry = log.find(context, shelves, message_id)
+        entry = log.find(context, partitions, message_id)
         if entry is not None and _id_of(entry) == event_id:
             return entry
     raise auth_errors.invalid(
@@ -115,7 +115,7 @@ def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage
     """Answer the events that the caller may see, oldest first, and where to go on."""
     entries = log.walk(
         context,
-        policy.shelves(context.principal),
+        policy.partitions(context.principal),
         lowest=request.after_id + 1,
         highest=request.up_to_id,
     )
@@ -139,7 +139,7 @@ def view(entry: Entry, reader: Principal) -> events.EventView:
         actor=f"agent:{message.sender}" if event is None else event.actor,
         content=msgspec.Raw(_content(entry, reader)),
         is_final_response=event is not None and event.is_final_response,
-        visibility=entry.shelf.visibility,
+        visibility=entry.partition.visibility,
     )
 
 

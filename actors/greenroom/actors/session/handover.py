@@ -87,7 +87,7 @@ class HandoverSession(PortableSession):
         return travel.Offer(
             session_id=context.address.key,
             purpose=header.purpose,
-            status=seen_status(header.status, self._counters.talk(policy.shelves(context.principal))),
+            status=seen_status(header.status, self._counters.talk(policy.partitions(context.principal))),
             tool=self._tool(header, context),
             last_used=to_datetime(self._last_used(context)),
             held=self._is_held(context, request.token),
@@ -228,7 +228,7 @@ class HandoverSession(PortableSession):
         """Yield in words what of the work done here the asker may see."""
         own, common = self._own(context), self._common(context)
         for count, name, names in (
-            (self._counters.count(policy.shelves(context.principal)), "message", "messages"),
+            (self._counters.count(policy.partitions(context.principal)), "message", "messages"),
             (len(common.decisions), "decision", "decisions"),
             (len(own.files), "file", "files"),
             (len(own.searches), "search", "searches"),
@@ -248,7 +248,7 @@ class HandoverSession(PortableSession):
     def _is_blank(self, context: Context) -> bool:
         """Return whether the session is empty: nothing was left in it by any client."""
         return (
-            not self._counters.all_shelves()
+            not self._counters.all_partitions()
             and not any(any(context.scan(msgspec.Raw, prefix=prefix)) for prefix in _WORK)
             and all(move.outcome != "handed_over" for move in migrations.migrations(context))
         )

@@ -1,6 +1,6 @@
-"""The messages of a session, walked in order over the shelves that a reader may see.
+"""The messages of a session, walked in order over the partitions that a reader may see.
 
-Each shelf is a stream of its own in the store, so a walk touches nothing hidden
+Each partition is a stream of its own in the store, so a walk touches nothing hidden
 and costs what is visible. Walks are lazy and long ones are generators that yield
 between slices; none holds more than its page.
 """
@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from greenroom.actors.session.records import CountedMessage, Entry, StoredMessage, message_key, shelf_prefix
+from greenroom.actors.session.records import (
+    CountedMessage,
+    Entry,
+    StoredMessage,
+    message_key,
+    partition_prefix,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.runtime import Context, Slices
 
 T = TypeVar("T")
@@ -32,7 +38,7 @@ _ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
 
 def walk(
     context: Context,
-    shelves: Iterable[Shelf],
+    partitions: Iterable[Partition],
     *,
     lowest: int = 0,
     highest: int = HIGHEST_ID,
@@ -40,16 +46,18 @@ def walk(
 ) -> Iterator[Entry]:
     """Yield the messages with ids from ``lowest`` to ``highest``, both included, by id."""
     streams = [
-        _entries(shelf, stream)
-        for shelf, stream in _streams(context, shelves, StoredMessage, lowest, highest, reverse=reverse)
+        _entries(partition, stream)
+        for partition, stream in _streams(
+            context, partitions, StoredMessage, lowest, highest, reverse=reverse
+        )
     ]
     return heapq.merge(*streams, key=itemgetter(0), reverse=reverse)
 
 
-def count(context: Context, shelves: Iterable[Shelf], lowest: int) -> Slices[int]:
+def count(context: Context, partitions: Iterable[Partition], lowest: int) -> Slices[int]:
     """Return how many messages there are from the id ``lowest`` on."""
     found = 0
-    for _, stream in _streams(context, shelves, CountedMessage, lowest, HIGHEST_ID):
+    for _, stream in _streams(context, partitions, CountedMessage, lowest, HIGHEST_ID):
         for _ in stream:
             found += 1
             if context.should_yield():
@@ -57,9 +65,9 @@ def count(context: Context, shelves: Iterable[Shelf], lowest: int) -> Slices[int
     return found
 
 
-def skip(context: Context, shelves: Iterable[Shelf], lowest: int, number: int) -> Slices[int]:
+def skip(context: Context, partitions: Iterable[Partition], lowest: int, number: int) -> Slices[int]:
     """Return the id from which a walk goes on after ``number`` messages from ``lowest`` on."""
-    streams = [stream for _, stream in _streams(context, shelves, CountedMessage, lowest, HIGHEST_ID)]
+    streams = [stream for _, stream in _streams(context, partitions, CountedMessage, lowest, HIGHEST_ID)]
     for message_id, _ in heapq.merge(*streams, key=itemgetter(0)):
         if number == 0:
             return message_id
@@ -69,12 +77,12 @@ def skip(context: Context, shelves: Iterable[Shelf], lowest: int, number: int) -
     return HIGHEST_ID + 1
 
 
-def find(context: Context, shelves: Iterable[Shelf], message_id: int) -> Entry | None:
-    """Return one message if it lies on one of these shelves."""
-    for shelf in shelves:
-        message = context.get(message_key(shelf, message_id), StoredMessage)
+def find(context: Context, partitions: Iterable[Partition], message_id: int) -> Entry | None:
+    """Return one message if it lies on one of these partitions."""
+    for partition in partitions:
+        message = context.get(message_key(partition, message_id), StoredMessage)
         if message is not None:
-            return Entry(message_id, shelf, message)
+            return Entry(message_id, partition, message)
     return None
 
 
@@ -116,29 +124,32 @@ def answer_bytes(message: StoredMessage) -> int:
     return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
 
 
-def _entries(shelf: Shelf, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:
-    return (Entry(message_id, shelf, message) for message_id, message in stream)
+def _entries(partition: Partition, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:
+    return (Entry(message_id, partition, message) for message_id, message in stream)
 
 
 def _streams(
     context: Context,
-    shelves: Iterable[Shelf],
+    partitions: Iterable[Partition],
     of: type[T],
     lowest: int,
     highest: int,
     *,
     reverse: bool = False,
-) -> Sequence[tuple[Shelf, Iterator[tuple[int, T]]]]:
-    return [(shelf, _stream(context, shelf, of, lowest, highest, reverse=reverse)) for shelf in shelves]
+) -> Sequence[tuple[Partition, Iterator[tuple[int, T]]]]:
+    return [
+        (partition, _stream(context, partition, of, lowest, highest, reverse=reverse))
+        for partition in partitions
+    ]
 
 
 def _stream(
-    context: Context, shelf: Shelf, of: type[T], lowest: int, highest: int, *, reverse: bool
+    context: Context, partition: Partition, of: type[T], lowest: int, highest: int, *, reverse: bool
 ) -> Iterator[tuple[int, T]]:
     if lowest > highest:
         return
-    prefix = shelf_prefix(shelf)
-    start = message_key(shelf, highest if reverse else lowest)
+    prefix = partition_prefix(partition)
+    start = message_key(partition, highest if reverse else lowest)
     for key, message in context.scan(of, prefix=prefix, start=start, reverse=reverse):
         message_id = int.from_bytes(key[len(prefix) :])
         if not lowest <= message_id <= highest:

@@ -34,7 +34,7 @@ from greenroom.actors.session.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas import transfer as exchange
     from greenroom.actors.schemas.types import SessionStatus
@@ -78,8 +78,8 @@ def session_of(
 
 def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.PayloadPage]:
     """Return the next messages that the reader may see."""
-    shelves = policy.shelves(context.principal)
-    entries = log.walk(context, shelves, lowest=request.after_id + 1, highest=request.up_to_id)
+    partitions = policy.partitions(context.principal)
+    entries = log.walk(context, partitions, lowest=request.after_id + 1, highest=request.up_to_id)
     lines: list[msgspec.Raw] = []
     size = last_id = 0
     for entry in entries:
@@ -95,7 +95,7 @@ def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.
 
 
 def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
-    message_id, shelf, message = entry
+    message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     event = message.event
     return payloads.PayloadMessage(
@@ -104,8 +104,8 @@ def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
         sender=message.sender,
         content=message.content,
         message_type=message.message_type,
-        visibility=shelf.visibility,
-        agent_type=shelf.audience.removeprefix(_TYPE) if shelf.audience.startswith(_TYPE) else None,
+        visibility=partition.visibility,
+        agent_type=partition.audience.removeprefix(_TYPE) if partition.audience.startswith(_TYPE) else None,
         parent_message_id=parent if policy.may_see_message(reader, audience) else None,
         metadata=msgspec.Raw(message.metadata),
         event=None
@@ -213,14 +213,14 @@ def _messages(
                 f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
             )
         _check_length(message, content_limit)
-        shelf = _shelf(message, principal)
+        partition = _partition(message, principal)
         last_id, ahead = message.message_id, max(ahead, by)
-        audiences[last_id] = shelf.audience
+        audiences[last_id] = partition.audience
         stored = _stored(message, time, audiences)
-        context.put(message_key(shelf, last_id), stored)
-        counters.record(context, shelf, last_id, stored)
+        context.put(message_key(partition, last_id), stored)
+        counters.record(context, partition, last_id, stored)
         if message.event is not None:
-            context.put(events.event_key(shelf, message.event.event_id), last_id)
+            context.put(events.event_key(partition, message.event.event_id), last_id)
         if context.should_yield():
             yield
     return ahead
@@ -243,11 +243,11 @@ def _staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]
         raise passport_errors.invalid("its messages did not arrive whole; restore it again")
 
 
-def _shelf(message: payloads.PayloadMessage, principal: Principal) -> Shelf:
+def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partition:
     if message.visibility == "agent_only" and message.agent_type != principal.agent_type:
         own = policy.own_audience(principal.agent_id)
-        return policy.Shelf(own, "agent_only")
-    return policy.shelf_of(principal, message.visibility)
+        return policy.Partition(own, "agent_only")
+    return policy.partition_of(principal, message.visibility)
 
 
 def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:

@@ -151,15 +151,17 @@ class PortableSession(SessionActor):
         """Hand over everything but the messages."""
         header = self._visible(context)
         work = context.get(migrations.WORK, ToolState)
-        shelves = policy.shelves(context.principal)
-        session = yield from passport_payload.session_of(context, header, work, self._counters.talk(shelves))
+        partitions = policy.partitions(context.principal)
+        session = yield from passport_payload.session_of(
+            context, header, work, self._counters.talk(partitions)
+        )
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
             context=work_context.view(self._own(context), self._common(context)),
             migrations=migrations.migrations(context),
-            newest_id=self._counters.newest(shelves),
-            messages=self._counters.count(shelves),
+            newest_id=self._counters.newest(partitions),
+            messages=self._counters.count(partitions),
         )
         self._log(context, "exported", None if work is None else work.tool, request.to_tool)
         audit_record.record(context, "export_session", context.address.key, messages=head.messages)
@@ -196,7 +198,7 @@ class PortableSession(SessionActor):
             and header.updated_at >= to_microseconds(request.updated_at)
             and (
                 request.newest_id == 0
-                or log.find(context, self._counters.all_shelves(), request.newest_id) is not None
+                or log.find(context, self._counters.all_partitions(), request.newest_id) is not None
             )
         )
 
@@ -237,7 +239,7 @@ class PortableSession(SessionActor):
             came.workspace_path,
             context.now,
             request.attempt,
-            self._counters.count(policy.shelves(principal)),
+            self._counters.count(policy.partitions(principal)),
             None if request.memories is None else request.memories.staging,
         )
         context.put(migrations.WORK, work)
@@ -329,7 +331,7 @@ class PortableSession(SessionActor):
         return travel.ContextRead(
             session_id=context.address.key,
             purpose=header.purpose,
-            status=seen_status(header.status, self._counters.talk(policy.shelves(context.principal))),
+            status=seen_status(header.status, self._counters.talk(policy.partitions(context.principal))),
             project_id=header.project_id,
             workspace_path=None if work is None else work.workspace_path,
             tool=None if work is None else work.tool,

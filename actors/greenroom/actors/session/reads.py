@@ -1,4 +1,4 @@
-"""Reading a session: its fields and its messages in pages, by sender and by time, on the reader's shelves."""
+"""Reading a session: its fields, and the messages in the reader's partitions by page, sender and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from greenroom.actors.session.records import METADATA, STATE, named, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.actors.schemas import sessions as requests
     from greenroom.actors.session.counters import SenderCounters
     from greenroom.actors.session.records import Entry, Header
@@ -68,9 +68,9 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
     )
 
 
-def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slices[Newest]:
-    """Return the newest messages on ``shelves``."""
-    entries = log.walk(context, shelves, reverse=True)
+def newest(context: Context, session_id: str, partitions: Sequence[Partition]) -> Slices[Newest]:
+    """Return the newest messages in ``partitions``."""
+    entries = log.walk(context, partitions, reverse=True)
     page, has_more = yield from log.take(context, entries, NEWEST_MESSAGES)
     cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
     return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
@@ -86,19 +86,21 @@ def page(
     """
     if request.cursor is not None and request.offset is not None:
         raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
-    shelves = policy.shelves(context.principal, request.visibility_filter)
+    partitions = policy.partitions(context.principal, request.visibility_filter)
     binding = _binding(request.session_id, request.visibility_filter)
     first = 0 if request.since_id is None else request.since_id + 1
     span = Span(first, log.HIGHEST_ID, backward=False)
     if request.cursor is not None:
         span = _continued(base_cursor.decode(request.cursor, binding), first)
     elif request.offset:
-        past_all = request.offset >= counters.count(shelves)
+        past_all = request.offset >= counters.count(partitions)
         start = (
-            log.HIGHEST_ID + 1 if past_all else (yield from log.skip(context, shelves, first, request.offset))
+            log.HIGHEST_ID + 1
+            if past_all
+            else (yield from log.skip(context, partitions, first, request.offset))
         )
         span = span._replace(lowest=start)
-    entries = log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
+    entries = log.walk(context, partitions, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from log.take(context, entries, request.limit)
     views = [view(entry, context.principal) for entry in found]
     kept = budget.take_in_order(views, request.max_tokens, named)
@@ -107,9 +109,11 @@ def page(
     if has_more or kept.passed < len(found):
         next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
     views = kept.kept[::-1] if span.backward else kept.kept
-    total = counters.count(shelves)
+    total = counters.count(partitions)
     if request.since_id is not None:
-        total = (yield from log.count(context, shelves, first)) if first <= counters.newest(shelves) else 0
+        total = (
+            (yield from log.count(context, partitions, first)) if first <= counters.newest(partitions) else 0
+        )
     return replies.MessagePage(
         messages=views,
         count=len(views),
@@ -124,11 +128,11 @@ def by_sender(
     request: requests.SearchBySender, context: Context, counters: SenderCounters
 ) -> Slices[replies.SenderMessages]:
     """Answer the newest messages of one sender."""
-    shelves = policy.shelves(context.principal)
-    there = counters.count(shelves, request.sender)
+    partitions = policy.partitions(context.principal)
+    there = counters.count(partitions, request.sender)
     found: list[Entry] = []
     if there:
-        entries = log.walk(context, shelves, reverse=True)
+        entries = log.walk(context, partitions, reverse=True)
         found, _ = yield from log.take(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
@@ -155,7 +159,7 @@ def by_timerange(
     start, end = to_microseconds(request.start_time), to_microseconds(request.end_time)
     entries = log.walk(
         context,
-        policy.shelves(context.principal),
+        policy.partitions(context.principal),
         lowest=ids.lowest_id(start),
         highest=ids.highest_id(end, ahead),
     )

@@ -2,13 +2,13 @@
 
     h                       the header
     d ordinal, s ordinal    one top-level key of the metadata, of the state
-    m shelf NUL id          one message
-    e shelf NUL event id    the id of the message that is this event
-    t shelf NUL sender      how much one sender has written on one shelf
+    m partition NUL id          one message
+    e partition NUL event id    the id of the message that is this event
+    t partition NUL sender      how much one sender has written in one partition
 
 Records end with what came later: fields with a default, so that older stores can be read.
 
-The kernel's keys take 200 bytes: a shelf has at most 107, senders and event ids are hashed.
+The kernel's keys take 200 bytes: a partition has at most 107, senders and event ids are hashed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from greenroom.actors.auth.policy import PUBLIC, Shelf, Visibility, may_see_message
+from greenroom.actors.auth.policy import PUBLIC, Partition, Visibility, may_see_message
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.schemas import session_events as events
@@ -100,7 +100,7 @@ class CountedMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
-    """One sender's messages on one shelf, counted; ``last_at`` (microseconds since 1970) is the latest time.
+    """One sender's messages in one partition, counted; ``last_at`` (microseconds since 1970) is the latest.
 
     ``others`` of the ``count`` are events that are no messages.
     """
@@ -118,12 +118,12 @@ class Entry(NamedTuple):
     """A stored message with what its key says."""
 
     message_id: int
-    shelf: Shelf
+    partition: Partition
     message: StoredMessage
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Say where in a key the audience of a shelf is, and digests of senders, event ids, owners and paths."""
+    """Say where a key has a partition's audience, and digests of senders, event ids, owners and paths."""
     letter, length = key[:1], len(key)
     if letter in _OF_OWNERS and length > 1:
         owner = (1, 1 + _OWNER_BYTES)
@@ -140,32 +140,34 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 @functools.lru_cache(maxsize=1_024)
-def shelf_prefix(shelf: Shelf) -> bytes:
-    """Return the bytes before the ids of a shelf's messages."""
-    return b"m" + _LETTERS[shelf.visibility] + shelf.audience.encode() + b"\0"
+def partition_prefix(partition: Partition) -> bytes:
+    """Return the bytes before the ids of a partition's messages."""
+    return b"m" + _LETTERS[partition.visibility] + partition.audience.encode() + b"\0"
 
 
-def message_key(shelf: Shelf, message_id: int) -> bytes:
+def message_key(partition: Partition, message_id: int) -> bytes:
     """Return the record key of a message."""
-    return shelf_prefix(shelf) + message_id.to_bytes(8)
+    return partition_prefix(partition) + message_id.to_bytes(8)
 
 
 @functools.lru_cache(maxsize=1_024)
-def counter_key(shelf: Shelf, sender: str) -> bytes:
-    """Return the record key of a sender's counter on a shelf."""
-    return COUNTERS + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
+def counter_key(partition: Partition, sender: str) -> bytes:
+    """Return the record key of a sender's counter in a partition."""
+    return (
+        COUNTERS + partition_prefix(partition) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
+    )
 
 
 def view(entry: Entry, reader: Principal) -> replies.MessageView:
     """Return a message as ``reader`` gets it; a parent hidden from it is left out."""
-    message_id, shelf, message = entry
+    message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     return replies.MessageView(
         message_id=message_id,
         sender=message.sender,
         content=message.content,
         timestamp=to_datetime(message.timestamp),
-        visibility=shelf.visibility,
+        visibility=partition.visibility,
         message_type=message.message_type,
         metadata=msgspec.Raw(message.metadata),
         parent_message_id=parent if may_see_message(reader, audience) else None,

@@ -43,7 +43,7 @@ class SessionSearch:
         yield from imported("greenroom.actors.session_search.index")
         from greenroom.actors.session_search.index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
 
-        shelves = policy.shelves(context.principal, request.search_scope)
+        partitions = policy.partitions(context.principal, request.search_scope)
         since = _since(request.recent_hours, context.now)
         window: Window | None = None
         while window is None:
@@ -52,8 +52,8 @@ class SessionSearch:
                 self._index, self._prepared = index, SearchWindows(index)
             window = yield from self._prepared.window(
                 context,
-                shelves,
-                newest_id=counters.newest(shelves),
+                partitions,
+                newest_id=counters.newest(partitions),
                 lowest_id=ids.lowest_id(since),
                 rows=request.max_rows_scanned,
             )
@@ -62,7 +62,7 @@ class SessionSearch:
         matches = yield from index.search(
             SearchRequest(
                 text=request.query,
-                shelves=shelves,
+                partitions=partitions,
                 oldest_id=window.oldest_id,
                 threshold=request.fuzzy_threshold,
                 limit=request.limit,
@@ -74,7 +74,7 @@ class SessionSearch:
         hits: list[replies.SearchHit] = []
         size = 0
         for match in matches:
-            entry = log.find(context, shelves, match.id)
+            entry = log.find(context, partitions, match.id)
             assert entry is not None, "what is in the index is in the store"
             size += log.answer_bytes(entry.message)
             if hits and size > log.PAGE_BYTES:
@@ -102,7 +102,7 @@ class SessionSearch:
             search_scope=request.search_scope,
             message_count=len(cut.kept),
             scanned=window.scanned,
-            truncated=window.scanned < counters.count(shelves) or len(cut.kept) < len(matches),
+            truncated=window.scanned < counters.count(partitions) or len(cut.kept) < len(matches),
             left_out=cut.left_out,
             over_budget=cut.over_budget,
         )

@@ -19,7 +19,7 @@ from greenroom.actors.session_search import metadata_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.policy import Partition
     from greenroom.actors.session.records import Entry
     from greenroom.actors.session_search.index import SearchIndex
     from greenroom.runtime import Context, Slices
@@ -37,17 +37,17 @@ class Window(NamedTuple):
 
 
 class PreparedMessages:
-    """The prepared part of one shelf: without gaps, from its newest message at some time backwards.
+    """The prepared part of one partition: without gaps, from its newest message at some time backwards.
 
     Attributes:
         newer: Ids prepared after that time, ascending.
         older: Ids prepared backwards from then, descending.
         top: No message above this id is prepared.
-        complete: Whether the shelf's first message is prepared.
+        complete: Whether the partition's first message is prepared.
     """
 
-    def __init__(self, shelf: Shelf, top: int) -> None:
-        self.shelf = shelf
+    def __init__(self, partition: Partition, top: int) -> None:
+        self.partition = partition
         self.newer = array("q")
         self.older = array("q")
         self.top = top
@@ -69,47 +69,54 @@ class SearchWindows:
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._prepared: dict[Shelf, PreparedMessages] = {}
+        self._prepared: dict[Partition, PreparedMessages] = {}
         self._left = 0
 
     def window(
-        self, context: Context, shelves: Sequence[Shelf], *, newest_id: int, lowest_id: int, rows: int | None
+        self,
+        context: Context,
+        partitions: Sequence[Partition],
+        *,
+        newest_id: int,
+        lowest_id: int,
+        rows: int | None,
     ) -> Slices[Window | None]:
-        """Prepare and return the newest messages on ``shelves``, as many as one search may.
+        """Prepare and return the newest messages in ``partitions``, as many as one search may.
 
         Returns None where more has come since the last time than that: it is less work to begin anew.
 
         Args:
             context: The message's context.
-            shelves: What the reader may see.
-            newest_id: An id that no message on these shelves exceeds.
+            partitions: What the reader may see.
+            newest_id: An id that no message in these partitions exceeds.
             lowest_id: Where the window ends at the latest, for its age.
             rows: How many messages it holds at most; None for all.
         """
         self._left = CHARACTERS
-        prepared_shelves = [
-            self._prepared.setdefault(shelf, PreparedMessages(shelf, newest_id)) for shelf in shelves
+        prepared_partitions = [
+            self._prepared.setdefault(partition, PreparedMessages(partition, newest_id))
+            for partition in partitions
         ]
-        for prepared in prepared_shelves:
+        for prepared in prepared_partitions:
             if prepared.top >= newest_id:
                 continue
             yield from self._catch_up(context, prepared)
             if self._left <= 0:
                 return None
-            prepared.top = newest_id  # what comes from now on has higher ids, whatever its shelf
-        yield from self._dig(context, prepared_shelves, lowest_id, rows)
+            prepared.top = newest_id  # what comes from now on has higher ids, whatever its partition
+        yield from self._dig(context, prepared_partitions, lowest_id, rows)
         if self._left <= 0:
             lowest_id = max(
-                [lowest_id, *(prepared.floor for prepared in prepared_shelves if not prepared.complete)]
+                [lowest_id, *(prepared.floor for prepared in prepared_partitions if not prepared.complete)]
             )
-        scanned = _count(prepared_shelves, lowest_id)
+        scanned = _count(prepared_partitions, lowest_id)
         if rows is None or scanned <= rows:
             return Window(lowest_id, scanned)
-        return Window(_nth_newest(prepared_shelves, rows), rows)
+        return Window(_nth_newest(prepared_partitions, rows), rows)
 
     def _catch_up(self, context: Context, prepared: PreparedMessages) -> Slices[None]:
         """Prepare what was added since the last time."""
-        for entry in log.walk(context, (prepared.shelf,), lowest=prepared.top + 1):
+        for entry in log.walk(context, (prepared.partition,), lowest=prepared.top + 1):
             yield from self._prepare(context, entry)
             prepared.newer.append(entry.message_id)
             prepared.top = entry.message_id
@@ -117,26 +124,30 @@ class SearchWindows:
                 return
 
     def _dig(
-        self, context: Context, prepared_shelves: Sequence[PreparedMessages], lowest_id: int, rows: int | None
+        self,
+        context: Context,
+        prepared_partitions: Sequence[PreparedMessages],
+        lowest_id: int,
+        rows: int | None,
     ) -> Slices[None]:
         """Prepare backwards, always where the prepared part ends soonest, until the window is covered."""
-        walks: dict[Shelf, Iterator[Entry]] = {}
+        walks: dict[Partition, Iterator[Entry]] = {}
         while self._left > 0:
             shallow = [
                 prepared
-                for prepared in prepared_shelves
+                for prepared in prepared_partitions
                 if not prepared.complete and prepared.floor > lowest_id
             ]
             if not shallow:
                 return
             prepared = max(shallow, key=lambda prepared: prepared.floor)
-            if rows is not None and _count(prepared_shelves, prepared.floor) >= rows:
+            if rows is not None and _count(prepared_partitions, prepared.floor) >= rows:
                 return
-            if prepared.shelf not in walks:
-                walks[prepared.shelf] = log.walk(
-                    context, (prepared.shelf,), highest=prepared.floor - 1, reverse=True
+            if prepared.partition not in walks:
+                walks[prepared.partition] = log.walk(
+                    context, (prepared.partition,), highest=prepared.floor - 1, reverse=True
                 )
-            entry = next(walks[prepared.shelf], None)
+            entry = next(walks[prepared.partition], None)
             if entry is None:
                 prepared.complete = True
             else:
@@ -149,7 +160,7 @@ class SearchWindows:
         self._left -= len(message.content) + len(values)
         yield from self._index.add_in_slices(
             entry.message_id,
-            entry.shelf,
+            entry.partition,
             message.sender,
             message.content,
             values,
@@ -158,16 +169,16 @@ class SearchWindows:
         )
 
 
-def _count(prepared_shelves: Sequence[PreparedMessages], lowest: int) -> int:
-    return sum(prepared.count_from(lowest) for prepared in prepared_shelves)
+def _count(prepared_partitions: Sequence[PreparedMessages], lowest: int) -> int:
+    return sum(prepared.count_from(lowest) for prepared in prepared_partitions)
 
 
-def _nth_newest(prepared_shelves: Sequence[PreparedMessages], number: int) -> int:
+def _nth_newest(prepared_partitions: Sequence[PreparedMessages], number: int) -> int:
     """Return the highest id from which on there are ``number`` prepared messages."""
     low, high = 0, log.HIGHEST_ID
     while low < high:
         middle = (low + high + 1) // 2
-        if _count(prepared_shelves, middle) >= number:
+        if _count(prepared_partitions, middle) >= number:
             low = middle
         else:
             high = middle - 1

@@ -45,7 +45,7 @@ class SearchRequest:
 
     Attributes:
         text: The query as typed.
-        shelves: The visibility classes that the asker may see; unknown ones are empty.
+        partitions: The visibility classes that the asker may see; unknown ones are empty.
         oldest_id: Older messages do not exist for this search.
         threshold: Least score of a match, 0-100.
         limit: Most matches wanted.
@@ -53,7 +53,7 @@ class SearchRequest:
     """
 
     text: str
-    shelves: Collection[Hashable]
+    partitions: Collection[Hashable]
     oldest_id: int = 0
     threshold: float = 60.0
     limit: int = 10
@@ -75,8 +75,8 @@ class Match(NamedTuple):
 class SearchIndex:
     """Messages of one session, prepared for searching.
 
-    Each message stands on one *shelf*, its visibility class. A search looks at the
-    shelves that it is given, from an oldest id on, and its result is what an index
+    Each message stands on one *partition*, its visibility class. A search looks at the
+    partitions that it is given, from an oldest id on, and its result is what an index
     of these messages alone would give.
     """
 
@@ -96,7 +96,7 @@ class SearchIndex:
     def add(
         self,
         id: int,
-        shelf: Hashable,
+        partition: Hashable,
         sender: str,
         content: str,
         metadata: str = "",
@@ -104,13 +104,13 @@ class SearchIndex:
         created_at: int = 0,
     ) -> None:
         """Add one message at once, see `add_in_slices`."""
-        for _ in self.add_in_slices(id, shelf, sender, content, metadata, _never, created_at=created_at):
+        for _ in self.add_in_slices(id, partition, sender, content, metadata, _never, created_at=created_at):
             pass  # pragma: no cover - it never yields
 
     def add_in_slices(
         self,
         id: int,
-        shelf: Hashable,
+        partition: Hashable,
         sender: str,
         content: str,
         metadata: str,
@@ -118,7 +118,7 @@ class SearchIndex:
         *,
         created_at: int = 0,
     ) -> Slices[None]:
-        """Add one message; a shelf's message of the same id stays as it is.
+        """Add one message; a partition's message of the same id stays as it is.
 
         Yields when ``should_yield()``, for the message may be long. Nothing else may be done with the
         index before the generator has returned.
@@ -126,14 +126,14 @@ class SearchIndex:
         Args:
             id: 0 to 2**63 - 1, greater for newer messages. Any order is correct; newest last and
                 newest first are fast.
-            shelf: The visibility class.
+            partition: The visibility class.
             sender: The sender's name.
             content: The text.
             metadata: The metadata's values as text, see `metadata_text`.
             should_yield: Whether to yield.
             created_at: When it was written, in microseconds since 1970.
         """
-        if self._holds(id, shelf):
+        if self._holds(id, partition):
             return
         text, terms = yield from _prepare(content, should_yield)
         values, value_terms = yield from _prepare(metadata, should_yield)
@@ -141,7 +141,7 @@ class SearchIndex:
         temporal = yield from is_temporal(terms, should_yield)
         document = Document(
             id=len(self._texts) + 1,
-            shelf=shelf,
+            partition=partition,
             namespace="",
             text="",
             author=sender,
@@ -213,19 +213,19 @@ class SearchIndex:
     def _seen(self, request: SearchRequest) -> Mask:
         """Return which rows exist for a request."""
         corpus = self._corpus
-        allowed = np.zeros(len(corpus.shelves), np.bool_)
-        for shelf in request.shelves:
-            number = corpus.names["shelf"].find(shelf)
+        allowed = np.zeros(len(corpus.partitions), np.bool_)
+        for partition in request.partitions:
+            number = corpus.names["partition"].find(partition)
             if number is not None:
                 allowed[number] = True
-        seen: Mask = allowed[corpus.shelf] & (corpus.position >= request.oldest_id)
+        seen: Mask = allowed[corpus.partition] & (corpus.position >= request.oldest_id)
         return seen
 
-    def _holds(self, id: int, shelf: Hashable) -> bool:
+    def _holds(self, id: int, partition: Hashable) -> bool:
         """Return whether a message is known, and take note of its id."""
         if self._lowest <= id <= self._highest:
-            number = self._corpus.names["shelf"].find(shelf)
-            same = (self._corpus.position == id) & (self._corpus.shelf == number)
+            number = self._corpus.names["partition"].find(partition)
+            same = (self._corpus.position == id) & (self._corpus.partition == number)
             return number is not None and bool(same.any())
         self._lowest = id if not self._texts else min(self._lowest, id)
         self._highest = max(self._highest, id)

@@ -1,4 +1,4 @@
-"""Notes for journals of what changes nothing: they wait for no disk, and the next group takes them along.
+"""A write-behind buffer of journal rows: no reply waits for them, and the next group commit writes them.
 
 They are bounded. What finds no room, here or in the store, is counted, and the count is noted when there is
 room again. A note of what happened already, word for word, is counted and not kept again.
@@ -38,7 +38,7 @@ class BufferedEntries(NamedTuple):
 
 
 class JournalBuffer:
-    """The notes that wait.
+    """The journal rows that wait for the next group commit.
 
     Args:
         journals: The runtime's, by name.
@@ -62,7 +62,7 @@ class JournalBuffer:
         return bool(self._waiting or self._untold)
 
     def add(self, journal: str, value: Any) -> None:
-        """Keep a note."""
+        """Buffer a row."""
         row = keys.encode(value)
         known = self._waiting.get((journal, row))
         if known is not None:

@@ -1,4 +1,4 @@
-"""What a handler may use: its own records, shared rows, tells, timers; nothing else.
+"""The context of a handler: its own records, shared rows, tells, timers; nothing else.
 
 A `Context` stages effects; the kernel commits them together when the handler
 returns and forgets them when it raises. Reads see what this message effects, then
@@ -31,14 +31,14 @@ _COPIES = 2
 
 
 class Context:
-    """Everything that a handler may use while it handles one message.
+    """The reads and effects that a handler may use while it handles one message.
 
     Attributes:
         address: The actor's own address.
         principal: Who sent the message, as the sender stated it; None for tells and timers.
         answer: The answer to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
-        effects: What is staged; None as long as nothing is.
+        effects: The staged effects; None until there is one.
     """
 
     __slots__ = ("_actor_keys", "_services", "address", "effects", "now", "precheck_answer", "principal")
@@ -61,9 +61,9 @@ class Context:
 
     @property
     def sidecar(self) -> Any:
-        """What runs beside the actors, as `open_runtime` was told; None until it does.
+        """The service that runs beside the actors (`open_runtime`); None until it has started.
 
-        A handler may ask it what takes no waiting, and what leaves no trace.
+        A handler may call it for what takes no waiting and has no side effect.
         """
         return self._services.sidecar
 
@@ -80,7 +80,16 @@ class Context:
         return self._services.should_yield()
 
     def get(self, key: bytes, of: type[T]) -> T | None:
-        """Return the own record at ``key`` (at most 200 bytes), or None."""
+        """Return the actor's own record at ``key``, or None.
+
+        Args:
+            key: At most 200 bytes.
+            of: The type of the record.
+
+        Raises:
+            ValueError: the key is too long.
+            StoreDamagedError: the record is damaged, or does not fit the type.
+        """
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         actor_keys = self._actor_keys
@@ -97,13 +106,19 @@ class Context:
     def scan(
         self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, T]]:
-        """Yield the own records whose key begins with ``prefix``, in key order; names sort anyhow.
+        """Yield the actor's own records whose key begins with ``prefix``, in key order.
+
+        In an encrypted store the names within keys are blinded, so that these sort in no order that means
+        anything; see `Names`.
 
         Args:
             of: The type of the records.
             prefix: What the keys begin with.
             start: The first key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest key down.
+
+        Raises:
+            StoreDamagedError: a record is damaged, or does not fit the type.
         """
         actor_keys = self._actor_keys
         cut = len(actor_keys.own)
@@ -128,7 +143,15 @@ class Context:
                 yield plain_key(payload, key[cut:]), keys.decode(strip_plain_key(payload), of)
 
     def put(self, key: bytes, value: Any) -> None:
-        """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
+        """Stage a write of the actor's own record at ``key``.
+
+        Args:
+            key: At most 200 bytes.
+            value: Anything that msgspec encodes.
+
+        Raises:
+            ValueError: the key is too long.
+        """
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         effects = self.effects or self._new_effects()
@@ -147,7 +170,17 @@ class Context:
         effects.own[self._actor_keys.store_key(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
-        """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
+        """Stage a write of this actor's row at ``sort_key`` of a shared index.
+
+        Args:
+            index: The name of the index, one of those given to `open_runtime`.
+            sort_key: At most 200 bytes; another actor's row at the same sort key is another row.
+            value: Anything that msgspec encodes.
+
+        Raises:
+            ConfigurationError: there is no such index.
+            ValueError: the sort key is too long.
+        """
         effects = self.effects or self._new_effects()
         hidden = self._hidden(index, sort_key)
         record = self._actor_keys.row_head + keys.encode(value)
@@ -161,37 +194,38 @@ class Context:
         effects.rows[self._row_key(index, self._hidden(index, sort_key))] = None
 
     def append(self, journal: str, value: Any) -> None:
-        """Stage a row of a journal, which gets its number and its link when this message is committed."""
+        """Stage a row of a journal; it gets its number and its link in the commit of this message."""
         if journal not in self._services.journals:
             raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         effects = self.effects or self._new_effects()
         effects.entries.append(entry(journal, self.now, 1, value))
 
     def record_revocation(self, value: Any, *, until: int) -> None:
-        """Stage what an older store that is brought back is not to undo: this actor is told it `Again` then.
+        """Record a fact that must survive restoring an older backup.
 
-        It is kept in a list beside the store's secret, in the clear; a runtime without a secret keeps none.
-        The actor may be told what it knows, since the list is written before the store.
+        After a restore the actor receives a `Replay` with all such values, maybe with some that it knows: the
+        log is written before the store. It lies beside the store's secret, in the clear. No effect without a
+        secret.
 
         Args:
             value: Anything that msgspec encodes as JSON.
-            until: When it means nothing any more (microseconds since 1970).
+            until: When the fact expires (microseconds since 1970).
         """
         if self._services.secret is not None:
             entry = Revocation(self.now, until, *self.address, keys.encode_json(value))
             effects = self._new_effects()
             effects.revocations = (*effects.revocations, entry)
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon: no reply waits for it, and a crash may lose it.
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit: no reply waits for it, and a crash may lose it.
 
-        It stands also when this message is refused or fails. The same again within a second counts and is
-        not kept twice; what finds no room is dropped and counted.
+        It is written also when this message is refused or fails. The same row again within a second is
+        counted and not written twice; a row that finds no room is dropped and counted.
         """
-        self._services.note(journal, value)
+        self._services.append_soon(journal, value)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
-        """Stage a message that another actor gets after the commit, also when the process dies between.
+        """Stage a message to another actor; it is delivered after the commit, also across a crash.
 
         Raises:
             TypeError: the message has a question.
@@ -250,19 +284,19 @@ class Context:
         return self._services.cached_snapshot.get(key) if pending is None else pending[1]
 
     def publish(self, topic: str, label: Hashable = None) -> None:
-        """Stage word to the subscribers of ``topic`` that it changed, handed over after the commit.
+        """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        It is not stored: after a crash nobody hears of it, and who subscribes anew reads anew.
+        It is not stored: a crash loses it, and subscribers read anew when they subscribe again.
 
         Args:
             topic: What changed.
-            label: What subscribers decide by whether they may hear of it. Equal ones become one.
+            label: Decides which subscribers are notified (`Subscriber.add`). Equal ones become one.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None
 
     def has_subscribers(self, topic: str) -> bool:
-        """Return whether a subscriber wants to hear of ``topic`` now, in whichever process on the folder.
+        """Return whether ``topic`` has a subscriber now, in any process on the folder.
 
         It is as of this moment and of this process's knowledge: after a takeover an attached process is known
         of once it has attached again.

@@ -1,4 +1,4 @@
-"""What one message wants done, until the kernel commits or forgets it."""
+"""The effects that one message stages, until the kernel commits or drops them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Slices = Generator[None, None, R]
-"""What a handler of long work returns: it yields whenever `Context.slice_over` says so."""
+"""The generator that a handler of long work is: it yields whenever `Context.should_yield` says so."""
 
 
 class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,9 +23,9 @@ class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_u
     """
 
     def precheck(self) -> tuple[Address, Message[Any]] | None:
-        """Return whom to ask what before this message is delivered, or None.
+        """Return a request to make before this message is delivered, and to whom, or None.
 
-        The supervisor asks first and puts the answer into `Context.answer`: a
+        The supervisor asks first and puts the answer into `Context.precheck_answer`: a
         check at that moment, not a lock. Who waits for no reply waits for no answer
         either, so a message with a question is asked or posted, and not told.
         """
@@ -62,6 +62,6 @@ def reply_type(asked: type[Any]) -> Any:
 
 
 class Replay(Message[None], frozen=True, kw_only=True):
-    """What an actor staged with `Context.lasting`, and an older store does not know; oldest first."""
+    """The values of `Context.record_revocation` that a restored store lacks, oldest first."""
 
     values: list[msgspec.Raw]

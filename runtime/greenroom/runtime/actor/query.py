@@ -122,9 +122,9 @@ class IndexReader:
         self._check(index)
         return self._services.row_changes.since(index, since)
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon; as `Context.note`."""
-        self._services.note(journal, value)
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit; see `Context.append_soon`."""
+        self._services.append_soon(journal, value)
 
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
@@ -198,5 +198,5 @@ class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unk
     flushes_journals: ClassVar[bool] = False
 
     def run(self, reader: IndexReader) -> R_co | Slices[R_co]:
-        """Return the answer, or be a generator that yields whenever `IndexReader.slice_over` says so."""
+        """Return the answer, or be a generator that yields whenever `IndexReader.should_yield` says so."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -20,11 +20,11 @@ from greenroom.runtime.store.store import ACTORS, Store
 
 
 class RuntimeServices:
-    """What all contexts of one runtime share.
+    """The services that the contexts of one runtime share.
 
     Attributes:
-        sidecar: What runs beside the actors, once it does.
-        is_heard: Says whether somebody wants to hear of a topic.
+        sidecar: The service that runs beside the actors, once it does.
+        has_subscribers: Tells whether a topic has a subscriber.
         cached_snapshot: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
         blinder: Hides names in the keys of an encrypted store.
@@ -42,7 +42,7 @@ class RuntimeServices:
         store: Store,
         indexes: Mapping[str, Index],
         randomness: random.Random,
-        slice_over: Callable[[], bool],
+        should_yield: Callable[[], bool],
         notes: JournalBuffer,
         secret: Secret | None = None,
     ) -> None:
@@ -57,28 +57,28 @@ class RuntimeServices:
         self.prefixes = {name: keys.index_prefix(name) for name in indexes}
         self.blinder = store.blinder
         self.random = randomness
-        self.should_yield = slice_over
+        self.should_yield = should_yield
         self.last_number = 0
         self.row_changes = RowChanges()
         self.query_caches: dict[Callable[[], Any], Any] = {}
         self.sidecar: Any = None
         self.has_subscribers: Callable[[str], bool] = lambda _: False
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon, as `Context.note` does."""
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit; see `Context.append_soon`."""
         if journal not in self.journals:
             raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         self.journal_buffer.add(journal, value)
 
     def record_denial(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
-        """Note a denial in the journals that want to know; whom the refusal reaches then notes it no more."""
+        """Record a denial in the journals that have a row for it, once."""
         for name, journal in self.journals.items():
             if journal.denied is not None:
                 refusal.is_denial = False
                 self.journal_buffer.add(name, journal.denied(principal, address, message, refusal))
 
     def derive(self, purpose: str) -> bytes:
-        """Return the key for a purpose, as `Doors.derive` does."""
+        """Return the key for a purpose, as `RuntimeClient.derive` does."""
         if self.secret is None:
             raise StoreError("the runtime was opened without a secret")
         return self.secret.derive(purpose)

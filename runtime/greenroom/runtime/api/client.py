@@ -1,4 +1,4 @@
-"""What programs ask through, wherever the actors are: in this process, or in the one that owns the folder."""
+"""The interface of a runtime for programs, whether its actors are in this process or in another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class RuntimeClient:
-    """What a program asks through: a `Runtime` of its own, or one that it shares with other processes."""
+    """A client of actors: a `Runtime` of its own, or one that it shares with other processes."""
 
     _kernel: MessageSink
     _ended: bool
@@ -51,7 +51,7 @@ class RuntimeClient:
 
         Raises:
             Refusal: the handler's own "no".
-            ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
+            ActorFailedError, ActorQuarantinedError, OverloadedError, DeadlineExceededError, StorageFullError,
             IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
         """
         question = message.precheck()
@@ -105,7 +105,7 @@ class RuntimeClient:
                 when there was a question to ask.
 
         Raises:
-            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it, or its question,
+            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: it, or its question,
                 was not accepted, and ``done`` is not called.
         """
         if self._ended:
@@ -119,7 +119,7 @@ class RuntimeClient:
         Unlike `Context.tell` it is gone if the process dies before it is handled.
 
         Raises:
-            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
+            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: it was not accepted.
             TypeError: the message has a question.
         """
         self._check_open()

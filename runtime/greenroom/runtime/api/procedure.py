@@ -1,4 +1,4 @@
-"""Several asks that make one answer, carried out where the actors are."""
+"""Procedures: several requests that make one answer, carried out where the actors are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RuntimePort(Protocol):
 
 
 class ProcedureContext:
-    """What a procedure works with: questions to actors in the name of who asked it.
+    """The context of a procedure: requests to actors in the name of its principal.
 
     Attributes:
         principal: Who asks.
@@ -46,28 +46,28 @@ class ProcedureContext:
         self.now = now
         self.sidecar = services.sidecar
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon; as `Context.note`."""
-        self._services.note(journal, value)
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit; see `Context.append_soon`."""
+        self._services.append_soon(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose; as `Context.derive`."""
         return self._services.derive(purpose)
 
     async def ask(self, address: Address, message: Message[R]) -> R:
-        """Send a message in the name of who asks and return its reply; raises as `Doors.ask`."""
+        """Send a message in the name of who asks and return its reply; raises as `RuntimeClient.ask`."""
         return await self._runtime.ask(address, message, principal=self.principal)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Put a message into an actor's mailbox in the name of who asks, and wait for nothing.
 
         For what may be lost and may happen twice, since a procedure may be carried out again; raises
-        as `Doors.tell`.
+        as `RuntimeClient.tell`.
         """
         self._runtime.tell(address, message, principal=self.principal)
 
     async def query(self, query: Query[R] | Procedure[R]) -> R:
-        """Run a query in the name of who asks and return its answer; raises as `Doors.query`."""
+        """Run a query in the name of who asks and return its answer; raises as `RuntimeClient.query`."""
         return await self._runtime.query(query, principal=self.principal)
 
 

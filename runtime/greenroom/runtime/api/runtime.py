@@ -1,4 +1,4 @@
-"""The door for programs: open a runtime on a folder, ask, tell, query, and close it in order."""
+"""The runtime in the process that owns the folder: ask, tell, query, and close in order."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class Runtime(RuntimeClient):
         self._lasting: RevocationLog | None = None
         self._stop = trio.CancelScope()
         self._notes = JournalBuffer(journals or {}, clock)
-        self._services = RuntimeServices(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
+        self._services = RuntimeServices(
+            store, indexes, BlockRandom(), self._should_yield, self._notes, secret
+        )
         self._kernel = Kernel(kinds, groups, self._services, clock, options)
         self._services.last_number = max(clock.now(), _last_outbox_number(store))
         self._commits = GroupCommit(committer, store, self._kernel.settle, self._fail)
@@ -224,13 +226,13 @@ class Runtime(RuntimeClient):
         self._check_open()
         return self._bus.subscriber(window)
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon, as `Context.note` does.
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Append a row to a journal with a later commit, as `Context.append_soon` does.
 
         Raises:
             ConfigurationError: no such journal was given when the runtime was opened.
         """
-        self._services.note(journal, value)
+        self._services.append_soon(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
@@ -282,11 +284,11 @@ class Runtime(RuntimeClient):
         """Whether that is why it ended."""
         return isinstance(self._failure, StoreDamagedError)
 
-    def _slice_over(self) -> bool:
+    def _should_yield(self) -> bool:
         return self._kernel.dispatcher.should_yield()
 
     def _closing_error(self) -> GreenroomError:
-        """Return what those hear who still wait when the runtime ends."""
+        """Return the error for requests that still wait when the runtime ends."""
         if self._failure is not None:
             return StoreFailedError(str(self._failure))
         return RuntimeClosedError("the runtime closed before the reply; look whether the request took effect")
@@ -422,7 +424,7 @@ class LeaderService(Protocol):
     """What takes the connections of attached processes, from a runtime's opening until it is drained."""
 
     def begin(self, runtime: Runtime) -> None:
-        """Take note of the runtime, which nobody has asked anything yet."""
+        """Start with the runtime, before its first request."""
 
     async def run(self) -> None:
         """Do its work, until it is cancelled."""
@@ -431,4 +433,4 @@ class LeaderService(Protocol):
         """Bring nothing new: the runtime is about to drain."""
 
     async def aclose(self) -> None:
-        """Return when what the drained runtime answered is on its way."""
+        """Send what the drained runtime answered, and close."""

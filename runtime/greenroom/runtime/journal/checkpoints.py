@@ -1,4 +1,4 @@
-"""What was last seen of a store's journals, kept beside its secret: so a store that was put back shows.
+"""Rollback detection: the last checkpoints seen of each journal, kept next to the secret, outside the store.
 
 One file of JSON for each store. It says nothing that is secret; who can change it can read the secret, too.
 """
@@ -59,7 +59,7 @@ class _Content(msgspec.Struct):
 
 
 class CheckpointFile:
-    """What was seen, in a file.
+    """The checkpoints seen of one store's journals, in a file.
 
     Args:
         path: The file; made when there is something to say.
@@ -84,12 +84,12 @@ class CheckpointFile:
         return [each for each in self._content.breaks if each.journal == journal]
 
     def mark_restored(self) -> None:
-        """Take note that the store is an older one on purpose."""
+        """Record that an older store was restored on purpose."""
         self._content.restored = True
         self._save()
 
     def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
-        """Take note of what is not there any more, and return it."""
+        """Compare a journal with what was seen of it; record and return the gap if rows are gone."""
         good: list[Checkpoint] = []
         bad: list[Checkpoint] = []
         for each in self.checkpoints(keys.name):
@@ -138,7 +138,7 @@ class CheckpointFile:
 
 
 def mark_restored(places: Iterable[Path], store_id: str) -> None:
-    """Take note, wherever something was seen of a store, that it is an older one on purpose."""
+    """Record in every checkpoint file of a store that it was restored on purpose."""
     for folder in places:
         path = folder / f"{store_id}{SUFFIX}"
         if path.exists():

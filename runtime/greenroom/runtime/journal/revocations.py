@@ -1,13 +1,13 @@
-"""What outlasts a restored backup: a list of it, kept beside the store's secret.
+"""The revocation log: facts that must survive restoring an older backup, kept beside the store's secret.
 
 An older store that is brought back knows nothing of what came later. Of most things that is wanted; a
-revocation must stay. What an actor stages with `Context.lasting` is a line of this list, too:
+revocation must stay. What an actor stages with `Context.record_revocation` is a line of this list, too:
 
     checksum [number, when, until, kind, key, value]      ``<store id>.lasting``, one line each
 
 1. A line is on disk before the commit that it belongs to, and so before anybody is answered.
 2. That commit notes in the store how far it knows the list. A store that knows less is an older one, or its
-   process died between the two. Its actors are told `Again` what the other lines say, before anybody else is
+   process died between the two. Its actors are told `Replay` what the other lines say, before anybody else is
    heard, and do nothing for what they know.
 3. A line goes when its time is over, and a day more, since clocks are set back.
 
@@ -62,7 +62,7 @@ class RevocationEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RevocationLog:
-    """The list of one store, for the process that owns it.
+    """The revocation log of one store, for the process that owns it.
 
     Args:
         path: The file; made when missing.
@@ -112,12 +112,12 @@ class RevocationLog:
             self._number = self.head = number
 
     def mark_caught_up(self) -> None:
-        """Take note that the actors know what was missed."""
+        """Record that the actors know what was missed."""
         self.missed.clear()
         self.head = self._number
 
     def mark_stored(self, head: int) -> None:
-        """Take note of what is in the store."""
+        """Record that the store knows the log up to ``head``."""
         if self.head == head:
             self.head = None
 

@@ -86,7 +86,7 @@ class _Findings:
 
 
 def check(
-    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
+    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint], should_yield: Callable[[], bool]
 ) -> Generator[None, None, JournalReport]:
     """Check every row of a journal; yields whenever others should have the event loop.
 
@@ -94,17 +94,17 @@ def check(
         keys: The journal's.
         snapshot: The store.
         checkpoints: What was seen of the journal before, kept elsewhere.
-        slice_over: Says when to yield.
+        should_yield: Says when to yield.
     """
     findings = _Findings()
     start = _signed_state(keys, snapshot, keys.start, "start", findings) or ChainPosition()
-    seen = yield from _seen_before(keys, checkpoints, findings, slice_over)
+    seen = yield from _seen_before(keys, checkpoints, findings, should_yield)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
     last, rows = start.count, 0
     for number, record in scan(snapshot, keys.name):
-        if slice_over():
+        if should_yield():
             yield
         link = record[:LINK_BYTES]
         rows += 1
@@ -129,7 +129,10 @@ def check(
 
 
 def _seen_before(
-    keys: JournalKeys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
+    keys: JournalKeys,
+    checkpoints: Iterable[Checkpoint],
+    findings: _Findings,
+    should_yield: Callable[[], bool],
 ) -> Generator[None, None, dict[int, bytes]]:
     """Return the links that checkpoints name, by the numbers of their rows."""
     seen: dict[int, bytes] = {}
@@ -138,7 +141,7 @@ def _seen_before(
             findings.add("foreign checkpoint")
         elif seen.setdefault(each.count, link := bytes.fromhex(each.link)) != link:
             findings.add("replaced", each.count)
-        if slice_over():
+        if should_yield():
             yield
     return seen
 

@@ -1,4 +1,4 @@
-"""Requests without a task: whoever posted one is called back with its result.
+"""Requests without a waiting task: a callback gets the result.
 
 Callbacks run between turns, never while the kernel is about its books, so that they may post, abandon
 and do whatever else a program does.
@@ -39,7 +39,7 @@ class Ticket(Protocol):
     """A message that was posted; `Runtime.post` returns it."""
 
     def cancel(self) -> None:
-        """Let nobody be called any more; a message that is not begun leaves its mailbox.
+        """Call no callback any more; a message that is not begun leaves its mailbox.
 
         One that is begun commits whole or not at all. After the end, or a second time, it does nothing.
         """
@@ -47,7 +47,7 @@ class Ticket(Protocol):
 
 
 class PendingCallback:
-    """A `Posted` and who hears of its end."""
+    """A `Ticket` and the callback for its result."""
 
     __slots__ = ("_callbacks", "_done", "_envelope")
 
@@ -57,7 +57,7 @@ class PendingCallback:
         self._envelope: Envelope | None = None
 
     def cancel(self) -> None:
-        """Do as `Posted` says."""
+        """Cancel the request; see `Ticket`."""
         self._done = None
         envelope, self._envelope = self._envelope, None
         if envelope is not None and envelope.asker is self:
@@ -74,7 +74,7 @@ class PendingCallback:
         self._callbacks.settled.append((self, result))
 
     def call(self, result: Result) -> None:
-        """Call whoever waits, at most once; what that raises is its own affair."""
+        """Call the callback, at most once; its exceptions are logged."""
         done, self._done = self._done, None
         self._envelope = None
         if done is not None:
@@ -85,7 +85,7 @@ class PendingCallback:
 
 
 class CallbackQueue:
-    """Sends what is posted, and keeps the results that nobody was told of yet.
+    """Sends what is posted, and keeps the results whose callbacks have not run yet.
 
     Args:
         deliver: Puts a message into its actor's mailbox.
@@ -104,7 +104,7 @@ class CallbackQueue:
         self.after_callbacks: Callable[[], None] = _nothing
 
     def redirect(self, sink: MessageSink) -> None:
-        """Send what is posted from now on another way; what was posted before is that way's affair, too."""
+        """Send to another sink from now on; it has taken over what was posted before, too."""
         self._deliver = sink.deliver
         self.cancel = sink.cancel
 
@@ -120,7 +120,7 @@ class CallbackQueue:
         return posted
 
     def run_callbacks(self) -> None:
-        """Tell whoever waits for a result; called between turns."""
+        """Run the callbacks of all results that are there; called between turns."""
         settled = self.settled
         while settled:
             posted, result = settled.popleft()

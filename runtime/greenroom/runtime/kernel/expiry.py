@@ -130,7 +130,7 @@ class ExpirySweeper:
         if found is None:
             return 0
         for first, last in found.doubtful:
-            self._services.note(journal.name, journal.broken(first, last))
+            self._services.append_soon(journal.name, journal.broken(first, last))
         work = CommitUnit(self._commits.next_number(), None, Effects(reserve=True))
         work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
         self._commits.add(work)
@@ -146,7 +146,7 @@ class ExpirySweeper:
         return None if head is None else keys.checkpoint(head)
 
     def record_checkpoint(self, checkpoint: Checkpoint | None) -> None:
-        """Keep what a journal is, and is on disk, beside the secret."""
+        """Record a checkpoint that is on disk beside the secret."""
         if checkpoint is not None and self._services.checkpoint_file is not None:
             self._services.checkpoint_file.record(checkpoint)
 

@@ -96,7 +96,7 @@ class Kernel:
         """Put a message into its actor's mailbox.
 
         Raises:
-            RuntimeClosedError, UnknownKindError, ActorSetAsideError, OverloadedError: it was not accepted.
+            RuntimeClosedError, UnknownKindError, ActorQuarantinedError, OverloadedError: it was not accepted.
         """
         if self._closed:
             raise RuntimeClosedError("the runtime is closing and takes no more messages")
@@ -181,13 +181,13 @@ class Kernel:
             self._advance(activation, activation.running)
         mailbox = activation.mailbox
         quantum = self._options.quantum
-        slice_over = self.dispatcher.should_yield
+        should_yield = self.dispatcher.should_yield
         while mailbox and quantum and activation.running is None and not activation.paused_until:
             if self._suspended >= SUSPENDED_LIMIT:  # handlers between two slices keep what they read
                 break
             quantum -= 1
             self._begin(activation, mailbox.popleft())
-            if slice_over():
+            if should_yield():
                 break
         if not mailbox:
             activation.mailbox = None
@@ -377,7 +377,7 @@ class Kernel:
     # -- commits -----------------------------------------------------------
 
     def settle(self, works: Sequence[CommitUnit]) -> None:
-        """Take note of a finished group: on disk, or refused for lack of space."""
+        """Complete the units of a finished group: on disk, or refused for lack of space."""
         failed: dict[Activation, list[CommitUnit]] = {}
         for work in works:
             if work.error is not None:

@@ -27,7 +27,7 @@ class Asker(Protocol):
     """Who waits for a reply without a task."""
 
     def settle(self, result: Result) -> None:
-        """Take the result; the kernel is about its books and must not be asked anything meanwhile."""
+        """Receive the result. Called inside the kernel's critical section: must not call the kernel."""
 
 
 class Idempotency(NamedTuple):

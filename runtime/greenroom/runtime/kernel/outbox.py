@@ -65,7 +65,7 @@ class Mailboxes(Protocol):
 
 
 class Outbox:
-    """Hands stored messages over and buries those that cannot be handled."""
+    """The stored messages: delivers them, and moves those that cannot be handled to the dead letters."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Outbox:
             self._look.set()
 
     def add_timer(self, due: int) -> None:
-        """Take note of a timer that was just committed, due in microseconds since 1970."""
+        """Add a timer that was just committed, due in microseconds since 1970."""
         if self._next_due is None or due < self._next_due:
             self._next_due = due
             self._look.set()

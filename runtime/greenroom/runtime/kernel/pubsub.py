@@ -136,7 +136,7 @@ class Subscriber:
             self._wake()
 
     def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
-        """Take note of publications of ``topic`` at ``now``; return whether that woke the waiting task."""
+        """Receive publications of ``topic`` at ``now``; return whether that woke the waiting task."""
         accepts = self._topics.get(topic)
         if accepts is None or not any(_accepted(accepts, label) for label in labels):
             return False
@@ -178,10 +178,10 @@ class Subscriber:
 
 
 class Listener(Protocol):
-    """Hears of publications when the topic's turn comes: a `Subscriber`, or another process."""
+    """A receiver of publications when the topic's turn comes: a `Subscriber`, or another process."""
 
     def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
-        """Take note of publications of ``topic`` at ``now``; return whether that woke a task."""
+        """Receive publications of ``topic`` at ``now``; return whether that woke a task."""
 
 
 class Fanout:
@@ -208,7 +208,7 @@ class Bus:
     Invariant: a topic has one pass at most, and that has one turn in the queue.
 
     Args:
-        is_busy: As the attribute.
+        is_busy: Tells whether requests are under way.
 
     Attributes:
         is_busy: Says whether requests are under way.

@@ -1,4 +1,4 @@
-"""How names are hidden in the keys of an encrypted store.
+"""Key blinding: how names are hidden in the keys of an encrypted store.
 
 A key cannot be sealed: it must be found again, and what is in it must sort. So each kind of actor and each
 shared index says which parts of its keys are names, and in an encrypted store 16 bytes stand for such a
@@ -32,7 +32,7 @@ def no_names(_key: bytes) -> Iterable[Span]:
 
 
 class KeyBlinder:
-    """Hides names in keys.
+    """Replaces the names in keys by MACs of them (a blind index).
 
     Args:
         key: 32 bytes that nobody has who has the file alone. Keyed BLAKE2b is a MAC, in one pass.

@@ -1,4 +1,4 @@
-"""Who owns the folder: one process, and in it one `Owner`.
+"""The lock file of a folder: one process owns it, through one `FolderLock`.
 
 The lock is `lockf` on a file of its own. Rules that keep it:
 1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence the
@@ -115,7 +115,7 @@ class FolderLock:
         lost: Whether there was a store when the last owner left, and now its file is missing or empty.
 
     Raises:
-        StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
+        StoreOwnedError: (on entering) another process, or another `FolderLock` of this one, has it.
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
@@ -306,7 +306,7 @@ os.register_at_fork(after_in_child=_forget_faults)
 
 
 def ownership_error(folder: Path) -> StoreOwnedError | None:
-    """Return what an `Owner` of the folder would be refused with now; None if it would not be.
+    """Return what an `FolderLock` of the folder would be refused with now; None if it would not be.
 
     Nothing in the folder changes, but that the file to lock is made.
 

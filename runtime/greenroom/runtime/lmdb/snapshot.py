@@ -1,4 +1,4 @@
-"""Reading committed rows: one view of them, the same until it is closed."""
+"""Snapshots: read transactions over the committed rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from greenroom.runtime.lmdb.environment import store_error
 
 
 class Snapshot:
-    """One read transaction.
+    """A read transaction: the rows as they were when it began.
 
     Args:
         transaction: LMDB's.

@@ -1,4 +1,4 @@
-"""What one message wants written, and the rule that decides whether there is room for it.
+"""Write batches, and the rule that decides whether there is room for one.
 
 Pure: no store, no disk, no clock.
 """
@@ -23,7 +23,7 @@ JournalEntry = tuple[str, int, bytes]
 
 
 class Revocation(NamedTuple):
-    """A line that is staged."""
+    """A staged fact for the revocation log; times in microseconds since 1970 UTC, ``value`` JSON."""
 
     when: int
     until: int
@@ -44,16 +44,14 @@ class WriteBatch:
     """The effects of one message.
 
     Args:
-        owner: As the attribute.
-        ops: What is to be written; of several for one key the last one counts.
-        reserve: As the attribute.
+        owner: Whose batch it is (hashable): when one fails, the owner's later ones in the group fail too.
+        ops: The puts and deletes; of several for one key the last one counts.
+        reserve: Whether the space reserve may be used. Batches that only delete may always.
 
     Attributes:
-        owner: Whose they are (hashable): when a work fails, the owner's later ones in the group fail too.
-        changes: What is to become of which rows, by table.
+        changes: The puts and deletes, by table.
         entries: Rows to append to journals.
         lasting: What is to outlast a restored backup.
-        reserve: Whether the space reserve may be used. Works that only delete may always.
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 

@@ -193,7 +193,7 @@ class Follower:
         )
 
     async def serve(self, wire: FramedConnection[frames.FromLeader], welcome: frames.Welcome) -> None:
-        """Relay over a wire past its greeting until the connection ends; raises `WireError` then."""
+        """Relay over a wire past its greeting until the connection ends; raises `PeerError` then."""
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics
@@ -220,7 +220,7 @@ class Follower:
             self.owner_pid = 0
 
     def receive(self, words: Sequence[frames.FromLeader]) -> None:
-        """Take note of what the owner says."""
+        """Handle the messages of the owner."""
         for word in words:
             do = self._words.get(type(word))
             if do is not None:

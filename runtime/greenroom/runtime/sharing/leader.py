@@ -43,7 +43,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 
 
 class Leader:
-    """Takes the connections of attached processes. It goes with a runtime as its `RelayHost`.
+    """Takes the connections of attached processes. It goes with a runtime as its `LeaderService`.
 
     Args:
         types: The types that can be spoken of.
@@ -85,7 +85,7 @@ class Leader:
             place.__exit__(None, None, None)
 
     def begin(self, runtime: Runtime) -> None:
-        """Take note of the runtime."""
+        """Start serving followers with this runtime."""
         self.runtime = runtime
         self.kernel, self.commits, self.bus, self.store = runtime.parts()
         self.kernel.callbacks.after_callbacks = self._tell

@@ -99,7 +99,7 @@ class FollowerSession:
         }
 
     async def serve(self) -> None:
-        """Do what the process asks until the connection ends; raises `WireError` then."""
+        """Do what the process asks until the connection ends; raises `PeerError` then."""
         wire = self.connection
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(wire.run_writer)

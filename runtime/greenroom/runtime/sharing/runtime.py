@@ -1,4 +1,4 @@
-"""The door for programs whose folder other processes use, too."""
+"""The runtime of a process that shares its folder with others."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def open_shared_runtime(
     When the owner ends, in whichever way, another process takes over. All are to be given the same actors.
 
     Args:
-        path: As in `open_runtime`.
+        path: The folder of the data.
         principal_type: What the principals of messages and queries are; hashable, and known to msgspec.
         label_type: What the labels of publications are, likewise.
         queries: The queries and procedures that are asked here.

@@ -225,7 +225,7 @@ def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple
 
 
 class ProvenSnapshot(Snapshot):
-    """One view of the committed rows, as `Reading`, in which nothing is believed that is not proven.
+    """One view of the committed rows, as `Snapshot`, in which nothing is believed that is not proven.
 
     Args:
         prover: Reads the file.

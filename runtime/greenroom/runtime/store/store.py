@@ -2,7 +2,7 @@
 
 Promises: a work is committed whole or not at all; what `commit` did not mark with an error is on disk
 when it returns; after an error that is not about space nothing is committed any more.
-The store does *not* know what rows mean, who owns the folder (`Owner`), or whether the file is sound
+The store does *not* know what rows mean, who owns the folder (`FolderLock`), or whether the file is sound
 (`check_store`; LMDB has no page checksums, and a damaged file can kill the process).
 """
 
@@ -63,7 +63,7 @@ class Store:
             power cut may destroy the store.
 
     Attributes:
-        is_checked: As the argument; set by who checks it later.
+        is_checked: Whether all that is in the file is known to be sound; set by a later check, too.
         has_own_codec: Whether its records are what every program reads that has its key, if it has one.
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
@@ -186,7 +186,7 @@ class Store:
         """Keep a list of what outlasts restored backups; return it. Before anything is committed.
 
         Raises:
-            StoreError: as `Lasting`.
+            StoreError: as `RevocationLog`.
         """
         payload = self.get(META, META_KEY)
         known = 0 if payload is None else lmdb_keys.decode(payload, int)

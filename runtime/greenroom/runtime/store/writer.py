@@ -1,4 +1,4 @@
-"""Writing groups of works to an LMDB environment, and telling want of room from everything else."""
+"""Writes groups of write batches to LMDB, and tells a full disk from every other failure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who may come in, over any socket: API keys, access tokens, origins."""
+"""Authentication at sockets: API keys, access tokens, origins."""

@@ -1,4 +1,4 @@
-"""Who is let in over a socket: with an API key, with a token, or freely where no key was ever made.
+"""Authentication of callers at sockets: by API key, by token, or freely where no key was ever made.
 
 The rules for hosts and origins are in `origin_check` and come first; this is about who somebody is.
 
@@ -6,7 +6,8 @@ Invariants:
 
 - What is shown and wrong is refused, also where nothing would be needed.
 - A caller is told the same whichever part of a key is wrong.
-- Whoever is let in because of a key, or because none is needed, leaves when that holds no more (`place`).
+- Whoever is let in because of a key, or because none is needed, leaves when that holds no more
+  (`hold_connection`).
 - Whatever somebody with a key sends is counted: requests, and besides everything, of which there may be
   `FRAMES_PER_REQUEST` times as much. So a flood of what is no request does not get around the limit.
 """
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 import trio
 
-from greenroom.actors import KeyRefusedError
-from greenroom.actors.auth.grants import check_claims, credential_of
+from greenroom.actors import KeyCache, KeyRefusedError
+from greenroom.actors.auth.grants import Credential, check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
@@ -36,13 +37,10 @@ from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefi
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from greenroom.actors import KeyCache
-    from greenroom.actors.auth.grants import Credential
-
 RATE: Final = 100
 BURST: Final = 20
 FRAMES_PER_REQUEST: Final = 10
-"""What of any kind may come for each request that may: notifications, pings, what cannot be read."""
+"""Frames of any kind allowed per allowed request: notifications, pings, what cannot be parsed."""
 
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
@@ -52,7 +50,7 @@ _CHALLENGE: Final = 'Bearer realm="greenroom"'
 
 
 class AuditHook(Protocol):
-    """Takes note of a deed that is no actor's."""
+    """Records in the audit log an action that is no actor's."""
 
     def __call__(
         self,
@@ -63,74 +61,74 @@ class AuditHook(Protocol):
         key_id: str | None = None,
         **details: Any,
     ) -> None:
-        """Note it; it never fails and waits for nothing."""
+        """Record it; never fails and never waits."""
 
 
 class Authenticator(Protocol):
-    """Decides who comes in."""
+    """Authenticates callers, and bounds what each may send."""
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return who comes, with what they showed.
+        """Return the caller with its credential, if it showed one.
 
         Args:
-            caller: Whom they say they are, and where they come from.
-            headers: The headers of their request.
+            caller: Whom it says it is, and its address.
+            headers: The headers of its request.
 
         Raises:
-            RefusedError: they are not let in.
+            HttpRefusedError: it is not let in.
         """
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Take note of a denial that was not this authenticator's.
+        """Audit a denial decided elsewhere (e.g. by the origin check).
 
         Args:
-            caller: As far as it is known who comes.
-            headers: The headers of their request.
-            status: What they are told.
-            action: What they were about to do.
+            caller: As much as is known of the caller.
+            headers: The headers of its request.
+            status: The status that answers it.
+            action: The action that was denied.
         """
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a place for somebody while a block runs; `end` is called once, with why, when it is lost."""
+        """Hold a connection while a block runs; call `end` once, with the reason, when its right ends."""
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return what somebody's requests are counted by; None where they are not."""
+        """Return the rate limit of a caller; None where there is none."""
 
     def address_group(self, address: str | None) -> str | None:
-        """Return what the connections from an address are counted under.
+        """Return the name under which the connections from an address are counted.
 
         None where they are not counted: those of this machine, and of proxies, which bring many.
         """
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return what the bytes of somebody's requests are counted by."""
+        """Return the budget of bytes under way for a caller's requests."""
 
 
 class OpenAuthenticator:
-    """Lets everybody in, as whom they say they are: for programs that know who can reach them."""
+    """Accepts every caller as whom it says it is: for programs that know who can reach them."""
 
     def __init__(self) -> None:
         self._bodies = BodyBudgets()
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
-        """Return who comes."""
+        """Return the caller as it is."""
         return caller
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Take note of nothing: such a program has no audit log."""
+        """Record nothing: such a program has no audit log."""
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
-        """Hold a place."""
+        """Hold nothing: no right ends."""
         return nullcontext()
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Count nobody's requests."""
+        """Return None: requests are not limited."""
 
     def address_group(self, address: str | None) -> str | None:
-        """Count nobody's connections."""
+        """Return None: connections are not counted."""
 
     def body_budget(self, caller: Caller) -> BodyBudget:  # noqa: ARG002  (it does not look)
-        """Count the bytes of all together."""
+        """Return a budget that all callers share."""
         return self._bodies.of(None)
 
 
@@ -138,7 +136,7 @@ OPEN_AUTHENTICATOR: Final = OpenAuthenticator()
 
 
 class KeyAuthenticator:
-    """Lets in whoever has a key of this server.
+    """Authenticates callers by the keys of this server, and by tokens of an issuer.
 
     Args:
         key_cache: The keys.
@@ -177,7 +175,7 @@ class KeyAuthenticator:
         self._challenge = challenge
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return who comes, with the key that they showed, if one is needed or shown."""
+        """Return the caller with the credential of its key or token, if one is needed or shown."""
         address = self._address(caller, headers)
         if address != caller.address:
             caller = msgspec.structs.replace(caller, address=address)
@@ -201,7 +199,7 @@ class KeyAuthenticator:
         return admitted
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Note a denial that was not this authenticator's in the audit log."""
+        """Record in the audit log a denial decided elsewhere."""
         key_id = None if caller.credential is None else caller.credential.id
         self._record(action, self._address(caller, headers), key_id, status)
 
@@ -239,7 +237,7 @@ class KeyAuthenticator:
         return msgspec.structs.replace(caller, credential=credential)
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a place until the key is revoked or expires, or one is needed that was not."""
+        """Hold a connection until its key is revoked or expires, or until one is needed that was not."""
         credential = caller.credential
         if credential is None:
             return self._key_cache.hold(None, end)
@@ -248,7 +246,7 @@ class KeyAuthenticator:
         )
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return the buckets of whoever came by a key; who needed none is not counted."""
+        """Return the buckets of a caller's key; a caller that needed none is not limited."""
         credential = caller.credential
         if credential is None:
             return None
@@ -258,13 +256,13 @@ class KeyAuthenticator:
         return RateLimit(requests.take, frames.take)
 
     def address_group(self, address: str | None) -> str | None:
-        """Return what the connections from an address are counted under, see `Authenticator`."""
+        """Return the name under which the connections from an address are counted, see `Authenticator`."""
         if address is None or is_loopback(address) or is_trusted(address, self._trusted):
             return None
         return address_prefix(address)
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Count by the key, else by where somebody comes from."""
+        """Return the budget of the caller's key, else of its address."""
         credential = caller.credential
         return self._bodies.of(
             self.address_group(caller.address) if credential is None else credential.holder
@@ -305,13 +303,13 @@ def _shown_id(headers: Headers) -> str | None:
 
 
 def too_many_requests(wait: float, sentence: str) -> HttpRefusedError:
-    """Return the refusal of somebody who is to come back in so many seconds."""
+    """Return a refusal with 429; the caller may come back in `wait` seconds."""
     after = {"Retry-After": str(math.ceil(wait))}
     return HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
 
 
 def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> HttpRefusedError:
-    """Return the refusal of somebody who has not shown what opens.
+    """Return a refusal with 401 and its challenge.
 
     Args:
         sentence: For people; it is added which header opens.
@@ -327,7 +325,7 @@ def _bearer(headers: Headers) -> str | None:
     """Return the token in a request's head; None without any.
 
     Raises:
-        RefusedError: what stands there is no bearer token, or there are several.
+        HttpRefusedError: what stands there is no bearer token, or there are several.
     """
     given = header_values(headers, AUTHORIZATION)
     if not given:

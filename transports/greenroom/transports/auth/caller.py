@@ -38,7 +38,7 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a connection says it is.
+    """The caller of a connection, as it says itself, and its credential.
 
     Attributes:
         agent: Its agent id; None leaves it to the client's own name.
@@ -69,7 +69,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What tells callers apart; which tools they are listed does not."""
+        """The values that tell callers apart; the tools that they are listed do not."""
         credential = self.credential
         return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
 
@@ -78,11 +78,11 @@ NOBODY: Final = Caller()
 
 
 class RateLimit(NamedTuple):
-    """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
+    """Two token buckets of one caller; each takes trio's time and returns 0, or the seconds to wait.
 
     Attributes:
         request: Counts a request.
-        frame: Counts whatever comes, requests as well.
+        frame: Counts every frame, requests as well.
     """
 
     request: Callable[[float], float]
@@ -96,15 +96,15 @@ def fit_agent_id(name: str | None) -> str:
 
 
 def header_values(headers: Headers, wanted: bytes) -> list[str]:
-    """Return what stands in every header of a name."""
+    """Return the values of every header of a name."""
     return [value.decode("latin-1").strip() for name, value in headers if name == wanted]
 
 
 def caller_of(query: str, headers: Headers) -> Caller:
-    """Return whom a request says it is, in its URL's query or in its headers.
+    """Return the caller that a request names in its URL's query or its headers.
 
     Raises:
-        RefusedError: it says what cannot be, or says it twice.
+        HttpRefusedError: it says what cannot be, or says it twice.
     """
     return _caller_of(query, tuple(each for each in headers if each[0] in IDENTITY_HEADERS))
 

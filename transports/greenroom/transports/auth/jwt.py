@@ -85,7 +85,7 @@ class JwtVerifier:
         await self._client.aclose()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token says, or None when it opens nothing."""
+        """Return the access that a token gives; None when it gives none."""
         if len(token) > TOKEN_BYTES:
             return None
         try:
@@ -184,7 +184,7 @@ class JwtVerifier:
 
 
 def credential_of_token(access: AccessToken, now: int) -> Credential:
-    """Return what a token lets its holder do.
+    """Return the credential of a token.
 
     The user is its subject. Projects are those that its claim ``greenroom_projects`` lists, and none without
     that. It is bound to the agent that ``greenroom_agent`` names, else to one that is the client's and the
@@ -229,7 +229,7 @@ def _user_of(subject: str) -> str | None:
 
 
 def _tag(what: Any) -> str:
-    """Return 16 digits that stand for something."""
+    """Return a hash of a value, in 16 hexadecimal digits."""
     return blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=8).hexdigest()
 
 
@@ -239,7 +239,7 @@ def _agent_of(client_id: str, subject: list[Any]) -> str:
 
 
 def protected_resource(resource: str, issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
-    """Return what this server says of itself to clients that look for its issuer (RFC 9728)."""
+    """Return the metadata of this server as a protected resource (RFC 9728)."""
     return {
         "resource": resource,
         "authorization_servers": [issuer],
@@ -250,13 +250,13 @@ def protected_resource(resource: str, issuer: str, scopes: Sequence[str]) -> dic
 
 
 def metadata_paths(resource: str) -> tuple[str, str]:
-    """Return where that is found, the path for this resource first."""
+    """Return the paths of that document, the one for this resource first."""
     root = "/.well-known/oauth-protected-resource"
     return root + urlsplit(resource).path.rstrip("/"), root
 
 
 def metadata_url(resource: str) -> str:
-    """Return the URL of what this server says of itself."""
+    """Return the URL of the metadata of this protected resource."""
     parts = urlsplit(resource)
     return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource)[0]}"
 

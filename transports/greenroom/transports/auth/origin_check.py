@@ -21,7 +21,7 @@ def check_host(host: str, status: HTTPStatus) -> None:
     """Refuse a request whose ``Host`` is none of this machine's names.
 
     Raises:
-        DeniedError: with this status.
+        AccessDeniedError: with this status.
     """
     if not _means_this_machine(host):
         # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
@@ -37,7 +37,7 @@ def check_origin(value: str, allowed: frozenset[str]) -> None:
         allowed: Origins that may connect besides loopback ones (`origin`).
 
     Raises:
-        DeniedError: it may not.
+        AccessDeniedError: it may not.
     """
     if not _origin_passes(value, allowed):
         sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"

@@ -1,1 +1,1 @@
-"""What every transport uses: exit codes."""
+"""Errors and exit codes, for all rooms."""

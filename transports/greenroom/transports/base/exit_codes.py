@@ -58,7 +58,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
-    """The exit code and the sentence for errors that came together.
+    """Return the exit code and the sentence for errors that came together.
 
     Returns:
         Those of the gravest one, or None when any of them was not on purpose.
@@ -74,7 +74,7 @@ def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
 
 
 def _as_known_error(error: BaseException) -> BaseException:
-    """The want of descriptors, which can come from anywhere, as an error with a sentence."""
+    """Return the want of descriptors, which can come from anywhere, as an error with a sentence."""
     if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTORS:
         return error
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

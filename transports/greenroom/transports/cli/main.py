@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
@@ -18,12 +18,9 @@ from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
 from greenroom.transports.config.load import SettingsError, resolve
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         arguments: The command line without the program's name; `sys.argv` unless given.

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, complaints on standard error."""
+"""Output of commands: results on standard output, complaints on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def prepare() -> None:
-    """Makes the standard streams safe to use.
+    """Make the standard streams safe to use.
 
     A standard descriptor that is closed is opened on the null device: the store's file would
     otherwise get its number, and a library's message to standard error would be written into it.
@@ -24,7 +24,7 @@ def prepare() -> None:
 
 
 def say(text: str) -> bool:
-    """Prints a result. The reader may have gone (`head`, a pager); then the rest is for nobody.
+    """Print a result. The reader may have gone (`head`, a pager); then the rest is for nobody.
 
     Returns:
         Whether somebody may still read.
@@ -42,12 +42,12 @@ def say(text: str) -> bool:
 
 
 def remark(text: str) -> None:
-    """Says something to whoever watches, beside the result."""
+    """Say something to whoever watches, beside the result."""
     if sys.stderr is not None:
         sys.stderr.write(text + "\n")
 
 
 def complain(command: str, sentence: str, code: int) -> int:
-    """Says why a command could not be carried out; returns its exit code."""
+    """Say why a command could not be carried out; return its exit code."""
     remark(f"greenroom {command}: {sentence}")
     return code

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.cli.output import say
 from greenroom.transports.config.settings import Settings, all_settings, flag, variable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "basics": ("data", "agent", "agent_type", "user", "project", "tools", "ws", "http", "stdio"),

@@ -8,9 +8,10 @@ environment variable counts as absent, so that a container may pass it on unset.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import platformdirs
 
@@ -29,9 +30,6 @@ from greenroom.transports.config.settings import (
     variable,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 
 
@@ -43,7 +41,7 @@ class SettingsError(Exception):
 
 
 def default_config() -> Path:
-    """Where the configuration file is looked for when nobody names one."""
+    """Return where the configuration file is looked for when nobody names one."""
     return platformdirs.user_config_path("greenroom", appauthor=False) / "config.toml"
 
 
@@ -86,7 +84,7 @@ def resolve(
     *,
     default_file: Callable[[], Path] = default_config,
 ) -> Resolved:
-    """Finds every setting's value and where it came from.
+    """Find every setting's value and where it came from.
 
     Args:
         flags: Flags given, by field name, besides ``config``; None stands for a flag not given.
@@ -132,7 +130,7 @@ def resolve(
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A question after the nearest known word, or nothing when none is near."""
+    """Return a question after the nearest known word, or nothing when none is near."""
     import difflib  # noqa: PLC0415 - needed by a mistake alone
 
     plain = {each.lower(): each for each in known}
@@ -159,7 +157,7 @@ def _choose(
 def _find_document(
     named_by_flag: object, environment: Mapping[str, str], default_file: Callable[[], Path]
 ) -> tuple[Path | None, Mapping[str, object]]:
-    """The configuration file and what it says; a file that somebody named must exist."""
+    """Return the configuration file and what it says; a file that somebody named must exist."""
     if named_by_flag is not None:
         source, named = "--config", str(named_by_flag)
     else:

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.net.addresses import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")
@@ -39,7 +37,7 @@ _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys
 
 
 def show_size(size: int) -> str:
-    """The shortest exact spelling of a number of bytes, as `size` reads it."""
+    """Return the shortest exact spelling of a number of bytes, as `size` reads it."""
     spellings = [str(size)]
     for unit in ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB"):
         count, rest = divmod(size, _UNITS[unit.lower()])
@@ -49,7 +47,7 @@ def show_size(size: int) -> str:
 
 
 def size(least: int, most: int) -> Callable[[object], int]:
-    """Reader of a number of bytes, with or without a unit, between two bounds."""
+    """Return a reader of a number of bytes, with or without a unit, between two bounds."""
     allowed = (
         "a size is a number of bytes, plain or with a unit such as 64MB or 256GiB, "
         f"from {show_size(least)} to {show_size(most)}"
@@ -74,7 +72,7 @@ def size(least: int, most: int) -> Callable[[object], int]:
 
 
 def integer(least: int, most: int, unit: str) -> Callable[[object], int]:
-    """Reader of a whole number between two bounds; `unit` names what is counted."""
+    """Return a reader of a whole number between two bounds; `unit` names what is counted."""
     allowed = f"a whole number of {unit} from {least:,} to {most:,} is allowed"
 
     def read(value: object) -> int:
@@ -88,7 +86,7 @@ def integer(least: int, most: int, unit: str) -> Callable[[object], int]:
 
 
 def number(least: float, most: float, unit: str) -> Callable[[object], float]:
-    """Reader of a finite number between two bounds; `unit` names what is measured."""
+    """Return a reader of a finite number between two bounds; `unit` names what is measured."""
     allowed = f"a number of {unit} from {least:,} to {most:,} is allowed"
 
     def read(value: object) -> float:
@@ -106,7 +104,7 @@ def number(least: float, most: float, unit: str) -> Callable[[object], float]:
 
 
 def word(*words: str) -> Callable[[object], str]:
-    """Reader of one word out of a fixed set."""
+    """Return a reader of one word out of a fixed set."""
     allowed = f"{', '.join(words[:-1])} or {words[-1]} is allowed"
 
     def read(value: object) -> str:
@@ -119,7 +117,7 @@ def word(*words: str) -> Callable[[object], str]:
 
 
 def name(longest: int) -> Callable[[object], str]:
-    """Reader of an identifier of 1 to `longest` of ``A-Za-z0-9_.-``."""
+    """Return a reader of an identifier of 1 to `longest` of ``A-Za-z0-9_.-``."""
     allowed = f"1 to {longest} of the characters A-Z a-z 0-9 _ . - are allowed"
 
     def read(value: object) -> str:
@@ -132,7 +130,7 @@ def name(longest: int) -> Callable[[object], str]:
 
 
 def line(longest: int) -> Callable[[object], str]:
-    """Reader of 1 to `longest` printable characters."""
+    """Return a reader of 1 to `longest` printable characters."""
     allowed = f"1 to {longest} printable characters are allowed"
 
     def read(value: object) -> str:
@@ -145,7 +143,7 @@ def line(longest: int) -> Callable[[object], str]:
 
 
 def list_of(read_one: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
-    """Reader of a list: a TOML list, a repeated flag, or one text with commas between."""
+    """Return a reader of a list: a TOML list, a repeated flag, or one text with commas between."""
 
     def read(value: object) -> tuple[str, ...]:
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -157,7 +155,7 @@ def list_of(read_one: Callable[[object], str]) -> Callable[[object], tuple[str, 
 
 
 def folder(value: object) -> Path:
-    """Reader of a path; ``~`` means the home folder."""
+    """Read a path; ``~`` means the home folder."""
     allowed = "the path of a folder is allowed"
     text = _text(value, allowed)
     if not text or "\0" in text:
@@ -169,7 +167,7 @@ def folder(value: object) -> Path:
 
 
 def file(value: object) -> Path:
-    """Reader of a path of a file; ``~`` means the home folder."""
+    """Read a path of a file; ``~`` means the home folder."""
     try:
         return folder(value)
     except InvalidValueError:
@@ -207,7 +205,7 @@ class KeyLocation:
 
 
 def key_location(value: object) -> KeyLocation:
-    """Reader of where a key is kept; never of a key itself."""
+    """Read where a key is kept; never of a key itself."""
     allowed = "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself"
     kind, _, found = _text(value, allowed).strip().partition(":")
     if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
@@ -216,7 +214,7 @@ def key_location(value: object) -> KeyLocation:
 
 
 def embedder(value: object) -> str | Model:
-    """Reader of what makes vectors of memories."""
+    """Read what makes vectors of memories."""
     allowed = "static, none, onnx:DIR or http:URL is allowed"
     found = _text(value, allowed).strip()
     if found.startswith(_MODEL):
@@ -227,7 +225,7 @@ def embedder(value: object) -> str | Model:
 
 
 def language(value: object) -> str:
-    """Reader of the name of a language whose words can be stemmed."""
+    """Read the name of a language whose words can be stemmed."""
     import Stemmer  # type: ignore[import-not-found]  # noqa: PLC0415 - few set it; it has no types
 
     known = Stemmer.algorithms()
@@ -239,7 +237,7 @@ def language(value: object) -> str:
 
 
 def zone(value: object) -> str:
-    """Reader of the name of a time zone."""
+    """Read the name of a time zone."""
     allowed = "the name of a time zone is allowed, such as Europe/Berlin or UTC"
     found = _text(value, allowed).strip()
     import zoneinfo  # noqa: PLC0415 - few set it
@@ -252,7 +250,7 @@ def zone(value: object) -> str:
 
 
 def signer(value: object) -> str:
-    """Reader of the public key of a server that signs passports."""
+    """Read the public key of a server that signs passports."""
     allowed = (
         "a signer's public key is allowed: ed25519: and 43 characters, as `greenroom passport signer` prints "
         "it on the server that signs"
@@ -264,7 +262,7 @@ def signer(value: object) -> str:
 
 
 def url(value: object) -> str:
-    """Reader of a URL that nobody between can change what it answers: https, or http on this machine."""
+    """Read a URL that nobody between can change what it answers: https, or http on this machine."""
     allowed = "a URL such as https://example.org is allowed, http only on this machine"
     found = _text(value, allowed).strip()
     try:
@@ -279,7 +277,7 @@ def url(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Reader of yes and no."""
+    """Read yes and no."""
     if isinstance(value, bool):
         return value
     found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
@@ -289,7 +287,7 @@ def boolean(value: object) -> bool:
 
 
 def show_boolean(value: object) -> str:
-    """The spelling of yes and no that `boolean` reads."""
+    """Return the spelling of yes and no that `boolean` reads."""
     return "yes" if value else "no"
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import getpass
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 import platformdirs
 
@@ -43,9 +44,6 @@ from greenroom.transports.config.parsers import (
 )
 from greenroom.transports.net.addresses import HostPort, host_port, origin
 from greenroom.transports.net.forwarded import network
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PREFIX: Final = "GREENROOM_"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
@@ -84,12 +82,12 @@ class Setting:
 
 
 def default_data() -> Path:
-    """The platform's folder for a user's data of this program."""
+    """Return the platform's folder for a user's data of this program."""
     return platformdirs.user_data_path("greenroom", appauthor=False)
 
 
 def login_name() -> str:
-    """The name of the user that runs this process; its number where it has no name."""
+    """Return the name of the user that runs this process; its number where it has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without an entry
@@ -453,16 +451,16 @@ class Settings:
 
 @functools.cache
 def all_settings() -> dict[str, Setting]:
-    """Every setting by the name of its field, in the order of their declaration."""
+    """Return every setting by the name of its field, in the order of their declaration."""
     hints = get_type_hints(Settings, include_extras=True)
     return {each.name: hints[each.name].__metadata__[0] for each in fields(Settings)}
 
 
 def flag(key: str) -> str:
-    """The command line flag of a setting."""
+    """Return the command line flag of a setting."""
     return "--" + key.replace("_", "-")
 
 
 def variable(key: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + key.upper()

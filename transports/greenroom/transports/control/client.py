@@ -1,4 +1,4 @@
-"""The control socket of a running store: where it is, what is said there, the caller's end.
+"""The control socket of a running store: its path, its protocol, and the client.
 
 One request and one answer per connection, each one line of JSON. The caller keeps its
 end open until it is answered: to close it, or to say more, withdraws the request. This
@@ -18,14 +18,12 @@ import os
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from greenroom.transports.base import exit_codes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOCKET_NAME: Final = "control.sock"
 REQUEST_LIMIT: Final = 16 << 10
@@ -98,7 +96,7 @@ class NoOwnerError(Exception):
 
 
 def socket_path(folder: Path) -> Path:
-    """Where the control socket of a folder answers.
+    """Return where the control socket of a folder answers.
 
     The entry in the folder is the socket itself, or a link to it where the folder's
     path is too long for a socket.
@@ -110,7 +108,7 @@ def socket_path(folder: Path) -> Path:
 
 
 def call(folder: Path, request: Request, *, patience: float | None = None) -> bytes:
-    """Asks the owner of a folder and waits for the answer.
+    """Ask the owner of a folder and wait for the answer.
 
     Args:
         folder: The folder of the store.
@@ -121,8 +119,8 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
         The result as JSON.
 
     Raises:
-        NobodyHomeError: No process listens there.
-        DoorError: The owner refused or failed, went away, or is not the same user's.
+        NoOwnerError: No process listens there.
+        ControlSocketError: The owner refused or failed, went away, or is not the same user's.
     """
     try:
         line = msgspec.json.encode(request) + b"\n"
@@ -156,7 +154,7 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
 
 
 def as_json(result: object) -> bytes:
-    """A result of the runtime as JSON, with paths as texts."""
+    """Return a result of the runtime as JSON, with paths as texts."""
 
     def spell(value: object) -> str:
         if isinstance(value, os.PathLike):
@@ -167,13 +165,13 @@ def as_json(result: object) -> bytes:
 
 
 def merge_verify_results(store: object, index: object) -> dict[str, object]:
-    """What `greenroom verify` found, as one result: of the store, and under ``index`` of the memories."""
+    """Return both results of `greenroom verify` as one: the store's, and under ``index`` the memories'."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
 
 
 def peer_is_ours(connection: socket.socket) -> bool:
-    """Whether the other end belongs to this user, or to the superuser.
+    """Return whether the other end belongs to this user, or to the superuser.
 
     The folder's permissions say so already; this holds as well where somebody has
     changed them, or where the socket lives outside the folder.

@@ -1,4 +1,4 @@
-"""The owner's end of the control socket: backup, verify and stats of a running store.
+"""The server of the control socket: backup, verify, stats and readmit of a running store.
 
 Invariants:
 
@@ -15,7 +15,7 @@ import contextlib
 import errno
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import trio
@@ -40,9 +40,7 @@ from greenroom.transports.control.client import (
     as_json,
     merge_verify_results,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.observability.snapshot import ObservedServer
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
@@ -55,7 +53,7 @@ logger = logging.getLogger(__name__)
 async def serve_control(
     folder: Path, observed: ObservedServer, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Answers at the folder's control socket until it is cancelled.
+    """Answer at the folder's control socket until it is cancelled.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
     bound is a logged warning and not an error. The caller holds the folder's lock.
@@ -80,7 +78,7 @@ async def serve_control(
 
 
 async def perform(observed: ObservedServer, request: Request) -> bytes:
-    """Carries a request out on a server and returns the result as JSON."""
+    """Carry a request out on a server and return the result as JSON."""
     result: object
     runtime = observed.runtime
     match request:
@@ -145,7 +143,7 @@ async def _converse(connection: trio.socket.SocketType, observed: ObservedServer
 async def _answer_while_awaited(
     connection: trio.socket.SocketType, observed: ObservedServer, request: Request
 ) -> Done | Failed | None:
-    """Carries the request out unless its caller goes away meanwhile; then there is no answer."""
+    """Carry the request out unless its caller goes away meanwhile; then there is no answer."""
     answer: Done | Failed | None = None
     async with trio.open_nursery() as nursery:
 
@@ -172,7 +170,7 @@ async def _answer(observed: ObservedServer, request: Request) -> Done | Failed:
 
 
 async def _receive_line(connection: trio.socket.SocketType) -> bytes:
-    """What came up to the end of a line, or up to the limit; nothing when the caller ended before that."""
+    """Return a line, or as much as the limit allows; nothing when the caller ended before that."""
     received = bytearray()
     while b"\n" not in received and len(received) <= REQUEST_LIMIT:
         part = await connection.recv(REQUEST_LIMIT)

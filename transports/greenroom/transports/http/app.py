@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -38,12 +38,10 @@ from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
 from greenroom.transports.http.stateful import StatefulEndpoint
 from greenroom.transports.http.stateless import StatelessEndpoint
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.server import McpServer
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +145,7 @@ class HttpApp:
                 nursery.start_soon(client.drain)
 
     def fail_open_requests(self) -> None:
-        """Tell everyone whose request is still open that it will not be answered any more."""
+        """Answer every open request with the error that the connection is closed."""
         for client in [*self._service.clients, *(session.client for session in self.sessions)]:
             client.fail_open_requests()
 
@@ -218,7 +216,7 @@ class HttpApp:
             )
 
     async def _authenticate(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
-        """Return who asks, with what they showed."""
+        """Return the authenticated caller of a request."""
         peer = _address(exchange, scope)
         caller = msgspec.structs.replace(caller, address=peer)
         caller = await self._options.authenticator.authenticate(caller, exchange.head.lines)
@@ -237,7 +235,7 @@ class HttpApp:
 
 
 def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
-    """Return where a request comes from."""
+    """Return the address that a request comes from."""
     if exchange.address is None and scope.get("client"):
         return str(scope["client"][0])
     return exchange.address
@@ -247,7 +245,7 @@ def check_administrates(caller: Caller) -> None:
     """Refuse whoever came by something that does not make them an administrator.
 
     Raises:
-        DeniedError: it does not.
+        AccessDeniedError: it does not.
     """
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

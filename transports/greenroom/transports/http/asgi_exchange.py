@@ -34,16 +34,16 @@ class ClientGoneError(Exception):
 
 
 class ConnectionPort(Protocol):
-    """What the server below tells of a connection, and does with it, if it is ours (`TimedConnection`)."""
+    """The interface of the connection below, if the server is ours (`TimedConnection`)."""
 
     gone: bool
     address: str | None
 
     def accept(self, holder: str | None) -> None:
-        """Take note that a request was let in, and by whose key.
+        """Record that a request was accepted, and whose key it came by.
 
         Raises:
-            RefusedError: there is no place for it.
+            HttpRefusedError: there is no place for it.
         """
 
     def hold(self) -> None:
@@ -54,7 +54,7 @@ class ConnectionPort(Protocol):
 
 
 class ForeignConnection:
-    """A connection of a server that is not ours, which tells itself where it comes from."""
+    """A connection of a server that is not ours; the ASGI scope tells its address."""
 
     gone = False
     address: str | None = None
@@ -70,7 +70,7 @@ class ForeignConnection:
 
 
 class PendingResponse(Protocol):
-    """What is becoming of a request: a line of JSON, or a stream of events.
+    """The response to a request while it is made: a line of JSON, or a stream of events.
 
     Attributes:
         line: The whole answer, if it is no stream.
@@ -96,7 +96,7 @@ class PendingResponse(Protocol):
         """Return the events that are new, as they go over the wire."""
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
 
     @property
     def over(self) -> bool:
@@ -145,7 +145,7 @@ class Exchange:
             limit: The most bytes it may have.
 
         Raises:
-            RefusedError: it has more, does not come, or there is too much of others under way.
+            HttpRefusedError: it has more, does not come, or there is too much of others under way.
             ClientGoneError: the client hung up.
         """
         length = self.head.length()
@@ -180,7 +180,7 @@ class Exchange:
         return bytes(message.get("body", b""))
 
     def drop(self) -> None:
-        """Keep nothing of the body any more, and count it no more."""
+        """Drop the body, and release its budget."""
         self._gathered.clear()
         if self.held is not None:
             self.held.release()
@@ -220,7 +220,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": reply.body})
 
     async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
-        """Send what becomes of a request; return whether the client was there to the end.
+        """Send the response to a request as it is made; return whether the client was there to the end.
 
         Args:
             answer: What becomes of it; it wakes this exchange when there is something new.
@@ -265,7 +265,7 @@ class Exchange:
         return True
 
     def wake(self) -> None:
-        """Let the exchange see what is new."""
+        """Wake the exchange: there is something new."""
         self._woken = True
         if self._scope is not None:
             self._scope.cancel()
@@ -276,7 +276,7 @@ class Exchange:
         return self._connection.address
 
     def accept(self, holder: str | None) -> None:
-        """Take note that the request is let in, see `ConnectionPort`."""
+        """Record that the request was accepted, see `ConnectionPort`."""
         self._connection.accept(holder)
 
     def abort(self) -> None:

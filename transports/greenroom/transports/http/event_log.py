@@ -1,4 +1,4 @@
-"""What goes out on the event streams of one session, kept for a client that comes back for it.
+"""The log of a session's event streams, from which a client resumes one.
 
 Streams are numbered: 0 is the session's own, which a GET opens; a request that is answered with
 a stream has one of its own. An event's id names its stream and its place among all events of
@@ -49,10 +49,10 @@ class Reader(Protocol):
     """Whoever writes a stream to a client."""
 
     def wake(self) -> None:
-        """Hear that there is something new."""
+        """Wake: there is something new."""
 
     def leave(self) -> None:
-        """Hear that this reader should write what there is, and end."""
+        """Write what there is, and end."""
 
 
 class Stream:

@@ -38,7 +38,7 @@ Application = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[
 
 
 class Worker:
-    """What the connections of one server share.
+    """The state that the connections of one server share.
 
     Args:
         application: An ASGI application.
@@ -120,9 +120,9 @@ class _IdleTask(TrioSingleTask):
         self._connection = connection
 
     async def restart(self, _task_group: Any, _action: Any) -> None:
-        """Hear that no request is under way."""
+        """Record that no request is under way."""
         self._connection.rest()
 
     async def stop(self) -> None:
-        """Hear that one is."""
+        """Record that one is."""
         self._connection.work()

@@ -1,4 +1,4 @@
-"""The head of an HTTP request, and what can be said about it before there is a body.
+"""The head of an HTTP request, and the checks that need no body.
 
 The statuses and the sentences of what goes wrong in the protocol are those of the SDK's server.
 """
@@ -52,7 +52,7 @@ class RequestHead:
         self._query: bytes = scope["query_string"]
 
     def text(self, name: bytes) -> str | None:
-        """Return what stands in a header; None without one."""
+        """Return the value of a header; None without one."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip()
 
@@ -66,14 +66,14 @@ class RequestHead:
         return int(value) if value is not None and value.isdigit() else None
 
     def check_caller(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
-        """Return who asks.
+        """Return the caller of a request from an allowed host and origin.
 
         Args:
             allowed_origins: Origins that may ask besides those of this machine.
             any_host: Whether the server has other names than this machine's.
 
         Raises:
-            RefusedError: it may not ask.
+            HttpRefusedError: it may not ask.
         """
         headers = self.headers
         if not any_host:
@@ -97,7 +97,7 @@ class RequestHead:
         """Refuse a body that is not announced as JSON.
 
         Raises:
-            RefusedError: it is announced as something else, or not at all.
+            HttpRefusedError: it is announced as something else, or not at all.
         """
         if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
             raise HttpRefusedError(
@@ -108,7 +108,7 @@ class RequestHead:
         """Refuse a client that does not take event streams, or JSON where that may be the answer.
 
         Raises:
-            RefusedRpcError: it does not.
+            RpcRefusedError: it does not.
         """
         takes_json, takes_events = _accepted(self.headers.get(ACCEPT, b""))
         if takes_events and (takes_json or not json):

@@ -1,6 +1,6 @@
-"""Where the lines for one request go, and how they become an answer of HTTP.
+"""Sinks for the lines of one request, which make HTTP responses of them.
 
-Nothing that is given to an sink waits. What a client does not read is bounded: a notification
+Nothing that is given to a sink waits. What a client does not read is bounded: a notification
 is not made before there is room for it, and whoever lets more than `Limits.unsent_bytes` wait is
 hung up on.
 """
@@ -34,7 +34,7 @@ RESUMABLE_SINCE: Final = "2025-11-25"
 
 
 class StatelessResponse:
-    """What becomes of a request of the later era: JSON, or a stream from its first notification on.
+    """The response to a request of the later era: JSON, or a stream from its first notification on.
 
     Args:
         exchange: The request.
@@ -56,7 +56,7 @@ class StatelessResponse:
         self._limits = limits
         self._room: trio.Event | None = None
 
-    # -- an sink's side ------------------------------------------------------------------------
+    # -- a sink's side -------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification."""
@@ -77,7 +77,7 @@ class StatelessResponse:
         self._exchange.wake()
 
     def unanswered(self) -> None:
-        """Hear that there will be no answer."""
+        """End without an answer."""
         self._done = True
         self._exchange.wake()
 
@@ -106,7 +106,7 @@ class StatelessResponse:
         return b"".join(events)
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
         self._unsent = sum(map(len, self._events))
         if self._room is not None and self._unsent <= self._limits.unsent_notices:
             self._room.set()
@@ -135,7 +135,7 @@ class StreamOwner(Protocol):
         """Whether its client expects an event without a message."""
 
     def has_read(self) -> None:
-        """Note that there may be room again."""
+        """Wake whoever waits for room."""
 
     async def room(self, reader: StreamReader) -> None:
         """Wait until nearly all was read of what a reader writes."""
@@ -173,7 +173,7 @@ class StreamReader:
     # -- a stream's side -------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Hear that there is something new."""
+        """Wake: there is something new."""
         assert self._stream is not None, "it wakes its reader"
         waiting = self.unsent + self._stream.waiting
         if waiting > self._session.limits.unsent_bytes and not self._stream.over:  # an answer may be long
@@ -210,7 +210,7 @@ class StreamReader:
         return data
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
         self.unsent = 0
         self._session.has_read()
 
@@ -236,7 +236,7 @@ class ResumedStream(StreamReader):
 
 
 class SessionResponse(StreamReader):
-    """What becomes of a request in a session: JSON, or a stream that can be taken up again.
+    """The response to a request in a session: JSON, or a stream that can be resumed.
 
     Args:
         exchange: The request.
@@ -270,11 +270,11 @@ class SessionResponse(StreamReader):
             self._exchange.wake()
 
     def unanswered(self) -> None:
-        """Hear that the request was taken back."""
+        """Answer that the request was cancelled."""
         self.answer(error_line(self._id, REQUEST_CANCELLED, "Request cancelled"))
 
     def close_stream(self) -> None:
-        """Let the client come back for the rest later, if it knows how."""
+        """Close the stream; the client resumes it later, if it knows how."""
         if self._session.is_resumable:
             self.begin()
             self.leave()

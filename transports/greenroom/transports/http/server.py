@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -24,9 +23,7 @@ from greenroom.transports.net.connection_limits import (
     log_rejections,
     run_in_slices,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.net.listen import Listener
+from greenroom.transports.net.listen import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +34,7 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close
 
 
 class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those who connected.
+    """Counts of the clients that connected.
 
     Attributes:
         connections: Connections now.
@@ -79,7 +76,7 @@ class HttpServer:
         self._overdue = 0
 
     def statistics(self) -> HttpStatistics:
-        """Return what became of those who connected."""
+        """Return the counts of the clients that connected."""
         return HttpStatistics(
             connections=len(self._connections),
             accepted=self._accepted,

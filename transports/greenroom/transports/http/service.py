@@ -1,28 +1,28 @@
-"""What the requests of one HTTP server share."""
+"""The state that all requests of one HTTP server share, and the tasks of each of its clients."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
 from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.responses import JSON, Response, rpc_error
-from greenroom.transports.http.tasks import ClientTasks
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.fast_path import rate_limit_refusal
 from greenroom.transports.mcp.frames import INTERNAL_ERROR
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.server import McpServer
 
-if TYPE_CHECKING:
-    from greenroom.transports.auth.authenticator import Authenticator
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import ResponseSink
-    from greenroom.transports.mcp.server import McpServer
+logger = logging.getLogger(__name__)
 
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
 
@@ -94,6 +94,40 @@ class HttpService:
     def tasks(self) -> ClientTasks:
         """Return the tasks of a new client."""
         return ClientTasks(self.start)
+
+
+class ClientTasks:
+    """The tasks of one client.
+
+    Args:
+        start: Starts a task of the server.
+    """
+
+    __slots__ = ("_scopes", "_start")
+
+    def __init__(self, start: Callable[..., None]) -> None:
+        self._start = start
+        self._scopes: set[trio.CancelScope] = set()
+
+    def spawn(self, work: Callable[..., Any], /, *args: Any) -> None:
+        """Start a task; a fault in it is logged, and the concern of nobody else."""
+        scope = trio.CancelScope()
+        self._scopes.add(scope)
+        self._start(self._run, scope, work, args)
+
+    async def _run(self, scope: trio.CancelScope, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            with scope:
+                await work(*args)
+        except Exception:
+            logger.exception("a task of an HTTP client failed")
+        finally:
+            self._scopes.discard(scope)
+
+    def cancel(self) -> None:
+        """End them."""
+        for scope in list(self._scopes):
+            scope.cancel()
 
 
 def one_line(body: bytes) -> bytes:

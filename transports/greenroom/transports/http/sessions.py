@@ -1,20 +1,18 @@
-"""Sessions of the handshake era: who has one, what is kept for it, and when it ends."""
+"""Sessions of the handshake era: their owners, their events, their end."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.event_log import EventLog
 from greenroom.transports.http.response_sinks import RESUMABLE_SINCE, StreamReader
-
-if TYPE_CHECKING:
-    from greenroom.transports.http.service import HttpService
+from greenroom.transports.http.service import HttpService
 
 KEPT_EVENTS: Final = 256 * 1024
 """Bytes of events that one session keeps for a client that comes back."""
@@ -65,11 +63,11 @@ class Session:
         return not self.exchanges and not self.client.open_requests and now - self.used >= seconds
 
     def enter(self) -> None:
-        """Note that an HTTP request is under way."""
+        """Count an HTTP request that is under way."""
         self.exchanges += 1
 
     def leave(self) -> None:
-        """Note that it has ended."""
+        """Count it no more."""
         self.exchanges -= 1
         self.used = trio.current_time()
 
@@ -87,7 +85,7 @@ class Session:
         """Do nothing: nobody waits."""
 
     def close_stream(self) -> None:
-        """Let the client come back for the rest later."""
+        """Close the stream; the client resumes it later."""
         if self.log.own.reader is not None:
             self.log.own.reader.leave()
 
@@ -108,7 +106,7 @@ class Session:
         await self.until(lambda: reader.unsent <= self.limits.unsent_notices)
 
     def has_read(self) -> None:
-        """Note that there may be room again."""
+        """Wake whoever waits for room."""
         self._changed.unpark_all()
         self.client.queue.advance()
 
@@ -123,7 +121,7 @@ class Session:
     # -- the end ---------------------------------------------------------------------------------
 
     def hold_connection(self, lose: Callable[[str], None]) -> None:
-        """Hear when what its caller came by opens nothing any more; until it ends."""
+        """Hold its caller's connection, until the session ends; call `lose` when its right ends first."""
         self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
             self._place.close()

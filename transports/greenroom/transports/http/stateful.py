@@ -41,7 +41,7 @@ class StatefulEndpoint:
         """Answer one HTTP request.
 
         Raises:
-            RefusedError: it is not answered.
+            HttpRefusedError: it is not answered.
             ClientGoneError: the client hung up before it was whole.
         """
         session = self._session(exchange.head, caller)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -27,12 +28,8 @@ from greenroom.transports.http.stateless_rules import (
     unsupported,
 )
 from greenroom.transports.mcp.frames import INVALID_REQUEST, NO_ID, Frame, FrameError, parse_frame
+from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.mcp.versions import MODERN_VERSION, Era
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.transports.mcp.tools import Tool
 
 _NO_MESSAGE: Final = Rejection(
     INVALID_REQUEST, "Body must be a single JSON-RPC request or notification object"
@@ -56,7 +53,7 @@ class StatelessEndpoint:
         """Answer one HTTP request.
 
         Raises:
-            RefusedError: it is not answered.
+            HttpRefusedError: it is not answered.
             ClientGoneError: the client hung up before it was whole.
         """
         head = exchange.head

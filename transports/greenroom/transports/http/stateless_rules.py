@@ -100,7 +100,7 @@ def unsupported(version: str) -> Rejection | None:
 
 
 def plain_value(value: str | None) -> str | None:
-    """Return what a header stands for, which may be written as ``=?base64?…?=``; None for what is no text."""
+    """Return the value of a header, which may be written as ``=?base64?…?=``; None for what is no text."""
     if value is None or (match := _ENCODED.fullmatch(value)) is None:
         return value
     try:

@@ -63,12 +63,12 @@ class TimedConnection(trio.abc.HalfCloseableStream):
     # -- what the server sees of it --------------------------------------------------------------
 
     def work(self) -> None:
-        """Note that a request is under way."""
+        """Record that a request is under way."""
         self.resting = False
         self._head_since = inf
 
     def rest(self) -> None:
-        """Note that the last request is answered."""
+        """Record that the last request is answered."""
         self.resting = True
         self._since = trio.current_time()
 
@@ -137,4 +137,4 @@ class TimedConnection(trio.abc.HalfCloseableStream):
 
 
 def _count_nobody(_holder: str | None) -> None:
-    """Stand where there is no server that counts."""
+    """Accept everybody, where there is no server that counts."""

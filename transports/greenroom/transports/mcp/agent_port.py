@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 
 class SubscriberPort(Protocol):
@@ -74,4 +71,4 @@ class AgentPort(Protocol):
         """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
-        """The client is gone; a second time does nothing."""
+        """Let go what is held for the client, which is gone; a second time does nothing."""

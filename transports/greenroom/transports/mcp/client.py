@@ -1,4 +1,4 @@
-"""One client: its era, its name, its open requests, and the way each of them takes.
+"""One client: its protocol era, its name, its open requests, and which path answers each of them.
 
 Invariants:
 
@@ -16,13 +16,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from greenroom.actors import PROGRESS_CALLBACK
 from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.auth.caller import RateLimit, fit_agent_id
+from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort, Spawn
 from greenroom.transports.mcp.fast_path import LARGEST_WEIGHT, timeout_of
@@ -34,10 +35,14 @@ from greenroom.transports.mcp.frames import (
     RequestKey,
     error_line,
 )
+from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.open_streams import OpenStreams
 from greenroom.transports.mcp.ordering import OrderedQueue
 from greenroom.transports.mcp.progress import report_for
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.roots import Roots
 from greenroom.transports.mcp.sdk_client import SdkClient
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
@@ -48,14 +53,7 @@ from greenroom.transports.mcp.versions import (
     negotiate_version,
     opens_modern_era,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import ResponseSink
-    from greenroom.transports.mcp.roots import Roots
-    from greenroom.transports.mcp.server import McpServer
-    from greenroom.transports.observability.meter import Outcome
+from greenroom.transports.observability.meter import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -80,27 +78,27 @@ Done = Callable[[ClientPort, Call, Any], None]
 
 
 class Client:
-    """What one client has said and what is open for it.
+    """The state of one client: its handshake and its open requests.
 
     Args:
         server: What it speaks to.
         agent_for: Returns its agent in the domain, given its name made to fit.
         sink: Sink for messages that belong to no request.
-        limits: What it may take.
+        limits: Bounds of what it may have open.
         spawn: Starts a task that ends with the client.
-        has_room: Whether it reads its answers; while it does not, nothing large is begun for it.
-        changed: Where those park who wait for a change of all this.
+        has_room: Whether it reads its answers; while it does not, no large answer is begun.
+        changed: Where tasks wait for a change of this client.
         rate_limit: Counts its requests; None where they are not counted, or were before they came here.
         profiles: The tool profiles that hold for it; empty for the server's own.
         on_failure: Called when the store has failed for good and nothing more may be answered.
 
     Attributes:
-        offer: What it is offered.
+        offer: The tools that it is offered.
         era: The era it speaks; None before its first request.
         version: The protocol's revision.
         initialize: The parameters of its handshake; None without one.
         name: Its own name for itself.
-        roots: What it was asked about its folders; None if it was not.
+        roots: The questions after its folders; None if it was not asked.
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
         failed: Why the store failed for good, once it did.
     """
@@ -248,7 +246,7 @@ class Client:
         return refusal is None
 
     def _took_fast_path(self, call: Call) -> bool:
-        """Do what is plain and frequent; return whether it was."""
+        """Answer a plain and frequent request without the SDK; return whether it was one."""
         if self.sdk is not None and self.sdk.is_handshaking:
             return False  # what it will be allowed after that is not known yet
         assert self.era is not None, "the first request decides"
@@ -274,7 +272,7 @@ class Client:
         return True
 
     def accept_handshake(self, params: dict[str, Any], version: str) -> None:
-        """Take note of a handshake that was accepted."""
+        """Record a handshake that was accepted."""
         self.initialize, self.version, self.initialized = params, version, True
 
     def _notified(self, frame: Frame) -> None:
@@ -475,7 +473,7 @@ class Client:
         self.notify_changed()
 
     def notify_changed(self) -> None:
-        """Let those look again who wait for a change."""
+        """Wake whoever waits for a change of this client."""
         if self._changed:
             self._changed.unpark_all()
 
@@ -492,7 +490,7 @@ class Client:
         await self.until(lambda: not self._calls)
 
     def fail_open_requests(self) -> None:
-        """Tell the client of every request that it will not be answered any more."""
+        """Answer every open request with the error that the connection is closed."""
         self._closed = True
         for call in list(self._calls.values()):
             cancel_work, call.cancel_work = call.cancel_work, None
@@ -501,7 +499,7 @@ class Client:
                 cancel_work()
 
     def close(self) -> None:
-        """The client is gone: call off what is open for it. Its tasks end with whoever spawned them."""
+        """Cancel what is open for the client, which is gone. Its tasks end with whoever spawned them."""
         self._closed = True
         for call in list(self._calls.values()):
             self._cancel(call)

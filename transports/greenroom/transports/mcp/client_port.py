@@ -30,11 +30,11 @@ class ClientPort(Protocol):
     Attributes:
         era: The era it speaks; None before its first request.
         initialize: The parameters of its handshake; None without one.
-        limits: What it may take.
-        offer: What it is offered.
+        limits: Bounds of what it may have open.
+        offer: The tools that it is offered.
         sink: Sink for messages that belong to no request.
         queue: The order of its requests.
-        roots: What it was asked about its folders; None if it was not.
+        roots: The questions after its folders; None if it was not asked.
         spawn: Starts a task that ends with the client.
         streams: Its open streams.
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.

@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
 import trio
 
+from greenroom.transports.auth.caller import RateLimit
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.frames import (
     INVALID_REQUEST,
@@ -30,11 +31,7 @@ from greenroom.transports.mcp.frames import (
 )
 from greenroom.transports.mcp.limits import Limits as Limits
 from greenroom.transports.mcp.line_io import FrameSink, FrameSource
-
-if TYPE_CHECKING:
-    from greenroom.transports.auth.caller import RateLimit
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.server import McpServer
 
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
@@ -209,7 +206,7 @@ class Connection:
                 if frame is not None:
                     client.take(frame, self)
 
-    # -- out: an sink for everything -----------------------------------------------------------
+    # -- out: a sink for everything ------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification or a request of the server."""

@@ -24,7 +24,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown(reply: Any) -> Any:
-    """Return a reply as it is told: one that is more than JSON as `Content`, any other as it is."""
+    """Return a reply that is more than JSON as `Content`, and any other as it is."""
     if isinstance(reply, MemoriesExported):
         return _linked(reply)
     if isinstance(reply, SessionExported):

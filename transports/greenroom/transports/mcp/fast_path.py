@@ -11,7 +11,7 @@ import difflib
 import math
 from collections.abc import Callable, Mapping, Sized
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -25,10 +25,13 @@ from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
-from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder, encode, result_line
+from greenroom.transports.mcp.offered_tools import ToolOffer
+from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
 from greenroom.transports.mcp.roots import Roots, needs_folder
+from greenroom.transports.mcp.server_info import ServerInfo
+from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_errors import timeout_error, tool_error, tool_failure
-from greenroom.transports.mcp.tools import visible_tools
+from greenroom.transports.mcp.tools import Tool, visible_tools
 from greenroom.transports.mcp.versions import (
     MODERN_VERSION,
     RESOURCE_NOT_FOUND,
@@ -36,12 +39,6 @@ from greenroom.transports.mcp.versions import (
     Era,
     is_plain,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.offered_tools import ToolOffer
-    from greenroom.transports.mcp.server_info import ServerInfo
-    from greenroom.transports.mcp.subscriptions import Subscriptions
-    from greenroom.transports.mcp.tools import Tool
 
 Method = Callable[[ClientPort, Call], bool]
 
@@ -69,7 +66,7 @@ class FastPath:
         era: Which.
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
-        subscriptions: What hears of changes for clients.
+        subscriptions: Subscribes clients to resources.
         deadlines: Ends calls whose time is up.
 
     Attributes:

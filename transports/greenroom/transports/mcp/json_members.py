@@ -40,7 +40,7 @@ def members_of(raw: bytes) -> dict[str, bytes]:
         UnicodeDecodeError: the bytes are not UTF-8.
         msgspec.DecodeError: they are not JSON, or (`msgspec.ValidationError`) no object.
         RepeatedKeyError: a key stands there twice.
-        NotSplitError: they are too nested even to be cut.
+        ScanError: they are too nested even to be cut.
     """
     if not raw.isascii():
         raw.decode()

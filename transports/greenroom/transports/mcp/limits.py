@@ -1,4 +1,4 @@
-"""What one client may take."""
+"""Limits of one client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one connection may take.
+    """Limits of one connection.
 
     Attributes:
         frame: The longest frame, in bytes.

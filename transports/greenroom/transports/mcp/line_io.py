@@ -1,4 +1,4 @@
-"""Where a connection's frames come from and go to, whatever carries them.
+"""Sources and sinks of frames, whatever carries them.
 
 A frame is the JSON of one message. On a pipe frames are lines; on a WebSocket they are
 messages. `Connection` knows only the two protocols here.

@@ -1,4 +1,4 @@
-"""What a client is offered that chose certain tool profiles: its listing, its calls, its answers."""
+"""Tools as they are offered under certain tool profiles: the listing, the calls, the answers."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class OpenStreams:
         return len(self._scopes)
 
     def has_room(self, call: Call, weight: int) -> bool:
-        """Return whether a request may stay open as a stream that hears of so many resources."""
+        """Return whether a request may stay open as a stream with this many subscriptions."""
         limits = self._limits
         held = sum(other.frame.size for other in self._scopes)
         return (
@@ -41,7 +41,7 @@ class OpenStreams:
 
     @contextmanager
     def stream(self, call: Call, *, weight: int) -> Iterator[None]:
-        """Keep a request open; the block ends early when the client takes it back or winds up."""
+        """Keep a request open; the block ends early when the client cancels it or ends."""
         call.is_stream = True
         with trio.CancelScope() as scope:
             self._scopes[call] = scope

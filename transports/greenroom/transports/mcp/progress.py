@@ -1,23 +1,21 @@
-"""Progress notifications: how far a request is that takes a while, for a client that wants to know."""
+"""Progress notifications of long requests, for clients that ask for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
-from greenroom.transports.mcp.responses import encode
-
-if TYPE_CHECKING:
-    from greenroom.actors import ProgressCallback
-    from greenroom.transports.mcp.calls import Call
+from greenroom.actors import ProgressCallback
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.response_encoder import encode
 
 INTERVAL_SECONDS: Final = 0.1
 """Seconds between two tellings at least."""
 
 
 def report_for(call: Call) -> ProgressCallback | None:
-    """Return what tells a call's client how far it is; None where the client did not ask."""
+    """Return the callback that sends progress to a call's client; None where none was asked for."""
     token = _token_of(call.frame.params)
     if token is None:
         return None

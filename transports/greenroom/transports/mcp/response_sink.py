@@ -1,4 +1,4 @@
-"""Where what one request brings goes: a line of a pipe, a message of a WebSocket, a stream of HTTP."""
+"""The sink for the messages of one request: lines of a pipe, messages of a WebSocket, or a stream of HTTP."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class ResponseSink(Protocol):
         """Take the answer, which is the last line."""
 
     def unanswered(self) -> None:
-        """Hear that there will be no answer, because the request was cancelled."""
+        """End without an answer, because the request was cancelled."""
 
     def close_stream(self) -> None:
-        """Let the client come back for the rest later, where a stream can be taken up again."""
+        """Close the stream, where the client can resume it later."""
 
     async def room_for_notice(self) -> None:
         """Wait until the client has read nearly all that it was sent.

@@ -14,7 +14,7 @@ import trio
 
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.frames import Frame
-from greenroom.transports.mcp.responses import encode
+from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.versions import Era
 
 PATIENCE_SECONDS: Final = 2.0
@@ -24,7 +24,7 @@ _PREFIX: Final = "greenroom/roots/"
 
 
 class Roots:
-    """What one client was asked about its folders."""
+    """The requests for its roots that one client was sent."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -32,7 +32,7 @@ class Roots:
         self._told: dict[str, Any] = {}
 
     def take_response(self, frame: Frame) -> bool:
-        """Take a response; return whether it was one to a question of this."""
+        """Take a response; return whether it answers one of these requests."""
         if not isinstance(frame.key, str) or not frame.key.startswith(_PREFIX):
             return False
         event = self._waiting.get(frame.key)

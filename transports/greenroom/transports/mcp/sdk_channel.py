@@ -1,4 +1,4 @@
-"""What a handler of the SDK talks to its client through, and what the client answers."""
+"""The channel from a handler of the SDK back to its client: notifications, requests and their responses."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
-from greenroom.transports.mcp.responses import encode
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort
+from greenroom.transports.mcp.frames import Frame
+from greenroom.transports.mcp.response_encoder import encode
+from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.versions import Era
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
-    from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client_port import ClientPort
-    from greenroom.transports.mcp.frames import Frame
-    from greenroom.transports.mcp.response_sink import ResponseSink
-
 
 class ServerRequests:
-    """The requests of the server that one client has not answered."""
+    """Requests of the server that one client has not answered."""
 
     def __init__(self) -> None:
         self._pending: dict[int, ServerRequest] = {}

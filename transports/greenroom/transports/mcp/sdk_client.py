@@ -1,4 +1,4 @@
-"""The rarer requests of one client, on their way to the SDK in the order of arrival.
+"""The SDK's side of one client: its rarer requests, handed over in the order of arrival.
 
 This much is known of the SDK before it is imported.
 """
@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.frames import Frame
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.client_port import ClientPort
     from greenroom.transports.mcp.sdk_server import SdkServer, SdkSession
 
 

@@ -68,18 +68,17 @@ from greenroom.transports.mcp.fast_path import (
     unknown_tool_message,
 )
 from greenroom.transports.mcp.frames import Frame, RequestError
-from greenroom.transports.mcp.responses import encode, result_line
+from greenroom.transports.mcp.offered_tools import ToolOffer
+from greenroom.transports.mcp.response_encoder import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
+from greenroom.transports.mcp.server_info import ServerInfo
+from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_errors import tool_error
 from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
-
-    from greenroom.transports.mcp.offered_tools import ToolOffer
-    from greenroom.transports.mcp.server_info import ServerInfo
-    from greenroom.transports.mcp.subscriptions import Subscriptions
 
     Context = ServerRequestContext[ClientPort, Call]
     Handler = Callable[[Context, Any], Awaitable[Any]]
@@ -99,7 +98,7 @@ class SdkServer:
     Args:
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
-        subscriptions: What hears of changes for clients.
+        subscriptions: Subscribes clients to resources.
         extend: Registers what else the SDK's server answers.
 
     Attributes:

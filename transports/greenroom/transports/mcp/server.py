@@ -1,4 +1,4 @@
-"""MCP for any number of clients: what all of them share."""
+"""The MCP server: the state that all clients share."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ import trio
 
 from greenroom.actors import Orchestration
 from greenroom.runtime import Procedure, Query
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
-from greenroom.transports.mcp.offered_tools import ToolOffers
-from greenroom.transports.mcp.responses import encode
+from greenroom.transports.mcp.offered_tools import ToolOffer, ToolOffers
+from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_profiles import DEFAULT
+from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.mcp.versions import Era
-from greenroom.transports.observability.meter import RequestMeter
+from greenroom.transports.observability.meter import Outcome, RequestMeter
 from greenroom.transports.observability.tracing import find_tracer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.offered_tools import ToolOffer
     from greenroom.transports.mcp.sdk_server import SdkServer
-    from greenroom.transports.mcp.tools import Tool
-    from greenroom.transports.observability.meter import Outcome
 
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1
@@ -112,7 +110,7 @@ class McpServer:
     # -- what clients use ------------------------------------------------------------------------
 
     def initialize_result(self, version: str, scopes: frozenset[str], offer: ToolOffer) -> bytes:
-        """Return the JSON of what answers the ``initialize`` of a holder of ``scopes`` with this offer."""
+        """Return the JSON that answers the ``initialize`` of a holder of ``scopes`` with this offer."""
         profile = self.profile
         said = {"protocolVersion": version, "serverInfo": profile.implementation}
         return encode(said | profile.described_to(scopes, offer.unlisted))
@@ -122,7 +120,7 @@ class McpServer:
         return isinstance(request, Query | Procedure | Orchestration)
 
     def record_settled(self, call: Call, outcome: Outcome) -> None:
-        """Take note of the end of a request."""
+        """Record the end of a request."""
         self.deadlines.forget(call)
         frame = call.frame
         tool = self._aliases.get(frame.name, frame.name) if frame.name is not None else None

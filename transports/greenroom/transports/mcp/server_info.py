@@ -1,4 +1,4 @@
-"""What a server says of itself when a client comes: its name, what it can do, how to use it.
+"""What a server says of itself: its name, its capabilities, its instructions.
 
 A client hears of what its scopes open and of nothing else, and its model of listed tools alone.
 """
@@ -61,7 +61,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         return {name: value for name, value in self.capabilities.items() if name not in closed}
 
     def described_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
-        """Return both as a part of what answers ``initialize`` and ``server/discover``."""
+        """Return both, as answers to ``initialize`` and ``server/discover`` hold them."""
         instructions = self.instructions_for(scopes, unlisted)
         said = {} if instructions is None else {"instructions": instructions}
         return {"capabilities": self.capabilities_for(scopes), **said}

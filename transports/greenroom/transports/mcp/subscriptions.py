@@ -12,30 +12,25 @@ one flag for each resource, so a client that does not read costs nobody anything
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from greenroom.runtime import RuntimeClosedError
+from greenroom.transports.mcp.agent_port import SubscriberPort
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.frames import INVALID_REQUEST, RequestError
+from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.versions import SUBSCRIPTION_ID_KEY
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.transports.mcp.agent_port import SubscriberPort
-    from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client_port import ClientPort
-    from greenroom.transports.mcp.response_sink import ResponseSink
-
-
-SLICE = 500  # resources of one listen request that are taken note of before others have their turn
+SLICE = 500  # resources of one listen request that are subscribed to before other tasks run
 
 
 class Subscriptions:
-    """What hears of changes for clients.
+    """Subscribes clients to resources, and notifies them of changes.
 
     Args:
         window: Seconds within which changes of one resource become one notification.
@@ -45,10 +40,10 @@ class Subscriptions:
         self._window = window
 
     def subscribe(self, client: ClientPort, uri: str) -> None:
-        """Let a client of the handshake era hear of a resource, be it unknown or forbidden.
+        """Subscribe a client of the handshake era to a resource, be it unknown or forbidden.
 
         Raises:
-            RequestError: it hears of too many.
+            RequestError: it has too many subscriptions.
             Refusal: no resource has such a URI, or as `ResourceSubscriber.add`.
             RuntimeClosedError: the runtime is closed.
         """
@@ -62,12 +57,12 @@ class Subscriptions:
         subscriber.add(uri)
 
     def unsubscribe(self, client: ClientPort, uri: str) -> None:
-        """Let a client of the handshake era hear of a resource no more."""
+        """Unsubscribe a client of the handshake era from a resource."""
         if client.subscriber is not None:
             client.subscriber.remove(uri)
 
     async def listen(self, client: ClientPort, call: Call, uris: Sequence[str]) -> None:
-        """Tell a client on a stream of its own what changes, until it winds up or takes the request back.
+        """Notify a client on a stream of its own, until it ends or cancels the request.
 
         Raises:
             RequestError: it has too many streams, or hears of too many resources.
@@ -96,7 +91,7 @@ class Subscriptions:
 async def _send_changes(
     sink: ResponseSink, subscriber: SubscriberPort, line_for: Callable[[str], bytes]
 ) -> None:
-    """Notify of one change after the other while the client reads, until there is nothing more to hear."""
+    """Send a notification of each change while the client reads, until the subscriber is closed."""
     with subscriber, suppress(RuntimeClosedError):
         while True:
             await sink.room_for_notice()

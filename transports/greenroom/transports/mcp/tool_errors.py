@@ -1,4 +1,4 @@
-"""What a failed tool call answers: one JSON object per kind of failure.
+"""The answers of failed tool calls: one JSON object per kind of failure.
 
 A sentence tells the model what happened and what remains true, never the insides.
 """

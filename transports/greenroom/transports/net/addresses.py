@@ -41,7 +41,7 @@ def host_port(value: object) -> HostPort:
     """Return what ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765`` means; for settings.
 
     Raises:
-        NotAllowedError: it is none of these.
+        InvalidValueError: it is none of these.
     """
     allowed = "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535"
     if not isinstance(value, str):
@@ -87,7 +87,7 @@ def origin(value: object) -> str:
     """Return an origin as a browser spells it; for settings.
 
     Raises:
-        NotAllowedError: it is none.
+        InvalidValueError: it is none.
     """
     allowed = "an origin such as https://example.org or http://example.org:8000 is allowed"
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""How many bytes of requests under way somebody has here, and all have together. No I/O, no clock."""
+"""Budgets of bytes of requests under way: for each caller, and for all together. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARES: Final = 8
 
 
 class BodyBudgets:
-    """What is under way in one process.
+    """The budgets of one process.
 
     Args:
         frame: The longest request, in bytes; everybody may have four of these.
@@ -28,14 +28,14 @@ class BodyBudgets:
         self._total = 0
 
     def of(self, name: str | None) -> BodyBudget:
-        """Return a body of somebody's, of which nothing has come; None has no limit of its own."""
+        """Return an empty budget for a caller's name; None has no limit of its own."""
         return BodyBudget(self, name)
 
     def reserve(self, name: str | None, size: int) -> None:
-        """Count bytes that came.
+        """Count bytes that arrived.
 
         Raises:
-            RefusedError: they are too many.
+            HttpRefusedError: they are too many.
         """
         if name is not None and self._sizes[name] + size > self._each:
             sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
@@ -48,7 +48,7 @@ class BodyBudgets:
             self._sizes[name] += size
 
     def release(self, name: str | None, size: int) -> None:
-        """Count bytes no more."""
+        """Release counted bytes."""
         self._total -= size
         if name is not None:
             self._sizes[name] -= size
@@ -57,7 +57,7 @@ class BodyBudgets:
 
 
 class BodyBudget:
-    """What came of one request, or of one message after the other."""
+    """The counted bytes of one request, or of one message after the other."""
 
     __slots__ = ("_bodies", "_name", "_size")
 
@@ -67,11 +67,11 @@ class BodyBudget:
         self._size = 0
 
     def reserve(self, size: int) -> None:
-        """Count bytes that came; raises as `Bodies.take`."""
+        """Count bytes that arrived; raises as `BodyBudgets.reserve`."""
         self._bodies.reserve(self._name, size)
         self._size += size
 
     def release(self) -> None:
-        """Count them no more."""
+        """Release all of them."""
         self._bodies.release(self._name, self._size)
         self._size = 0

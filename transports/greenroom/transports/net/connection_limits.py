@@ -1,4 +1,4 @@
-"""Who is connected to one server: newcomers, who have shown nothing yet, and those who were let in.
+"""The limits of connections to one server: newcomers, which have shown nothing yet, and accepted ones.
 
 Newcomers take nothing away from those who were let in. Where all places are taken, the newcomer goes who has
 waited longest, of the address that has most of them. So a limiter that says nothing keeps nobody out: whoever
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import trio
 
 from greenroom.transports.base.errors import HttpRefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +66,7 @@ class ConnectionLimiter:
         beyond: How many more may wait to be told that there is no room.
 
     Attributes:
-        some_turned_away: Set while `told` has something to tell.
+        has_rejections: Set while `rejection_summary` has something to tell.
     """
 
     def __init__(self, places: int, beyond: int = 0) -> None:
@@ -88,7 +86,7 @@ class ConnectionLimiter:
         return len(self._queue) + self._members
 
     def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> ConnectionSlot | None:
-        """Take in a newcomer, and hang up on another one if that makes its place; None: there is none.
+        """Return a slot for a newcomer, at the cost of another one if need be; None where there is no room.
 
         Args:
             name: What stands for where it comes from; None where that is not counted.
@@ -109,7 +107,7 @@ class ConnectionLimiter:
         return slot
 
     def accept(self, slot: ConnectionSlot, name: str | None, holder: str | None) -> None:
-        """Give a newcomer a place, unless it has one.
+        """Accept a newcomer, unless it is accepted already.
 
         Args:
             slot: The newcomer.
@@ -117,7 +115,7 @@ class ConnectionLimiter:
             holder: Whose key it showed; None for none, or where several come over one connection.
 
         Raises:
-            RefusedError: there is none.
+            HttpRefusedError: there is none.
         """
         if not slot.is_new:
             return
@@ -136,7 +134,7 @@ class ConnectionLimiter:
         self._inside.update(each for each in (where, who) if each is not None)
 
     def leave(self, slot: ConnectionSlot) -> None:
-        """Take note that a connection has ended."""
+        """Record that a connection has ended."""
         if slot.is_new:
             self._forget_newcomer(slot)
         elif slot.rejected_because is None:
@@ -150,22 +148,22 @@ class ConnectionLimiter:
     # -- those who are slow ------------------------------------------------
 
     def oldest(self) -> float | None:
-        """Return since when the newcomer waits who has waited longest; None without any."""
+        """Return since when the oldest newcomer waits; None without any."""
         return next((slot.since for slot in self._queue), None)
 
     def overdue(self, before: float) -> Iterator[Callable[[], None]]:
-        """Yield what hangs up on each newcomer who is there since ``before`` or longer."""
+        """Yield a function for each newcomer since ``before`` or longer, which hangs up on it."""
         while (slot := next(iter(self._queue), None)) is not None and slot.since <= before:
             yield self.reject_slow(slot)
 
     def reject_slow(self, slot: ConnectionSlot) -> Callable[[], None]:
-        """Return what hangs up on somebody who was too slow, and take note of it."""
+        """Record a slow newcomer as rejected, and return the function that hangs up on it."""
         if slot.is_new:
             self._record_rejection(slot, "too slow")
         return slot.hang_up
 
     def rejection_summary(self) -> str:
-        """Return a line about who was hung up on since this was asked last."""
+        """Return a log line about the rejections since the last one."""
         slow, room = self._rejected["too slow"], self._rejected["made room"]
         line = f"{slow + room:,} connections were hung up on before they were let in: "
         line += f"{slow:,} said too little in time, {room:,} made room for others"
@@ -203,7 +201,7 @@ class ConnectionLimiter:
 
 
 async def log_rejections(limiter: ConnectionLimiter) -> None:
-    """Log who was hung up on, in one line however many they are, for ever."""
+    """Log rejections for ever, one line for all of an interval."""
     while True:
         await limiter.has_rejections.wait()
         await trio.sleep(TOLD_EVERY)
@@ -211,7 +209,7 @@ async def log_rejections(limiter: ConnectionLimiter) -> None:
 
 
 async def run_in_slices(work: Iterable[Callable[[], None]]) -> None:
-    """Do something to many connections, in turns with everybody else."""
+    """Run many short functions, letting other tasks run between a few of them."""
     for count, each in enumerate(work, 1):
         each()
         if count % AT_ONCE == 0:

@@ -1,4 +1,4 @@
-"""Where a connection comes from, also through proxies: the header ``Forwarded`` (RFC 7239), without I/O.
+"""The address of a client behind proxies: the header ``Forwarded`` (RFC 7239), without I/O.
 
 Anybody can send that header, so only what a trusted proxy has added counts: the list is read from its end,
 and the first address that is no trusted proxy is the client.
@@ -28,7 +28,7 @@ def network(value: object) -> str:
     """Return a network of proxies as it is written; for settings.
 
     Raises:
-        NotAllowedError: it is none.
+        InvalidValueError: it is none.
     """
     allowed = "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed"
     if not isinstance(value, str):
@@ -40,7 +40,7 @@ def network(value: object) -> str:
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str | None:
-    """Return where a client is.
+    """Return the address of a client.
 
     Args:
         peer: The other end of the connection.
@@ -63,7 +63,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 @lru_cache(maxsize=1_024)
 def address_prefix(address: str | None) -> str:
-    """Return what failures at an address are counted under: of IPv6 its /64, which one host may have."""
+    """Return the prefix under which an address is counted: of IPv6 its /64, which one host may have."""
     read = _read(address)
     if isinstance(read, IPv6Address):
         return str(IPv6Address(int(read) >> 64 << 64))

@@ -1,4 +1,4 @@
-"""Where the server listens: addresses, certificates, sockets."""
+"""Listening sockets: addresses, certificates, descriptors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import resource
 import socket
 import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
 from greenroom.runtime import GreenroomError
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.net.addresses import HostPort, is_loopback
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SPARE_DESCRIPTORS = 256
 BACKLOG = 1024
@@ -31,7 +28,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return the server's side of TLS for a certificate (with its chain) and its key, both PEM.
 
     Raises:
-        NoAccessError: they cannot be read.
+        FileAccessError: they cannot be read.
         ListenError: they do not belong together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

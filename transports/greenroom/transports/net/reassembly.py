@@ -1,4 +1,4 @@
-"""Bytes of one message that come in parts."""
+"""Reassembly of one message whose bytes arrive in parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LARGE: Final = 1 << 18
 
 
 class ReassemblyBuffer:
-    """What came of a message so far.
+    """The parts of a message that arrived so far.
 
     A large one lies in pages of its own, which the system has back as soon as it is dropped. What hundreds of
     large ones leave behind in the heap would stay with the process.

@@ -1,4 +1,4 @@
-"""`greenroom serve` and OpenTelemetry's environment variables: where the spans go, if anywhere.
+"""The export of spans, as OpenTelemetry's environment variables configure it.
 
 OpenTelemetry's own variables say it, so there is no setting of ours. A program that embeds the
 server sets its tracer provider itself and does not need this.
@@ -10,11 +10,9 @@ import contextlib
 import logging
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 FLUSH_SECONDS: Final = 0.4
 """What the last spans get to leave in: a collector that is away must not keep the server from ending."""

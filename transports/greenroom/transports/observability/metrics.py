@@ -1,4 +1,4 @@
-"""The figures of a runtime that Prometheus gets: the whole list, with the names and what they mean.
+"""The metrics of a runtime for Prometheus: the whole list, with their names and what they mean.
 
 Names keep to Prometheus' conventions: base units, and `_total` behind what only grows, which
 the exposition adds by itself.

@@ -1,4 +1,4 @@
-"""A snapshot at a server in Prometheus' text formats.
+"""A snapshot of a server in Prometheus' text formats.
 
 Importing this costs some 60 ms and rendering some milliseconds, so both happen in a thread,
 and the import not before the first scrape.
@@ -46,7 +46,7 @@ def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
     """Return a snapshot as text, and the text's media type.
 
     Args:
-        snapshot: What is told.
+        snapshot: The values.
         accept: What the reader accepts, as in HTTP's header; OpenMetrics if it asks for that.
     """
     encode, media_type = choose_encoder(accept)
@@ -58,13 +58,13 @@ def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
 
 
 class _Collector:
-    """Hands the figures of one snapshot to a registry."""
+    """Hands the metrics of one snapshot to a registry."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every figure."""
+        """Yield every metric."""
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
         yield from _of_requests(self._snapshot.requests)
         yield from _of_connections(self._snapshot.connections)

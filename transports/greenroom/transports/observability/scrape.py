@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from greenroom.runtime import GreenroomError
+from greenroom.transports.observability.snapshot import ObservedServer
 
 if TYPE_CHECKING:
-    from greenroom.transports.observability.snapshot import ObservedServer
-
     Message = MutableMapping[str, Any]
     App = Callable[
         [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]

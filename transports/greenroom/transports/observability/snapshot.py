@@ -1,6 +1,6 @@
-"""One snapshot at a whole server: the values that a scrape renders, taken in the event loop.
+"""A snapshot of a whole server: the values that a scrape renders, taken in the event loop.
 
-Taking a snapshot is cheap. What it takes is frozen, so that it can be rendered in another thread.
+Taking one is cheap. It is frozen, so that it can be rendered in another thread.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from greenroom.transports.observability.meter import OUTCOMES
+from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
 if TYPE_CHECKING:
     from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
-    from greenroom.transports.observability.meter import Outcome, RequestCounts, RequestMeter
 
 
 class ConnectionStatistics(Protocol):
-    """What a transport says of those who connected to it."""
+    """The connection statistics of one transport."""
 
     @property
     def connections(self) -> int:
@@ -36,9 +35,9 @@ class Snapshot(NamedTuple):
     """A server at one moment.
 
     Attributes:
-        requests: What became of its requests.
-        runtime: What the parts of the runtime say of themselves.
-        connections: What each transport says of its clients, by the transport's name.
+        requests: The counts of its requests.
+        runtime: The statistics of its runtime.
+        connections: The connection statistics of each transport, by its name.
     """
 
     requests: list[RequestCounts]
@@ -47,7 +46,7 @@ class Snapshot(NamedTuple):
 
 
 class ObservedServer:
-    """A server that can be looked at.
+    """A server that can be observed.
 
     Args:
         meter: Counts its requests.
@@ -63,7 +62,7 @@ class ObservedServer:
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
 
     def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
-        """Look at a transport, too, which tells its statistics when it is asked."""
+        """Observe a transport as well, which returns its statistics when it is called."""
         self._transports[transport] = statistics
 
     def snapshot(self) -> Snapshot:
@@ -79,7 +78,7 @@ class ObservedServer:
         )
 
     def connections(self) -> dict[str, ConnectionStatistics]:
-        """Return what each transport says of its clients now, by the transport's name."""
+        """Return the connection statistics of each transport now, by its name."""
         return {name: statistics() for name, statistics in self._transports.items()}
 
     def outcomes(self) -> dict[Outcome, int]:

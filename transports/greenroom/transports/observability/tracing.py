@@ -17,18 +17,18 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from greenroom.transports.observability.meter import Outcome
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer as OpenTelemetryTracer
-
-    from greenroom.transports.observability.meter import Outcome
 
 _API: Final = "opentelemetry.trace"
 _NAMED_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def find_tracer() -> Tracer | None:
-    """Return what makes the spans, or None where nobody would take them.
+    """Return the tracer, or None where nobody would take its spans.
 
     Somebody takes them where the process has a tracer provider: set by the program itself, by
     `opentelemetry-instrument`, or by name in the environment. To be asked once, at the start.
@@ -103,7 +103,7 @@ class RequestSpan:
         self._error: tuple[str, str] | None = None
 
     def fail(self, code: int, sentence: str) -> None:
-        """Note the JSON-RPC error that the request is answered with."""
+        """Record the JSON-RPC error that the request is answered with."""
         self._error = str(code), sentence
 
     def end(self, outcome: Outcome) -> None:

@@ -33,10 +33,10 @@ class Handshake:
         self.has_begun = False
 
     async def receive_request(self) -> UpgradeRequest | None:
-        """Return what the client asks for; None when it went away before.
+        """Return the client's request; None when it went away before.
 
         Raises:
-            RefusedError: it is no WebSocket handshake.
+            HttpRefusedError: it is no WebSocket handshake.
             trio.BrokenResourceError: the client is gone, or speaks no TLS where it should.
         """
         while data := await self._stream.receive_some(READ_SIZE):

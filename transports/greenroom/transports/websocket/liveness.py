@@ -1,4 +1,4 @@
-"""Whether a WebSocket client is still there, decided from what was heard and when."""
+"""Liveness of a WebSocket client, decided from when it was heard last. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import inf
 
 
 class Action(Enum):
-    """What is to be done about a connection."""
+    """The next action about a connection."""
 
     NOTHING = "nothing"
     PING = "ping"
@@ -38,12 +38,12 @@ class Liveness:
         self.writing = inf
 
     def record_received(self, now: float) -> None:
-        """Note that bytes came."""
+        """Record that bytes arrived."""
         self.heard = now
         self.pinged = inf
 
     def next_action(self, now: float, interval: float) -> Action:
-        """Return what is to be done, given the seconds of silence before a ping and after it."""
+        """Return the next action, given the seconds of silence before a ping and after it."""
         if now - self.writing >= interval:
             return Action.END
         if self.pinged != inf:  # and read from ever since: a pause in reading begins with bytes that came

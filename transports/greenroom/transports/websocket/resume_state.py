@@ -1,4 +1,4 @@
-"""What a client has under way, and what becomes of it when its connection breaks: no I/O.
+"""What a client resumes after its connection broke: open requests, handshake, subscriptions. No I/O.
 
 Messages pass through on their way out (`outgoing`) and in (`incoming`). After a break, `lost`
 answers the requests whose fate nobody can know, and `resumption` says what a new connection
@@ -90,7 +90,7 @@ class ResumeState:
         self._last_own = 0
 
     def outgoing(self, message: JSONRPCMessage) -> bool:
-        """Note what the client sends; return whether it is to go out."""
+        """Record a message of the client; return whether it is to be sent."""
         if isinstance(message, JSONRPCRequest):
             self._open[message.id] = _Open(message)
         elif isinstance(message, JSONRPCNotification):
@@ -102,13 +102,13 @@ class ResumeState:
         return True
 
     def sending(self, message: JSONRPCMessage) -> None:
-        """Note that a message is about to go out."""
+        """Record that a message is about to be sent."""
         entry = self._open.get(message.id) if isinstance(message, JSONRPCRequest) else None
         if entry is not None:
             entry.sent += 1
 
     def incoming(self, message: JSONRPCMessage) -> list[JSONRPCMessage]:
-        """Note what the server sends; return what the client is to see of it."""
+        """Record a message of the server; return the messages that the client is to see for it."""
         if isinstance(message, JSONRPCNotification):
             return self._notified(message)
         if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -20,22 +19,19 @@ from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.connection_limits import (
     ConnectionLimiter,
     ConnectionSlot,
     log_rejections,
     run_in_slices,
 )
-from greenroom.transports.net.listen import peer_of
+from greenroom.transports.net.listen import Listener, peer_of
 from greenroom.transports.websocket.handshake import Handshake
 from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
 from greenroom.transports.websocket.upgrade_check import check_upgrade
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.server import McpServer
-    from greenroom.transports.net.listen import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +63,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those who connected.
+    """Counts of the clients that connected.
 
     Attributes:
         connections: Clients that are connected now.

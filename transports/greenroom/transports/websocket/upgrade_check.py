@@ -1,4 +1,4 @@
-"""Who may connect over WebSocket, and as whom: decisions about a handshake, without I/O.
+"""Whether a WebSocket upgrade is allowed, and who the caller is. No I/O.
 
 What is refused here is refused before there is a connection.
 """
@@ -35,7 +35,7 @@ class UpgradeRequest(NamedTuple):
 def check_upgrade(
     asked: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
 ) -> Caller:
-    """Return who connects.
+    """Return the caller of an allowed upgrade.
 
     Args:
         asked: The handshake.
@@ -43,7 +43,7 @@ def check_upgrade(
         any_host: Whether the server has other names than this machine's.
 
     Raises:
-        RefusedError: It may not.
+        HttpRefusedError: It may not.
     """
     path, _, query = asked.target.partition("?")
     if not any_host:

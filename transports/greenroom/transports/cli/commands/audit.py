@@ -5,6 +5,7 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from contextlib import suppress
@@ -24,14 +25,12 @@ from greenroom.transports.cli.commands.error_report import run_reported, start_l
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.actors import AuditRecord, Principal
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 STANDARD_OUTPUT: Final = "-"
 _FOLLOW_SECONDS: Final = 1.0
@@ -43,7 +42,7 @@ class BadCheckpointError(Exception):
 
 
 def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries one of the actions out; returns the exit code."""
+    """Carry one of the actions out; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
     return run_reported("audit", partial(trio.run, action, strict_exception_groups=True))
@@ -112,7 +111,7 @@ def _brief(value: Any) -> str:
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
-    """Writes every linked record as a line of JSON, and a checkpoint as the last line."""
+    """Write every linked record as a line of JSON, and a checkpoint as the last line."""
     name = chosen.file or STANDARD_OUTPUT
     descriptor = (
         os.dup(1) if name == STANDARD_OUTPUT else os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -184,7 +183,7 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
 
 
 def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
-    """Returns the checkpoints in a file: what `checkpoint` printed, or an export."""
+    """Return the checkpoints in a file: what `checkpoint` printed, or an export."""
     found = []
     with path.open("rb") as file:
         for line in file:

@@ -1,4 +1,4 @@
-"""What the audit log gets of a command: a record that is on the disk before the command ends."""
+"""The audit record of a command, which is on the disk before the command ends."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.commands.error_report import leaf_errors
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.output import remark
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.settings import Settings
 
 AGENT: Final = "command-line"
 """Who is said to have done it; the user is that of the settings."""
 
 
 def operator(settings: Settings) -> Principal:
-    """Returns who works at the command line."""
+    """Return who works at the command line."""
     return Principal(agent_id=AGENT, user=settings.user)
 
 
 async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
-    """Has a deed in the log, and on the disk if this process owns the folder."""
+    """Have a deed in the log, and on the disk if this process owns the folder."""
     await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
     await runtime.query(CheckpointAudit())  # it waits for the notes before it
 
 
 def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
-    """Has in the log what a command did that had the folder to itself.
+    """Have in the log what a command did that had the folder to itself.
 
     It is done, so whatever is in the way of the record is only remarked.
     """

@@ -1,9 +1,9 @@
-"""Whom `greenroom serve` lets in: what its settings and the store's keys say about that."""
+"""Authentication of `greenroom serve`, as its settings and the store's keys say."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -24,17 +24,14 @@ from greenroom.transports.auth.authenticator import (
     KeyAuthenticator,
 )
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings, flag
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from mcp.server.auth.provider import TokenVerifier
 
     from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
     from greenroom.runtime import RuntimeClient
-    from greenroom.transports.config.settings import Settings
     from greenroom.transports.net.addresses import HostPort
 
 NOBODY: Final = Caller()
@@ -155,7 +152,7 @@ async def open_authentication(
         on_stdio: Whether there is such a client.
 
     Raises:
-        NotLetInError: others could come in who should not, or the key opens nothing.
+        AuthenticationError: others could come in who should not, or the key opens nothing.
     """
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None

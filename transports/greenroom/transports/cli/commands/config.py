@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import all_settings
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
 
 
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
+    """Print every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
     say(_json(resolved) if chosen.json else _table(resolved))
     return exit_codes.OK
 

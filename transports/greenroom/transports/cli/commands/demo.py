@@ -6,13 +6,14 @@ WebSocket. What they do is in `demo_story`; here is what is around it.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import shutil
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -22,17 +23,13 @@ from greenroom.transports.cli.commands.error_report import leaf_errors, run_repo
 from greenroom.transports.cli.commands.narrator import Narrator
 from greenroom.transports.cli.commands.signals import run_until_signal
 from greenroom.transports.cli.commands.terminal import understands_escapes
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.load import Resolved
 
 PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 
 
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
-    """Plays everything; returns 0 if every claim held, else 1."""
+    """Play everything; return 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
     return run_reported(
         "demo",
@@ -79,7 +76,7 @@ async def _play(shown: Narrator, home: Path) -> None:
 
 
 async def _start_while_loading(started: Servers) -> ServerProcess:
-    """Returns the first server; the client's library is loaded meanwhile, which takes as long."""
+    """Return the first server; the client's library is loaded meanwhile, which takes as long."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.to_thread.run_sync, _load)
         return await started.start("127.0.0.1:0")

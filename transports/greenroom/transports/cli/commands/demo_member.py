@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 from mcp import Client
 from mcp_types import Implementation, TextContent
 
 from greenroom.transports.websocket.client import websocket_client
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class ToolRefusedError(Exception):
@@ -36,10 +34,10 @@ class Member:
         self._client = client
 
     async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Returns what a tool answers.
+        """Return what a tool answers.
 
         Raises:
-            RefusedError: The server refused.
+            ToolRefusedError: The server refused.
         """
         result = await self._client.call_tool(tool, arguments)
         content = result.content[0]
@@ -50,31 +48,31 @@ class Member:
         return answer
 
     async def refusal(self, tool: str, **arguments: Any) -> str:
-        """Returns the code with which a tool refuses, or what it answers instead."""
+        """Return the code with which a tool refuses, or what it answers instead."""
         try:
             return f"the answer {await self.ask(tool, **arguments)}"
         except ToolRefusedError as error:
             return error.code
 
     async def say(self, session_id: str, content: str, **more: Any) -> int:
-        """Adds a message and returns its id."""
+        """Add a message and return its id."""
         answer = await self.ask("add_message", session_id=session_id, content=content, **more)
         number: int = answer["message_id"]
         return number
 
     async def messages(self, session_id: str) -> list[dict[str, Any]]:
-        """Returns every message that this agent sees."""
+        """Return every message that this agent sees."""
         found: list[dict[str, Any]] = (await self.ask("get_messages", session_id=session_id, limit=1000))[
             "messages"
         ]
         return found
 
     async def contents(self, session_id: str) -> list[str]:
-        """Returns what every message that this agent sees says."""
+        """Return what every message that this agent sees says."""
         return [message["content"] for message in await self.messages(session_id)]
 
     async def found(self, session_id: str, query: str) -> list[dict[str, Any]]:
-        """Returns what a search finds, best first."""
+        """Return what a search finds, best first."""
         found: list[dict[str, Any]] = (await self.ask("search_context", session_id=session_id, query=query))[
             "results"
         ]
@@ -82,7 +80,7 @@ class Member:
 
     @asynccontextmanager
     async def hearing(self, uri: str) -> AsyncIterator[NotificationLog]:
-        """Subscribes to a resource while the block runs."""
+        """Subscribe to a resource while the block runs."""
         async with (
             self._client.listen(resource_subscriptions=[uri]) as changes,
             trio.open_nursery() as nursery,
@@ -105,20 +103,20 @@ class NotificationLog:
         self._heard = trio.Event()
 
     def notify(self) -> None:
-        """Notes a notification."""
+        """Note a notification."""
         self._heard.set()
 
     def forget(self) -> None:
-        """Forgets the notifications so far."""
+        """Forget the notifications so far."""
         self._heard = trio.Event()
 
     async def wait(self) -> float:
-        """Waits for a notification since the last `forget`; returns trio's time then."""
+        """Wait for a notification since the last `forget`; return trio's time then."""
         await self._heard.wait()
         return trio.current_time()
 
     async def is_quiet(self, seconds: float) -> bool:
-        """Returns whether nothing was heard since the last `forget`, nor is in so many seconds."""
+        """Return whether nothing was heard since the last `forget`, nor is in so many seconds."""
         with trio.move_on_after(seconds):
             await self._heard.wait()
         return not self._heard.is_set()
@@ -126,7 +124,7 @@ class NotificationLog:
 
 @asynccontextmanager
 async def member(url: str, name: str) -> AsyncIterator[Member]:
-    """Connects an agent; it connects again by itself when its connection breaks."""
+    """Connect an agent; it connects again by itself when its connection breaks."""
     us = Implementation(name=name, version="1")
     async with Client(websocket_client(url, agent=name), client_info=us, cache=None) as client:
         yield Member(name, client)

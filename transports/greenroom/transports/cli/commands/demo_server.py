@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import trio
 
 from greenroom.transports.config.settings import CONFIG_VARIABLE, PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 ANNOUNCEMENT: Final = "greenroom serve: listening on "
 
@@ -41,7 +39,7 @@ class ServerProcess:
         return urlsplit(self.url).netloc
 
     async def kill(self) -> None:
-        """Ends it at once, in the middle of whatever it does (SIGKILL)."""
+        """End it at once, in the middle of whatever it does (SIGKILL)."""
         self._process.kill()
         await self._process.wait()
 
@@ -55,7 +53,7 @@ class Servers:
         self.processes: list[trio.Process] = []
 
     async def start(self, address: str) -> ServerProcess:
-        """Returns a server that listens at `address`, as HOST:PORT; port 0 takes any free one.
+        """Return a server that listens at `address`, as HOST:PORT; port 0 takes any free one.
 
         Raises:
             ServerDidNotStartError: It ended before it listened.
@@ -88,7 +86,7 @@ class Servers:
 
 @asynccontextmanager
 async def servers(home: Path) -> AsyncIterator[Servers]:
-    """Starts servers on the store in `home`, with no setting of this user; none is left at the end."""
+    """Start servers on the store in `home`, with no setting of this user; none is left at the end."""
     async with trio.open_nursery() as nursery:
         started = Servers(home, nursery)
         try:
@@ -104,7 +102,7 @@ async def servers(home: Path) -> AsyncIterator[Servers]:
 async def _listen_to(
     errors: trio.abc.ReceiveStream, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Reports the server's announcement, or its last words instead; then reads on and forgets."""
+    """Report the server's announcement, or its last words instead; then reads on and forgets."""
     said, is_announced = "", False
     async with errors:
         async for part in errors:  # on and on, so that the server never waits for a reader

@@ -40,7 +40,7 @@ class _Scene:
 
 
 async def story(shown: Narrator, started: Servers, server: ServerProcess) -> None:
-    """Plays all acts on a server that listens."""
+    """Play all acts on a server that listens."""
     async with member(server.url, "planner") as planner, member(server.url, "coder") as coder:
         session = await _share(shown, planner, coder)
         async with coder.hearing(f"session://{session}") as ear:

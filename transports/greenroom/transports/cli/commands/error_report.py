@@ -1,23 +1,20 @@
-"""What a command says when it cannot do its work: one sentence on standard error, and an exit code."""
+"""Error reports of commands: one sentence on standard error, and an exit code."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
 import re
 import select
 import traceback
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.output import complain
 from greenroom.transports.control.client import ControlSocketError
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
 
 STANDARD_ERROR = 2
 
@@ -62,14 +59,14 @@ class _WithoutKeys(logging.Formatter):
 
 
 def start_logging(level: str) -> None:
-    """Sends the program's log to standard error, which is all that MCP leaves for it."""
+    """Send the program's log to standard error, which is all that MCP leaves for it."""
     handler = logging.StreamHandler(_NeverWaits())
     handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level.upper())
 
 
 def run_reported(command: str, action: Callable[[], int]) -> int:
-    """Runs a command's action; an error on purpose becomes its sentence on standard error.
+    """Run a command's action; an error on purpose becomes its sentence on standard error.
 
     The traceback of such an error is only shown at log level debug. Any other error is a
     fault of this program and always shows it.
@@ -93,14 +90,14 @@ def run_reported(command: str, action: Callable[[], int]) -> int:
 
 
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
-    """A refusal's sentence that begins with a request's field, with the flag that filled it instead."""
+    """Return a refusal's sentence with the flag for the request's field that it begins with."""
     name = re.match(r"\w*", sentence)
     assert name is not None, "it matches nothing, too"
     return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
 
 
 def leaf_errors(error: BaseException) -> list[BaseException]:
-    """The errors that a group of errors is made of: nurseries put even a single one into a group."""
+    """Return the errors that a group of errors is made of: nurseries put even a single one into a group."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     return [leaf for part in error.exceptions for leaf in leaf_errors(part)]

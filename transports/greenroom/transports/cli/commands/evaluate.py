@@ -6,8 +6,10 @@ mode; nothing counts as used by that.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -19,25 +21,21 @@ from greenroom.actors.recall.evaluate import DEPTHS, Judged, JudgedQuery, judged
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging
-from greenroom.transports.cli.commands.open_store import open_store, principal_of
+from greenroom.transports.cli.commands.open_store import embedder_choice, open_store, principal_of
 from greenroom.transports.cli.commands.progress_bar import show_progress
-from greenroom.transports.cli.commands.runtime_options import embedder_choice
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
     from greenroom.actors.schemas.memory_types import SearchMode
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24
 
 
 def evaluate(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Prints a table of figures by mode; returns the exit code."""
+    """Print a table of figures by mode; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_evaluate, chosen, resolved.settings)
     return run_reported("evaluate", partial(trio.run, action, strict_exception_groups=True))
@@ -86,7 +84,7 @@ def _read(path: Path) -> Iterator[JudgedQuery]:
 
 
 def _figures(found: dict[str, list[Judged]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the means by mode and group; the group of all is called ``all``."""
+    """Return the means by mode and group; the group of all is called ``all``."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for mode, rows in found.items():
         groups: dict[str, list[Judged]] = {"all": rows}

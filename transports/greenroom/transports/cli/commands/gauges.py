@@ -1,18 +1,16 @@
-"""What `greenroom top` shows of a server, computed from two samples at its statistics.
+"""The figures of `greenroom top`, computed from two samples of a server's statistics.
 
 Functions of values: who looks, when, and on what kind of terminal is `top`'s affair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.cli.commands.store_texts import size
 from greenroom.transports.cli.commands.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Figures = dict[str, Any]
 
@@ -67,7 +65,7 @@ class GaugeGroup(NamedTuple):
 
 
 def rates(now: Sample, before: Sample | None) -> dict[str, float | None]:
-    """Returns what happened in a second between two samples; None where that is not known.
+    """Return what happened in a second between two samples; None where that is not known.
 
     It is not known at the first sample at a server, nor at the first after it was restarted.
     """
@@ -82,7 +80,7 @@ def rates(now: Sample, before: Sample | None) -> dict[str, float | None]:
 
 
 def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
-    """Returns everything that a frame shows."""
+    """Return everything that a frame shows."""
     figures = now.figures
     actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
     commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
@@ -149,7 +147,7 @@ def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
 
 
 def line(now: Sample, before: Sample | None) -> str:
-    """Returns the most important figures on one line, and every trouble."""
+    """Return the most important figures on one line, and every trouble."""
     figures, speed = now.figures, rates(now, before)
     store, commits = figures["store"], figures["commits"]
     parts = [
@@ -169,7 +167,7 @@ def line(now: Sample, before: Sample | None) -> str:
 
 
 def plain(shown: list[GaugeGroup]) -> str:
-    """Returns a frame as text without a terminal's commands."""
+    """Return a frame as text without a terminal's commands."""
     return "\n\n".join(
         "\n".join([group.title, *(f"  {gauge.name:<19}{gauge.value:>19}" for gauge in group.gauges)])
         for group in shown
@@ -177,7 +175,7 @@ def plain(shown: list[GaugeGroup]) -> str:
 
 
 def bars(values: list[float]) -> str:
-    """Returns values as a row of bars, the largest of them full."""
+    """Return values as a row of bars, the largest of them full."""
     top = max(values, default=0.0)
     if not top:
         return _BARS[0] * len(values)
@@ -197,7 +195,7 @@ def _troubles(figures: Figures) -> Iterator[GaugeRow]:
 
 
 def _processes(figures: Figures) -> Iterator[GaugeGroup]:
-    """Yields the group of who shares the folder."""
+    """Yield the group of who shares the folder."""
     relay = figures.get("relay")
     if relay is not None:
         pids = relay["attached_pids"]
@@ -218,7 +216,7 @@ def _processes(figures: Figures) -> Iterator[GaugeGroup]:
 
 
 def _connected(figures: Figures) -> str:
-    """Clients by transport; standard input and output, which has one, is not counted."""
+    """Return the clients by transport; standard input and output, which has one, is not counted."""
     counts = (
         f"{figures[transport]['connections']:,} {short}"
         for transport, short in _TRANSPORTS.items()

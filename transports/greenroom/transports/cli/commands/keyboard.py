@@ -8,17 +8,14 @@ import sys
 import termios
 import time
 import tty
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from threading import Event
+from threading import Event
 
 
 @contextmanager
 def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
-    """Returns what waits for some seconds, and no longer than until a key is pressed, which sets `over`.
+    """Return what waits for some seconds, and no longer than until a key is pressed, which sets `over`.
 
     Where standard input is no terminal of ours nobody presses anything, and it only waits. The terminal is
     left as it was found.

@@ -6,9 +6,11 @@ process hear of the change at once.
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -29,17 +31,12 @@ from greenroom.transports.cli.commands.error_report import run_reported, start_l
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 
 def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries one of the actions out; returns the exit code."""
+    """Carry one of the actions out; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
     return run_reported("keys", partial(trio.run, action, strict_exception_groups=True))
@@ -60,7 +57,7 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
-    """Returns what is asked, and what shows the answer to people."""
+    """Return what is asked, and what shows the answer to people."""
     match chosen.action:
         case "create":
             given = {

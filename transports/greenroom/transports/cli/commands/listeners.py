@@ -100,7 +100,7 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
     Raises:
         ListenError: An address is taken, or the certificate cannot be used.
-        NoAccessError: The certificate or its key cannot be read.
+        FileAccessError: The certificate or its key cannot be read.
     """
     tls = None
     if settings.tls_cert is not None and settings.tls_key is not None:

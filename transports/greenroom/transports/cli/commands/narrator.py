@@ -5,14 +5,11 @@ With `rich` on a terminal it is drawn with colours; anywhere else it is plain li
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Narrator:
@@ -29,20 +26,20 @@ class Narrator:
         self._steps = 0
 
     def step(self, sentence: str) -> None:
-        """Begins the next step."""
+        """Begin the next step."""
         self._steps += 1
         self._show_step(self._steps, sentence)
 
     def tell(self, sentence: str) -> None:
-        """Says what happens."""
+        """Say what happens."""
         self._show_line("     ", printable(sentence), "")
 
     def quote(self, who: str, text: str) -> None:
-        """Shows what somebody said or sees."""
+        """Show what somebody said or sees."""
         self._show_line("     ", printable(f"{who}: {text}"), "cyan")
 
     def check(self, claim: str, holds: bool, found: object = "") -> bool:  # noqa: FBT001 - `check(claim, is_so)`
-        """States a claim together with whether it holds.
+        """State a claim together with whether it holds.
 
         Args:
             claim: What is claimed.
@@ -58,12 +55,12 @@ class Narrator:
         return holds
 
     def fail(self, sentence: str) -> None:
-        """Says why the program cannot go on."""
+        """Say why the program cannot go on."""
         self.failures.append(sentence)
         self._show_line("  FAILED ", printable(sentence), "bold red")
 
     def finish(self, seconds: float) -> bool:
-        """Says how it went; returns whether every claim held."""
+        """Say how it went; return whether every claim held."""
         if not self.failures:
             self._show_line("\n", f"All {self.checks} checks passed in {seconds:.1f} s.", "bold green")
             return True
@@ -75,7 +72,7 @@ class Narrator:
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Shows that something takes a moment, where that can be shown."""
+        """Show that something takes a moment, where that can be shown."""
         del sentence
         yield
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
 from greenroom.transports.cli.commands.narrator import Narrator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class RichNarrator(Narrator):
@@ -24,7 +21,7 @@ class RichNarrator(Narrator):
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Shows that something takes a moment."""
+        """Show that something takes a moment."""
         with self._console.status(sentence):
             yield
 

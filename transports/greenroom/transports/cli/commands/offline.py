@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -35,17 +37,10 @@ from greenroom.runtime import (
 )
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
-from greenroom.transports.cli.commands.open_store import open_store
-from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
+from greenroom.transports.cli.commands.open_store import encryption, open_store, runtime_options
 from greenroom.transports.config.parsers import KeyLocation, key_location
+from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import NoOwnerError, as_json, merge_verify_results
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from greenroom.transports.config.settings import Settings
-
 
 _STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
 _RETRY_SECONDS: Final = 0.05
@@ -54,7 +49,7 @@ _RETRY_SECONDS: Final = 0.05
 def run_as_owner(
     chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """Carries a command out on the folder itself and returns the result as JSON's values.
+    """Carry a command out on the folder itself and return the result as JSON's values.
 
     A server that is just starting holds the lock already and listens a little later; until
     then both are tried.
@@ -66,7 +61,7 @@ def run_as_owner(
 
     Raises:
         StoreOwnedError: a server uses the folder and does not answer at its control socket.
-        DoorError: a server that started meanwhile did not carry the command out.
+        ControlSocketError: a server that started meanwhile did not carry the command out.
         GreenroomError: the command cannot be carried out.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
@@ -88,7 +83,7 @@ async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerifie
 
 
 def _key(settings: Settings) -> Encryption:
-    """The key of a command that is of no use without one."""
+    """Return the key of a command that is of no use without one."""
     found = encryption(settings)
     if found is None:
         raise StoreKeyError("this command needs the store's key; name it with --encryption-key")

@@ -1,7 +1,8 @@
-"""Opening the folder as the settings say: owning it, or attached to the process that does."""
+"""The store opened as the settings say: owned, or attached to; and the options that the settings give it."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,21 +11,22 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from greenroom.actors import Principal, open_greenroom
+from greenroom.actors import EmbedderChoice, PassportOptions, Principal, open_greenroom, read_choice
+from greenroom.runtime import Encryption, RuntimeOptions, StoreKeyError, key_source
 from greenroom.transports.auth.caller import NAMELESS_AGENT
-from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
 from greenroom.transports.cli.output import remark
+from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from greenroom.actors import EmbedderChoice
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.settings import Settings
 
 
+# Requests were drained before the runtime closes; what it still holds are tells and timers,
+# which are stored and go on at the next start. So a signal need not wait for them.
+_SERVER_DRAIN_SECONDS: Final = 0.2
+LEAST_SECRET: Final = 16
 _FOR_EVER: Final = 1_000_000  # days
-_DRAIN_SECONDS: Final = 10.0
+_COMMAND_DRAIN_SECONDS: Final = 10.0
 
 
 @asynccontextmanager
@@ -35,7 +37,7 @@ async def open_store(
     may: Literal["create", "own", "attach"] = "own",
     serves: bool = False,
 ) -> AsyncIterator[SharedRuntime]:
-    """Opens the folder, by default without an embedder, which no operator waits for.
+    """Open the folder, by default without an embedder, which no operator waits for.
 
     Args:
         settings: Those in force.
@@ -50,7 +52,7 @@ async def open_store(
     """
     options = runtime_options(settings)
     if not serves:
-        options = msgspec.structs.replace(options, drain_seconds=_DRAIN_SECONDS)
+        options = msgspec.structs.replace(options, drain_seconds=_COMMAND_DRAIN_SECONDS)
     async with open_greenroom(
         settings.data,
         content_limit=settings.content_limit,
@@ -70,7 +72,7 @@ async def open_store(
 async def open_for_dry_run(
     command: str, settings: Settings, embedder: str | EmbedderChoice
 ) -> AsyncIterator[SharedRuntime]:
-    """Opens the folder for what changes nothing there; without a store, an empty one that is gone afterwards.
+    """Open the folder for what changes nothing there; without a store, an empty one that is gone afterwards.
 
     Args:
         command: Remarks that there is none.
@@ -98,10 +100,63 @@ def _holds_something(folder: Path) -> bool:
 
 
 def principal_of(settings: Settings) -> Principal:
-    """Returns who the settings say that works here."""
+    """Return the principal that the settings name."""
     return Principal(
         agent_id=settings.agent or NAMELESS_AGENT,
         agent_type=settings.agent_type,
         user=settings.user,
         projects=frozenset(settings.project) or None,
     )
+
+
+def runtime_options(settings: Settings) -> RuntimeOptions:
+    """Return the runtime options that the settings ask for."""
+    return RuntimeOptions(
+        durability=settings.durability,
+        max_size=settings.max_size,
+        min_free=settings.min_free,
+        drain_seconds=_SERVER_DRAIN_SECONDS,
+    )
+
+
+def encryption(settings: Settings) -> Encryption | None:
+    """Return the encryption that the settings ask for.
+
+    Raises:
+        StoreKeyError: It is wanted, and there is no key.
+    """
+    if settings.encryption_key is not None:
+        return Encryption(key_source(str(settings.encryption_key)), required=settings.encrypt)
+    if settings.encrypt:
+        raise StoreKeyError(
+            "--encrypt needs a key, which is not kept in the store: put what `openssl rand -base64 32` "
+            "prints into a file that is yours alone, and name it with --encryption-key file:PATH"
+        )
+    return None
+
+
+def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> EmbedderChoice:
+    """Return the embedder that the settings ask for.
+
+    Raises:
+        ValueError: They do not go together.
+    """
+    if str(settings.embedder).startswith("http") and settings.embedder_model is None:
+        raise ValueError(f"--embedder {settings.embedder} needs the name of its model: --embedder-model NAME")
+    return read_choice(
+        str(settings.embedder),
+        model=settings.embedder_model,
+        key=environment.get(EMBEDDER_KEY_VARIABLE) or None,
+    )
+
+
+def passport_options(settings: Settings, environment: Mapping[str, str]) -> PassportOptions:
+    """Return the passport options that the settings ask for.
+
+    Raises:
+        ValueError: The shared secret is too short to be one.
+    """
+    shared = environment.get(PASSPORT_SECRET_VARIABLE)
+    if shared and len(shared) < LEAST_SECRET:
+        raise ValueError(f"{PASSPORT_SECRET_VARIABLE} has fewer than {LEAST_SECRET} characters")
+    return PassportOptions(settings.trust_signer, shared.encode() if shared else None)

@@ -5,6 +5,7 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import getpass
 import json
 import os
@@ -24,17 +25,19 @@ from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import open_for_dry_run, open_store, principal_of
-from greenroom.transports.cli.commands.runtime_options import embedder_choice, passport_options
+from greenroom.transports.cli.commands.open_store import (
+    embedder_choice,
+    open_for_dry_run,
+    open_store,
+    passport_options,
+    principal_of,
+)
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.config.settings import PASSPHRASE_VARIABLE
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import PASSPHRASE_VARIABLE, Settings
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600
@@ -45,7 +48,7 @@ class _PassportCommandError(Exception):
 
 
 def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries one action out; returns the exit code."""
+    """Carry one action out; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carried_out, chosen, resolved.settings)
     return run_reported("passport", partial(trio.run, action, strict_exception_groups=True))
@@ -179,7 +182,7 @@ def _read(path: Path) -> str:
 
 
 def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
-    """The passphrase from the environment, else from the terminal; never from the command line."""
+    """Return the passphrase from the environment, else from the terminal; never from the command line."""
     if not is_wanted:
         return None
     given = os.environ.get(PASSPHRASE_VARIABLE)

@@ -1,15 +1,13 @@
-"""How far a long command is, on standard error, and only for somebody who watches."""
+"""Progress bars of long commands, on standard error, and only where it is a terminal."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from greenroom.transports.cli.commands.terminal import understands_escapes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class ProgressDisplay(Protocol):

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
 from greenroom.runtime import renew_secret
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import record_afterwards
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.output import remark, say
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 
 def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries the action out; returns the exit code."""
+    """Carry the action out; return the exit code."""
     start_logging(resolved.settings.log_level)
     return run_reported("secret", lambda: _renew(resolved.settings))
 

@@ -7,6 +7,7 @@ lock is released.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import logging
 import os
@@ -25,15 +26,15 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.authentication import check_auth_settings, open_authentication
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.commands.listeners import open_sockets
-from greenroom.transports.cli.commands.open_store import open_store
-from greenroom.transports.cli.commands.runtime_options import (
+from greenroom.transports.cli.commands.open_store import (
     embedder_choice,
+    open_store,
     passport_options,
 )
 from greenroom.transports.cli.commands.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.cli.output import complain
-from greenroom.transports.config.load import did_you_mean
-from greenroom.transports.config.settings import all_settings, variable
+from greenroom.transports.config.load import Resolved, did_you_mean
+from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import serve_control
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
@@ -41,23 +42,19 @@ from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.snapshot import ObservedServer
-from greenroom.transports.stdio.stdio import serve_stdio
+from greenroom.transports.stdio.server import serve_stdio
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
     from greenroom.transports.auth.caller import Caller
     from greenroom.transports.cli.commands.authentication import Authentication
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Serves until the end of input or a signal; returns the exit code."""
+    """Serve until the end of input or a signal; return the exit code."""
     start_logging(resolved.settings.log_level)
     settings = resolved.settings
     try:
@@ -186,7 +183,7 @@ async def _serve_stdio(
 async def _stop_on_signal(
     stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Sets `stop` at the first signal, and leaves the second one to the system, which ends us at once."""
+    """Set `stop` at the first signal, and leaves the second one to the system, which ends us at once."""
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` wants us to outlive the terminal
         signals.append(signal.SIGHUP)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import trio
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 
 async def run_until_signal(work: Callable[[], Awaitable[int]], interrupted: int) -> int:
-    """Returns the exit code of `work`, or `interrupted` when SIGINT or SIGTERM came before its end."""
+    """Return the exit code of `work`, or `interrupted` when SIGINT or SIGTERM came before its end."""
     code = interrupted
     async with trio.open_nursery() as nursery:
 

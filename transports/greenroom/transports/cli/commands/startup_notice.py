@@ -8,18 +8,16 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenroom.transports.auth.authenticator import HEADER
 from greenroom.transports.cli.output import remark
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import all_settings, flag
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.load import Resolved
 
 
 def explain_stdio(resolved: Resolved) -> None:
-    """Says what a server without a client waits for: somebody typed the command to see what happens."""
+    """Say what a server without a client waits for: somebody typed the command to see what happens."""
     remark(
         f"Greenroom keeps its data in {resolved.settings.data}\n"
         "and waits for an MCP client on standard input. A client starts the server itself; its\n"
@@ -28,7 +26,7 @@ def explain_stdio(resolved: Resolved) -> None:
 
 
 def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, needs_key: bool) -> None:
-    """Says where a server's data are and what a client is told that is to find it; nothing without sockets.
+    """Say where a server's data are and what a client is told that is to find it; nothing without sockets.
 
     Args:
         resolved: The settings in force.
@@ -61,7 +59,7 @@ def _shown(entry: dict[str, Any]) -> str:
 
 
 def _started(resolved: Resolved) -> dict[str, Any]:
-    """A client's entry for a server with the same data and the same flags as this one."""
+    """Return a client's entry for a server with the same data and the same flags as this one."""
     arguments = ["serve", "--data", str(resolved.settings.data)]
     for key, setting in all_settings().items():
         if key != "data" and resolved.sources[key].kind == "flag":

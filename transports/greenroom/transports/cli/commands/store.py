@@ -6,14 +6,17 @@ runtime here; a stopped one is opened by `offline`, which takes the owner's lock
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import (
     Backup,
     ControlSocketError,
@@ -25,17 +28,11 @@ from greenroom.transports.control.client import (
     call,
 )
 
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from greenroom.transports.config.load import Resolved
-
 _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 
 
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
+    """Carry the chosen command out, by the owner or as the owner; return the exit code."""
     request = _request(chosen)
     ask = partial(_ask_owner, resolved.settings.data, request) if request is not None else None
     if ask is not None:
@@ -60,7 +57,7 @@ def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:
-    """What the owner is asked; nothing for a restore, which only a stopped store can have."""
+    """Return the request to the owner; None for a restore, which only a stopped store can have."""
     match chosen.command:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 Result = dict[str, Any]
 
@@ -146,7 +144,7 @@ def _number(name: str, value: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes in the largest unit that it fills."""
+    """Return a number of bytes in the largest unit that it fills."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:  # noqa: PLR2004 - the step from each unit to the next
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"

@@ -26,7 +26,7 @@ _CODES: Final[Mapping[str, str]] = {
 
 
 def printable(text: str) -> str:
-    """Returns the text on one line, with every character that would not be seen as itself shown.
+    """Return the text on one line, with every character that would not be seen as itself shown.
 
     A control character becomes its picture (an escape is ``␛``, a line end ``␊``). Any other
     invisible character, such as those that turn the direction of writing, becomes its number.
@@ -57,5 +57,5 @@ def shows_colours(stream: TextIO | None) -> bool:
 
 
 def paint(text: str, *styles: str) -> str:
-    """Returns a text in these styles; the text must hold no control characters."""
+    """Return a text in these styles; the text must hold no control characters."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if styles else text

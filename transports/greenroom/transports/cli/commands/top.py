@@ -7,12 +7,16 @@ at once also where the machine is busy.
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands import gauges
@@ -20,15 +24,8 @@ from greenroom.transports.cli.commands.gauges import Sample
 from greenroom.transports.cli.commands.keyboard import wait_for_key
 from greenroom.transports.cli.commands.terminal import understands_escapes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import FrameType
-
-    from greenroom.transports.config.load import Resolved
 
 _PATIENCE: Final = 5.0  # seconds that a server may keep one sample waiting
 
@@ -38,7 +35,7 @@ class _NoServerError(Exception):
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Shows the figures until Ctrl-C or q, or once; returns the exit code."""
+    """Show the figures until Ctrl-C or q, or once; return the exit code."""
     over = _end_on_signals()
     folder: Path = resolved.settings.data
     try:
@@ -56,7 +53,7 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _end_on_signals() -> Event:
-    """Makes signals end this program as Ctrl-C does, so that the terminal is left as it was found.
+    """Make signals end this program as Ctrl-C does, so that the terminal is left as it was found.
 
     Returns:
         Set by the first signal. Python drops what a handler raises while a generator or an object is
@@ -77,7 +74,7 @@ def _end_on_signals() -> Event:
 def samples(
     folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Sample | str]:
-    """Yields a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
+    """Yield a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
     while not over.is_set():
         begun = time.monotonic()
         try:
@@ -98,7 +95,7 @@ def _sample(folder: Path) -> Sample:
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
-    """Looks twice, as a rate needs two moments, and prints one frame."""
+    """Look twice, as a rate needs two moments, and print one frame."""
     try:
         before = _sample(folder)
         time.sleep(interval)

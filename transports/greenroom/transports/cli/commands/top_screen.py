@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
 
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
@@ -16,16 +18,12 @@ from greenroom.transports.cli.commands import gauges
 from greenroom.transports.cli.commands.gauges import Sample
 from greenroom.transports.cli.commands.terminal import printable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 _HISTORY: Final = 60  # samples whose rates are drawn as bars
 _WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and three rows of them
 
 
 def screen(folder: Path, samples: Iterable[Sample | str]) -> None:
-    """Draws each sample on the whole terminal, which is left as it was found."""
+    """Draw each sample on the whole terminal, which is left as it was found."""
     history: deque[float] = deque(maxlen=_HISTORY)
     before: Sample | None = None
     frame: RenderableType = Text()

@@ -5,8 +5,10 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
@@ -24,29 +26,30 @@ from greenroom.actors.transfer.sources import FORMATS, open_source
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import open_for_dry_run, open_store, principal_of
+from greenroom.transports.cli.commands.open_store import (
+    embedder_choice,
+    open_for_dry_run,
+    open_store,
+    principal_of,
+)
 from greenroom.transports.cli.commands.progress_bar import ProgressDisplay, show_progress
-from greenroom.transports.cli.commands.runtime_options import embedder_choice
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
     from greenroom.actors.transfer.json_lines import Source
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 TO_STANDARD_OUTPUT: Final = "-"
 
 
 def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Imports a file or a folder, all of it or nothing; returns the exit code."""
+    """Import a file or a folder, all of it or nothing; return the exit code."""
     return _run("import", partial(_import, chosen, resolved.settings), resolved)
 
 
 def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Exports what the agent may see to a file; returns the exit code."""
+    """Export what the agent may see to a file; return the exit code."""
     return _run("export", partial(_export, chosen, resolved.settings), resolved)
 
 
@@ -159,7 +162,7 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
 async def _written(
     chosen: argparse.Namespace, settings: Settings, part: Path | None
 ) -> tuple[int, int, str, list[str]]:
-    """Writes the export; returns how many memories, how many bytes, their digest, and what may be missing."""
+    """Write the export; return how many memories, how many bytes, their digest, and what may be missing."""
     unwritten: list[str] = []
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0

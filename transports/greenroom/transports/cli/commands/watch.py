@@ -7,13 +7,14 @@ printed twice, whatever becomes of the server meanwhile.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -25,19 +26,15 @@ from greenroom.transports.cli.commands.signals import run_until_signal
 from greenroom.transports.cli.commands.terminal import printable, shows_colours
 from greenroom.transports.cli.commands.watch_source import SCHEME, SessionSource, WatchError
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.parsers import name
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.settings import Settings
 
 _ENDED: Final = frozenset({"terminated", "archived"})
 
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Prints the session's messages until it ends, or until Ctrl-C; returns the exit code."""
+    """Print the session's messages until it ends, or until Ctrl-C; return the exit code."""
     _start_logging(resolved.settings.log_level)
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
@@ -54,7 +51,7 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _place(
     session_id: str, url: str | None, settings: Settings
 ) -> AbstractAsyncContextManager[SessionSource]:
-    """Where the session is seen."""
+    """Return the source that the session is read from."""
     if url is None:
         from greenroom.transports.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
 
@@ -65,7 +62,7 @@ def _place(
 
 
 def _start_logging(level: str) -> None:
-    """Sends what is said of the connection to standard error, without a log's ornaments."""
+    """Send what is said of the connection to standard error, without a log's ornaments."""
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
     logging.getLogger("greenroom").setLevel(level.upper())
 
@@ -136,7 +133,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
 async def _new_messages(
     seen: SessionSource, session: _Session, read: dict[str, Any]
 ) -> AsyncIterator[watch_lines.Message]:
-    """Yields the messages after the last one, oldest first, and notes them."""
+    """Yield the messages after the last one, oldest first, and note them."""
     newest: list[watch_lines.Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
         while True:

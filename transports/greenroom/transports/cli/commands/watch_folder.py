@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session on the folder, attached to whichever server has it open.
+"""The source of `greenroom watch` on a folder, attached to whichever server has it open.
 
 It never owns the folder: when that server ends, it waits for the next one.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
@@ -17,9 +17,7 @@ from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.cli.commands.open_store import open_store, principal_of
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.settings import Settings
 
 R = TypeVar("R")
 _NAME: Final = "greenroom-watch"
@@ -28,10 +26,10 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 @asynccontextmanager
 async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
-    """Attaches to the server that uses the folder, and returns what is seen there.
+    """Attach to the server that uses the folder, and return the session as it shows it.
 
     Raises:
-        NotWatchedError: there is no server.
+        WatchError: there is no server.
         GreenroomError: as `open_greenroom`.
     """
     principal = principal_of(replace(settings, agent=settings.agent or _NAME))

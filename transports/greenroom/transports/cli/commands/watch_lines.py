@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from greenroom.transports.cli.commands.terminal import paint, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Message = dict[str, Any]
 
@@ -26,12 +24,12 @@ _MARGIN: Final = (
 
 
 def as_json(message: Message) -> str:
-    """Returns a message as the server tells it, on one line."""
+    """Return a message as the server tells it, on one line."""
     return json.dumps(message)
 
 
 def plain(message: Message) -> str:
-    """Returns a message on one line without a terminal's commands."""
+    """Return a message on one line without a terminal's commands."""
     return "  ".join(
         [
             printable(str(message["timestamp"])),
@@ -43,7 +41,7 @@ def plain(message: Message) -> str:
 
 
 def coloured(message: Message) -> str:
-    """Returns a message for a terminal, its time that of this place."""
+    """Return a message for a terminal, its time that of this place."""
     sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
@@ -57,7 +55,7 @@ def coloured(message: Message) -> str:
 
 
 def style(*, json: bool, colours: bool) -> Callable[[Message], str]:
-    """Returns the way to print messages."""
+    """Return the way to print messages."""
     if json:
         return as_json
     return coloured if colours else plain

@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session at a WebSocket, as the client that programs have.
+"""The source of `greenroom watch` at a WebSocket, through the client that programs use.
 
 The transport connects again by itself and then tells of one change.
 """
@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
@@ -18,22 +18,19 @@ from mcp_types import Implementation, TextContent, TextResourceContents
 
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-from greenroom.transports.config.settings import API_KEY_VARIABLE
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
 from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
 
 _PAGE: Final = 100  # messages at once when many were written since the last look
 
 
 @asynccontextmanager
 async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
-    """Connects, and returns what is seen there.
+    """Connect, and return the session as the server at the socket shows it.
 
     Raises:
         ValueError: the URL is none.
-        NotWatchedError: nobody is there, or we are not let in.
+        WatchError: nobody is there, or we are not let in.
     """
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.mcp.line_io import LineSink, LineSource
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.stdio.pipe import claim_stdio, duplicate
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.server import McpServer
 
 
 async def serve_stdio(
