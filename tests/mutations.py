@@ -33,7 +33,7 @@ SAME = re.compile(
     r"BitOr_|RemoveDecorator|ReplaceComparisonOperator_(Is_Eq|IsNot_NotEq|Eq_Is|NotEq_IsNot|Is_Lt.*|Is_Gt.*)$"
 )
 """Operators that mostly make what is the same, such as another annotation."""
-NO_RULE = re.compile(r"\s*(assert\b|if TYPE_CHECKING|logger\.|raise \w+\(f?\")")
+NO_RULE = re.compile(r"\s*(assert\b|class |if TYPE_CHECKING|logger\.|raise \w+\(f?\")")
 """Lines that state no rule of the program."""
 
 

@@ -318,3 +318,10 @@ async def test_a_timer_that_cannot_be_handled_leaves_a_setting_under_way_alone(
         clock.jump(HOUR)
         await trio.sleep(60)
         assert [note for note, _ in await runtime.ask(door, Rings())] == ["anew"]
+
+
+async def test_a_timer_that_is_due_within_a_second_is_not_late(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + SECOND // 4))
+        await trio.sleep(2)
+        assert await runtime.ask(ALARM, Rings()) == [("x", START + SECOND // 4)]

@@ -91,6 +91,7 @@ def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
 
 def test_scopes_that_are_none_are_told() -> None:
     assert unknown_scopes([*SCOPES, *WILDCARDS]) == []
+    assert unknown_scopes(["*", "memory:*", "sessions:*", "*:read", "*:write", "read:*"]) == ["read:*"]
     assert unknown_scopes(["session:read", "*", "root"]) == ["root", "session:read"]
 
 
