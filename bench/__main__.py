@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.comparison import OldRun, compared, read_run
 from bench.harness import Figure, Plan, Report, WrongAnswerError, as_markdown, as_text, shown
 from bench.load.command import main as load
 
@@ -59,6 +60,7 @@ def main() -> int:
     if sys.argv[1:2] == ["load"]:
         return load(sys.argv[2:])
     chosen = _parser().parse_args()
+    old: OldRun | None = chosen.compare
     reports: dict[str, Report] = {}
     wrong = ""
     with tempfile.TemporaryDirectory(prefix="greenroom-bench-", dir=chosen.work) as work:
@@ -78,6 +80,8 @@ def main() -> int:
                 break
             reports[name] = report
             _print(name, report, markdown=chosen.markdown, figures=not chosen.smoke)
+            if old is not None:
+                _print_tables(compared(old, name, report), markdown=chosen.markdown)
     _write(chosen.json or _default_file(smoke=chosen.smoke), reports, smoke=chosen.smoke, wrong=wrong)
     return 1 if wrong else 0
 
@@ -92,16 +96,30 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
+    parser.add_argument(
+        "--compare", type=_old_run, metavar="OLD.json", help="print also the ratios to an older run's results"
+    )
     return parser
+
+
+def _old_run(path: str) -> OldRun:
+    try:
+        return read_run(Path(path))
+    except (OSError, msgspec.DecodeError) as error:
+        raise argparse.ArgumentTypeError(f"{path} holds no results of a run: {error}") from error
 
 
 def _print(name: str, report: Report, *, markdown: bool, figures: bool) -> None:
     print(f"\n## {name}\n" if markdown else f"\n== {name} ==\n")
-    for table in report.tables:
-        print((as_markdown if markdown else as_text)(table), end="\n\n")
+    _print_tables(report, markdown=markdown)
     for figure in report.figures if figures else ():
         print(f"{'- ' if markdown else ''}{_sentence(figure)}")
     sys.stdout.flush()
+
+
+def _print_tables(report: Report, *, markdown: bool) -> None:
+    for table in report.tables:
+        print((as_markdown if markdown else as_text)(table), end="\n\n")
 
 
 def _sentence(figure: Figure) -> str:

@@ -6,18 +6,24 @@ was stored before, so the first read opens the store and an actor.
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from bench.client import ToolCall, serving, started
-from bench.harness import Figure, Plan, Report, Table, check, middle, take_turns
+from bench.harness import Figure, Plan, Report, Table, check, medians, middle, take_turns
 from bench.servers import ECHO, greenroom
 
 ECHOED = ToolCall("echo", {"text": "hello"}, {"text": "hello"})
 STORED = ToolCall("set_memory", {"key": "greeting", "value": "hello"}, {"version": 1})
 READ = ToolCall("get_memory", {"key": "greeting"}, {"value": "hello"})
+
+
+IMPORTED = ("sys", "greenroom.runtime", "greenroom.actors", "greenroom.transports.cli.main")
 
 
 class Start(NamedTuple):
@@ -53,9 +59,23 @@ def run(plan: Plan) -> Report:
         Figure(what=f"start {column.removesuffix(' ms')}, to that of the echo server", value=ratio, most=0.5)
         for column, ratio in zip(columns[1:], ratios, strict=True)
     ]
-    return Report(
-        tables=[Table(title="starting a server on stdio", columns=columns, rows=rows)], figures=figures
-    )
+    started_in = Table(title="starting a server on stdio", columns=columns, rows=rows)
+    return Report(tables=[started_in, _imports(plan)], figures=figures)
+
+
+def _imports(plan: Plan) -> Table:
+    """Measure what a program waits for that imports a part of Greenroom, the interpreter's start included."""
+    contenders = {name: partial(_import_seconds, name) for name in IMPORTED}
+    results = medians(take_turns(contenders, plan.size(15, 1)))
+    rows: list[list[str | float]] = [[name, seconds * 1e3] for name, seconds in results.items()]
+    return Table(title="importing in a new process", columns=["module", "processor time ms"], rows=rows)
+
+
+def _import_seconds(name: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", f"import {name}"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _start(command: Sequence[str], name: str, call: ToolCall) -> Start:

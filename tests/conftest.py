@@ -1,56 +1,112 @@
-"""Fixtures that every test file may use."""
+"""Fixtures that every test file may use, and which tests are slow.
+
+What is imported here, every run of one small file waits for: so fixtures import the product themselves.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
+import re
 import signal
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
+import hypothesis  # pytest-trio has it already
 import pytest
-import trio
-from support import agents
-from support.actors import ACTORS, INDEXES, forget_troubles
-from support.clocks import VirtualClock
-from support.relays import SHARED
-from trio.testing import MockClock
-
-from greenroom.runtime import (
-    InlineCommitter,
-    Runtime,
-    RuntimeOptions,
-    SharedRuntime,
-    open_runtime,
-    open_shared_runtime,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from support.agents import Enter, House
     from support.asking import Open
+    from support.clocks import VirtualClock
     from support.passports import Opens
     from support.relays import Join
+
+    from greenroom.runtime import Runtime, SharedRuntime
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in the background of a shell, and every program that a test starts would not hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine only.
+VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
+"""The fixtures whose tests run in virtual time."""
+
+STARTS_PROCESSES = re.compile(
+    r"\bsubprocess\b|\bos\.fork\b|\b(open|run|server)_process\b|^from conformance\b"
+    r"|^from support\.(commands|programs|sdk_clients|several|tools|websocket_programs) import",
+    re.MULTILINE,
+)
+"""What says of a test file that it starts programs, kills them, or both: all its tests are slow."""
+
+# Each run draws new examples, and prints of one that fails how to draw it again. How long one takes says
+# something about the machine only.
 hypothesis.settings.register_profile(
-    "greenroom", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "greenroom",
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("greenroom")
 
-VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
-"""The fixtures whose tests run in virtual time."""
+TAKES_LONG = frozenset(Path(__file__).with_name("slow.txt").read_text().split())
+"""The test files that start none and take more than a second of processor time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and run the tests of `VIRTUAL` on the autojump clock.
+
+    pytest-trio takes the clock from direct arguments only.
+    """
+    for item in items:
+        if _is_slow(item.path):
+            item.add_marker("slow")
+        if isinstance(item, pytest.Function) and VIRTUAL & set(item.fixturenames):
+            item.add_marker(pytest.mark.trio(run=_run_in_virtual_time))
+
+
+@functools.cache
+def _is_slow(path: Path) -> bool:
+    return path.stem in TAKES_LONG or STARTS_PROCESSES.search(path.read_text()) is not None
+
+
+def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:
+    import trio
+    from trio.testing import MockClock
+
+    options["clock"] = MockClock(autojump_threshold=0)
+    return functools.partial(trio.run, function)(**options)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which more was skipped than `SKIPS_ALLOWED` matches, where that is set."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _forbidden_skips(reporter) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the skips that fail the run."""
+    for report in _forbidden_skips(terminalreporter):
+        terminalreporter.line(f"SKIPPED, which fails here: {report.nodeid}: {report.longrepr[-1]}", red=True)
+
+
+def _forbidden_skips(reporter: pytest.TerminalReporter) -> list[Any]:
+    allowed = os.environ.get("SKIPS_ALLOWED")
+    if allowed is None:
+        return []
+    return [each for each in reporter.stats.get("skipped", []) if not re.search(allowed, each.longrepr[-1])]
 
 
 @pytest.fixture
 def clock() -> VirtualClock:
     """The runtime's clock in tests that `reopen`."""
+    from support.clocks import VirtualClock
+
     return VirtualClock()
 
 
@@ -62,6 +118,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def reopen(folder: Path, clock: VirtualClock) -> Open:
     """`open_runtime` on this test's folder; a test that uses it runs in virtual time."""
+    from support.actors import ACTORS, INDEXES, forget_troubles
+
+    from greenroom.runtime import InlineCommitter, RuntimeOptions, open_runtime
 
     def opened(**options: Any) -> AbstractAsyncContextManager[Runtime]:
         settings: dict[str, Any] = {"actors": ACTORS, "indexes": INDEXES, "clock": clock}
@@ -78,6 +137,10 @@ def reopen(folder: Path, clock: VirtualClock) -> Open:
 @pytest.fixture
 def join(folder: Path, clock: VirtualClock) -> Join:
     """`open_shared_runtime` on this test's folder; a test that uses it runs in virtual time."""
+    from support.actors import forget_troubles
+    from support.relays import SHARED
+
+    from greenroom.runtime import InlineCommitter, RuntimeOptions, open_shared_runtime
 
     def opened(**options: Any) -> AbstractAsyncContextManager[SharedRuntime]:
         settings: dict[str, Any] = {"clock": clock, **SHARED}
@@ -91,21 +154,10 @@ def join(folder: Path, clock: VirtualClock) -> Join:
     return opened
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of `VIRTUAL` on the autojump clock; pytest-trio takes it from direct arguments only."""
-    for item in items:
-        if isinstance(item, pytest.Function) and VIRTUAL & set(item.fixturenames):
-            item.add_marker(pytest.mark.trio(run=_run_in_virtual_time))
-
-
-def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:
-    options["clock"] = MockClock(autojump_threshold=0)
-    return partial(trio.run, function)(**options)
-
-
 @pytest.fixture
 def enter(folder: Path, clock: VirtualClock) -> Enter:
     """`open_greenroom` on this test's folder; a test that uses it runs in virtual time."""
+    from support import agents
 
     def opened(**options: Any) -> AbstractAsyncContextManager[House]:
         return agents.house(folder, clock, **options)
@@ -116,12 +168,15 @@ def enter(folder: Path, clock: VirtualClock) -> Enter:
 @pytest.fixture
 def far_clock() -> VirtualClock:
     """A wall clock of our own; time itself passes as ever, since exports work in threads."""
+    from support.clocks import VirtualClock
+
     return VirtualClock()
 
 
 @pytest.fixture
 def open_at(tmp_path: Path, far_clock: VirtualClock) -> Opens:
     """`open_greenroom` on a folder of this test by its name; the wall clock alone is virtual."""
+    from support import agents
 
     def opened(name: str = "one", **options: Any) -> AbstractAsyncContextManager[House]:
         return agents.house(tmp_path / name, far_clock, **{"embedder": "none"} | options)

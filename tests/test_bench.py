@@ -10,6 +10,9 @@ import msgspec
 import pytest
 from harness import PATIENCE
 
+from bench.comparison import OldReport, OldRun, compared
+from bench.harness import Report, Table
+
 ROOT = Path(__file__).parents[1]
 
 FORGETFUL_PEER = """
@@ -53,3 +56,26 @@ def test_a_contender_that_loses_a_write_fails_the_run(tmp_path: Path) -> None:
     assert "lost or made up writes" in done.stderr
     assert "lost or made up writes" in str(results["wrong_answer"])
     assert results["benchmarks"] == {}
+
+
+def test_a_run_is_compared_with_an_older_one(tmp_path: Path) -> None:
+    _, results = run(tmp_path, "-m", "bench", "start")
+    assert "importing in a new process" in str(results)
+    done, _ = run(tmp_path, "-m", "bench", "start", "--compare", str(tmp_path / "results.json"))
+    assert done.returncode == 0, done.stderr
+    assert "importing in a new process: times as much as then" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "start", "--smoke", "--compare", str(Path(__file__))],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "holds no results of a run" in done.stderr) == (2, True)
+
+
+def test_ratios_are_of_what_both_runs_have() -> None:
+    then = Table(title="t", columns=["who", "ms", "n"], rows=[["a", 2.0, 5], ["gone", 1.0, 1], ["z", 0.0, 1]])
+    now = Table(title="t", columns=["who", "ms", "n"], rows=[["a", 3.0, 5], ["new", 1.0, 1], ["z", 4.0, 2]])
+    other = Table(title="other", columns=["ms"], rows=[[1.0]])
+    old = OldRun(smoke=False, benchmarks={"ask": OldReport(tables=[then])})
+    [ratios] = compared(old, "ask", Report(tables=[now, other])).tables
+    assert [list(row) for row in ratios.rows] == [["a", 1.5, 1.0], ["z", None, 2.0]]
+    assert compared(old, "durable", Report(tables=[now])).tables == []

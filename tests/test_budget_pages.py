@@ -59,7 +59,7 @@ async def ids(agent: Agent, name: str, **arguments: Any) -> tuple[list[Any], lis
     limit=st.integers(1, 4),
 )
 @example(sizes=[3_000, 3_000, 3_000, 3_000, 1], budget=150, limit=2)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None)
 def test_every_list_gives_or_names_everything_once(sizes: list[int], budget: int, limit: int) -> None:
     async def walk() -> None:
         with tempfile.TemporaryDirectory() as folder:

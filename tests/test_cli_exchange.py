@@ -203,6 +203,8 @@ def test_evaluate_prints_figures_by_mode_and_group(tmp_path: Path) -> None:
         "animals",
     ]
     assert rows[0].split()[1:7] == ["4", "62.5", "62.5", "62.5", "75.0", "75.0"]
+    alone = run(tmp_path, "evaluate", path, "--limit", "10", "--embedder", "none", "--mode", "hybrid")
+    assert [row.split()[0] for row in alone.stdout.splitlines()[1:]] == ["hybrid", "animals"]
     assert rows[1].split()[1:4] == ["2", "75.0", "75.0"]
     assert rows[4].split()[1:4] == ["4", "25.0", "25.0"]  # an exact search finds the words as they stand
 

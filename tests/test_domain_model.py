@@ -212,7 +212,6 @@ def test_sessions_and_memory_agree_with_the_model() -> None:
             max_examples=30,
             stateful_step_count=6,
             deadline=None,
-            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -300,7 +300,6 @@ def test_memories_agree_with_the_model() -> None:
             max_examples=25,
             stateful_step_count=5,
             deadline=None,
-            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

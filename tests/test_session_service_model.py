@@ -232,7 +232,6 @@ def test_the_service_agrees_with_the_model() -> None:
             max_examples=40,
             stateful_step_count=6,
             deadline=None,
-            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

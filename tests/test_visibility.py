@@ -222,7 +222,7 @@ def ranked(answers: list[Any]) -> list[Any]:
     story=[(1, ("say", "ann", "open", "42", kind, kind == "public")) for kind in ("private", "public")],
     reader="ben",
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 def test_the_hidden_leaves_no_trace(story: Story, reader: str) -> None:
     async def compare() -> None:
         with tempfile.TemporaryDirectory() as folder:

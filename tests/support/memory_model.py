@@ -164,7 +164,7 @@ class Memories:
         return "done"
 
     def keep(self, now: int, key: str, text: str, lifetime: int | None) -> str:
-        """Do what alice's agent does with page A's tool."""
+        """Do what alice's agent does with `set_memory`."""
         held = self.find(now, "alice", "agent:a", key)
         self._write(
             now, "alice", "agent:a", key, text, held.scope if held else "private", lifetime, held, None
@@ -172,7 +172,7 @@ class Memories:
         return "done"
 
     def delete(self, now: int, key: str) -> str:
-        """Do what alice's agent does with page A's other tool."""
+        """Do what alice's agent does with `delete_memory`."""
         held = self.find(now, "alice", "agent:a", key)
         if held is not None:
             self._end(held, purge=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import secrets
 import string
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors.audit.actor import note_denial
+from greenroom.actors.audit.actor import record_denial
 from greenroom.actors.audit.query import GetAuditLog
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
@@ -22,6 +23,7 @@ from greenroom.actors.auth.namespaces import (
     tag_of_root,
     user_namespace,
 )
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
@@ -32,6 +34,7 @@ from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
     PassportOptions,
+    SessionLocator,
 )
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
@@ -50,15 +53,20 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.actors.schemas.resource_uris import parse_uri
 from greenroom.actors.session.directory import ListSessions
-from greenroom.runtime import Address, Idempotency, Message, Procedure, Query, Refusal, RuntimeClient
+from greenroom.runtime import (
+    Address,
+    Idempotency,
+    Message,
+    Procedure,
+    Query,
+    Refusal,
+    Result,
+    RuntimeClient,
+    Ticket,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.actors.orchestrations.client_session import SessionLocator
-    from greenroom.runtime import Result, Ticket
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
@@ -299,7 +307,7 @@ class Agent:
                 address = await self._address_of(named.memory_id)
             answer: R = await self._answered(address, named, request, idempotency, on_accepted)
         except Refusal as refusal:
-            note_denial(self._runtime, self.principal, request, refusal)
+            record_denial(self._runtime, self.principal, request, refusal)
             raise
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
@@ -336,7 +344,7 @@ class Agent:
                 self._check_open_to_me(type(request))
             address, named, idempotency = self._addressed(request, route)
         except Refusal as refusal:
-            note_denial(self._runtime, self.principal, request, refusal)
+            record_denial(self._runtime, self.principal, request, refusal)
             raise
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
@@ -44,29 +45,23 @@ from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
 from greenroom.runtime import (
+    Actor,
     Address,
     CommonConfig,
     EncryptInfo,
+    Encryption,
     Index,
+    Losses,
+    Procedure,
+    Query,
     RepairInfo,
     Restate,
     RuntimeOptions,
+    SharedRuntime,
     encrypt,
     open_shared_runtime,
     repair,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from greenroom.runtime import (
-        Actor,
-        Encryption,
-        Losses,
-        Procedure,
-        Query,
-        SharedRuntime,
-    )
 
 CONTENT_LIMIT = 10_000
 AUDIT_DAYS = 90

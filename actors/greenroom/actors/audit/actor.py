@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.runtime import Actor, Address, Context, GreenroomError, Message, RuntimeClient, handles
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Refusal
+from greenroom.actors.auth.principal import Principal
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    GreenroomError,
+    Message,
+    Refusal,
+    RuntimeClient,
+    handles,
+)
 
 LOG: Final = Address("audit", "log")
 
@@ -89,7 +95,7 @@ def tell(
         _LOST[doors] = lost + 1
 
 
-def note_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
+def record_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
     """Note a refusal for want of rights that no actor said.
 
     What an actor refuses is noted where the actor is, before the refusal comes here.

@@ -107,7 +107,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
                 records.append(found)
             if reader.should_yield():
                 yield
-        audit_record.note(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
+        audit_record.record_read(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
         return AuditLog(
             records=records,
             count=len(records),
@@ -175,7 +175,9 @@ class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
         breaks = reader.rollback_gaps(audit_record.JOURNAL)
         found = len(report.findings)
         outcome = "failed" if found else "done"
-        audit_record.note(reader, reader.principal, "verify_audit", None, outcome=outcome, findings=found)
+        audit_record.record_read(
+            reader, reader.principal, "verify_audit", None, outcome=outcome, findings=found
+        )
         return AuditChecked(report=report, breaks=breaks, checkpoint=reader.checkpoint(audit_record.JOURNAL))
 
 

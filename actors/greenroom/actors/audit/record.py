@@ -6,15 +6,12 @@ else that changes nothing is noted and follows within a second (`note`), so that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from greenroom.runtime import Address, Journal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, Message, Refusal
+from greenroom.actors.auth.principal import Principal
+from greenroom.runtime import Address, Context, Journal, Message, Refusal
 
 INDEX: Final = "audit"
 """Where records were before there was a journal; they stay there until they are too old."""
@@ -88,7 +85,7 @@ def record(context: Context, action: str, session: str | None, **details: Any) -
     context.append(JOURNAL, row(context.principal, action, session, details))
 
 
-def note(
+def record_read(
     notes: AuditBuffer,
     principal: Principal | None,
     action: str,
@@ -101,13 +98,13 @@ def note(
     notes.append_soon(JOURNAL, row(principal, action, session, details, outcome))
 
 
-def note_read(context: Context, **size: Any) -> None:
-    """Note that the actor is read as a resource, and how much of it, by what it is counted in."""
+def record_resource_read(context: Context, **size: Any) -> None:
+    """Record that the actor is read as a resource, and how much of it: counts by their names."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":
-        note(context, context.principal, "read_resource", key, **size)
+        record_read(context, context.principal, "read_resource", key, **size)
     else:
-        note(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
+        record_read(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
 
 
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:

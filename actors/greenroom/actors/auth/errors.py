@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from typing import Any
 
 from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 MAX_VALUE_BYTES = 1_048_576
 """The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""

@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.runtime import Address
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
 
 KIND = "memory"
 AGENT = "agent:"

@@ -19,7 +19,7 @@ nothing itself. They know neither actors nor storage.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -33,11 +33,9 @@ from greenroom.actors.auth.namespaces import (
     segment,
     user_namespace,
 )
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.scopes import NEEDED as NEEDED
 from greenroom.actors.auth.scopes import allows as allows
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
 
 Visibility = Literal["public", "private", "agent_only"]
 VisibilityFilter = Literal["all", "public", "private", "agent_only"]

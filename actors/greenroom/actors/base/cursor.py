@@ -10,12 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from greenroom.actors.auth import errors as auth_errors
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 CHECK_BYTES = 6
 MAX_CHARS = 200

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import RuntimeClient
+from greenroom.actors.auth.principal import Principal
+from greenroom.runtime import RuntimeClient
 
 R_co = TypeVar("R_co", covariant=True)
 

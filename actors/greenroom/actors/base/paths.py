@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import platformdirs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def default_secrets() -> Path:

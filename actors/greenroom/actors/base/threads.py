@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
+from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-if TYPE_CHECKING:
-    from greenroom.runtime import Slices
+from greenroom.runtime import Slices
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

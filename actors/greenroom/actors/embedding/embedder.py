@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.actors.text.analyze import spans
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 EMBEDDED_CHARACTERS = 8_192
 """Of a longer text this many characters are embedded: the rest is found by its words."""

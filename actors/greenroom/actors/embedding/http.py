@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -9,16 +10,13 @@ import msgspec
 import numpy as np
 
 from greenroom.actors.embedding import quantization
+from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.embedder import embedded_part
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.embedding.choice import EmbedderChoice
     from greenroom.actors.embedding.embedder import LocalEmbedder
-    from greenroom.actors.schemas.vectors import Vectors
 
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,16 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.model_files import read_model_files
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.actors.embedding.choice import EmbedderChoice
     from greenroom.actors.embedding.embedder import Embedder, LocalEmbedder
     from greenroom.actors.embedding.http import HttpEmbedder
-    from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 T = TypeVar("T")
 

@@ -7,7 +7,8 @@ the tokens' vectors find what the one vector of a sentence blurs.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]  # it has no type information
@@ -17,12 +18,7 @@ from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import Word, embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
-from greenroom.actors.schemas.vectors import QueryVectors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 _TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
 _SENTENCE_OUTPUT: Final = "sentence_embedding"

@@ -10,16 +10,12 @@ So what an embedder still has to do is found without asking every actor there is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Iterator
+from typing import ClassVar, Final
 
 import msgspec
 
-from greenroom.runtime import Actor, Address, Context, Message, Query, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.runtime import Context, IndexReader, Row
+from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Query, Row, Slices, handles
 
 STATIC: Final = "static:wordllama-l2-supercat:1:256"
 """Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""

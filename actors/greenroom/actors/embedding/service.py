@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
@@ -24,14 +25,19 @@ from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
 from greenroom.actors.embedding.worker import EmbeddingWorker
-from greenroom.runtime import GreenroomError, Procedure, RuntimeClosedError, StoreFailedError
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.runtime import (
+    Address,
+    GreenroomError,
+    Procedure,
+    ProcedureContext,
+    RuntimeClient,
+    RuntimeClosedError,
+    StoreFailedError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-
     from greenroom.actors.embedding.embedder import Embedder
-    from greenroom.actors.schemas.vectors import QueryVectors, Vectors
-    from greenroom.runtime import Address, ProcedureContext, RuntimeClient
 
     Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
 

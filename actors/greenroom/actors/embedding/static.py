@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import tokenizers
@@ -20,12 +21,7 @@ import tokenizers
 from greenroom.actors.embedding import quantization, rows
 from greenroom.actors.embedding.embedder import embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.schemas.vectors import QueryVectors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 _TYPES: Final = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
 _LENGTH_BYTES: Final = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -10,13 +11,10 @@ import trio
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.vectors import Vectors
-from greenroom.runtime import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.runtime import Address, GreenroomError, RuntimeClient, RuntimeClosedError, StoreFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from greenroom.actors.embedding.embedder import Embedder
-    from greenroom.runtime import Address, RuntimeClient
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 300.0

@@ -9,19 +9,26 @@ import numpy as np
 
 from greenroom.actors.index import records
 from greenroom.actors.index.columns import NAMED, TYPES
-from greenroom.actors.index.document import FIELDS, FOREVER, NEVER, NO_POSITION, Field, analyse
+from greenroom.actors.index.document import (
+    FIELDS,
+    FOREVER,
+    NEVER,
+    NO_POSITION,
+    Document,
+    Field,
+    ShouldYield,
+    analyse,
+)
 from greenroom.actors.index.loader import load
 from greenroom.actors.index.memtable import MOST_TIMES
 from greenroom.actors.text.words import TextRules, rules_named
-from greenroom.runtime import StoreDamagedError
+from greenroom.runtime import Context, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.index.document import Document, ShouldYield
     from greenroom.actors.index.segment import Segment
-    from greenroom.runtime import Context, Slices
 
     Prints = Mapping[Field, npt.NDArray[np.uint64]]
 

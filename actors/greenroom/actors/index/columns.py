@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
-
     import numpy.typing as npt
 
 N = TypeVar("N", bound="Hashable")

@@ -6,6 +6,7 @@ one that names it in the manifest. What changes meanwhile is in patches, which s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,14 +18,12 @@ from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.merge import first_merged, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from greenroom.actors.index.loader import LoadedIndex
-    from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
 """Bytes of records that one step writes, about."""

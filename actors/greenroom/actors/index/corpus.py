@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from greenroom.actors.index.document import FIELDS, Field, analyse
+from greenroom.actors.index.document import FIELDS, Analysed, Document, Field, ShouldYield, analyse
 from greenroom.actors.index.memtable import Memtable, Postings
 from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
 from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
 from greenroom.actors.index.segment import Chunk, Segment, sealed
 from greenroom.actors.index.vectors import VectorMatrix
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
-
-    from greenroom.actors.index.document import Analysed, Document, ShouldYield
-    from greenroom.runtime import Slices
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
 _NO_ROWS = np.empty(0, np.int32)

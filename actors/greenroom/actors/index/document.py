@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
 from greenroom.actors.text.analyze import asks, current_rules, stretches, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.text.words import TextRules
-    from greenroom.runtime import Slices
+from greenroom.actors.text.words import TextRules
+from greenroom.runtime import Slices
 
 Field = Literal["text", "key", "tags", "author", "labels"]
 """Parts of a memory with postings; ``labels`` are whole tags as given, to filter by, the others are terms."""

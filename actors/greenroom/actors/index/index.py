@@ -13,8 +13,9 @@ import msgspec
 from greenroom.actors.base.threads import imported
 from greenroom.actors.index import records
 from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
+from greenroom.actors.schemas.vectors import Vectors
 from greenroom.actors.text.analyze import current_rules
-from greenroom.runtime import Message, StoreDamagedError
+from greenroom.runtime import Context, Message, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from greenroom.actors.index.compaction import Compactor
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.index.loader import LoadedIndex
-    from greenroom.actors.schemas.vectors import Vectors
-    from greenroom.runtime import Context, Slices
 
 logger = logging.getLogger(__name__)
 TIMER = "index"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import FIELDS, Analysed, Document, Field
 from greenroom.actors.index.segment import Chunk, Segment
-from greenroom.runtime import StoreDamagedError
+from greenroom.runtime import Context, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from greenroom.runtime import Context, Slices
-
     T = TypeVar("T")
 
 

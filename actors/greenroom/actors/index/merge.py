@@ -6,7 +6,7 @@ Sizes of segments fall off geometrically, so each row is rewritten a few times o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,6 @@ from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.segment import CHUNK_POSTINGS, CHUNK_TERMS, Chunk, Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy.typing as npt
 
 TAIL_ROWS = 1_024

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.index.document import Document
 from greenroom.actors.index.loader import LoadedIndex, take_vectors
-from greenroom.runtime import StoreDamagedError
-
-if TYPE_CHECKING:
-    from greenroom.actors.index.document import Document
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices, StoreDamagedError
 
 _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from greenroom.actors.index.columns import NAMED, Columns, NameTable
-from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Field
+from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from greenroom.actors.index.document import Analysed, Document
 
 _ID_BYTES = 130  # a dictionary entry and two integers
 _BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next

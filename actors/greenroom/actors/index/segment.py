@@ -5,21 +5,18 @@ from __future__ import annotations
 import heapq
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.index.document import FIELDS, Field
+from greenroom.actors.index.document import FIELDS, Field, ShouldYield
 from greenroom.actors.index.memtable import Memtable, Postings, unpack
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     import numpy.typing as npt
-
-    from greenroom.actors.index.document import ShouldYield
-    from greenroom.runtime import Slices
 
 CHUNK_TERMS = 4_096
 CHUNK_POSTINGS = 32_768  # 200 kB

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from greenroom.actors.index.arrays import vector_chunk
+from greenroom.actors.index.document import ShouldYield
+from greenroom.actors.index.records import TokenVectors, VectorChunk
+from greenroom.actors.schemas.vectors import Vectors
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from greenroom.actors.index.document import ShouldYield
-    from greenroom.actors.index.records import TokenVectors, VectorChunk
-    from greenroom.actors.schemas.vectors import Vectors
-    from greenroom.runtime import Slices
 
 _LEAST = 64
 _MOVED = 4_096  # rows moved without a pause (0.5 ms)

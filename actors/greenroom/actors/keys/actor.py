@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -12,9 +13,6 @@ from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.auth.grants import Grant, KeyRecord, KeyUsage
 from greenroom.actors.schemas import keys as requests
 from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
@@ -149,7 +147,7 @@ class KeysActor(Actor):
             if context.should_yield():
                 yield
         if context.principal is not None:  # else a process that lets people in reads them
-            audit_record.note(context, context.principal, "list_api_keys", None, keys=len(records))
+            audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
         return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
     @handles(requests.ChargeKey)

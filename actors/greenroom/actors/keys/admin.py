@@ -7,7 +7,7 @@ no message, no stored answer and no log.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -23,16 +23,14 @@ from greenroom.actors.auth.grants import (
     KeyStatus,
 )
 from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, ToolProfileName
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.schemas.replies import Reply
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import RuntimeClient
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
 KeyId = Annotated[

@@ -14,24 +14,19 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import trio
 
+from greenroom.actors.auth.grants import KeyRecord
 from greenroom.actors.auth.key_format import PURPOSE, fits, new_key, read_key
 from greenroom.actors.base.times import SECOND
 from greenroom.actors.keys.actor import CHANGED, KEYS_ADDRESS
 from greenroom.actors.schemas.keys import NoteKeyUses, ReadKeys
-from greenroom.runtime import GreenroomError, RuntimeClosedError, SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from greenroom.actors.auth.grants import KeyRecord
-    from greenroom.runtime import Clock, RuntimeClient
+from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClosedError, SystemClock
 
 logger = logging.getLogger(__name__)
 

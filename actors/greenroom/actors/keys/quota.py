@@ -11,25 +11,21 @@ Subscriptions are counted by the process that has the connection.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.grants import Credential
 from greenroom.actors.auth.namespaces import agent_namespace, root_of, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.keys.limits import CountLimit
 from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.schemas.keys import ChargeKey
-from greenroom.runtime import Idempotency, Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from greenroom.actors.auth.grants import Credential
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""

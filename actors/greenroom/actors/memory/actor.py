@@ -139,7 +139,7 @@ class MemoryActor(Actor):
     @handles(memories.NoteUses)
     def note_uses(self, request: memories.NoteUses, context: Context) -> None:
         """Count what a search over several owners has shown."""
-        search.note_uses(self._repository, request, context)
+        search.count_uses(self._repository, request, context)
 
     # -- the memory service ----------------------------------------------------
 

@@ -11,19 +11,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import memory_types as kinds
-from greenroom.runtime import IndexReader, Query, Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context
+from greenroom.runtime import Context, IndexReader, Query, Slices
 
 INDEX = "namespaces"
 MAX_PARTITIONS = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,11 +13,7 @@ from greenroom.actors.base.parse import parse_part
 from greenroom.actors.base.times import read_time, to_microseconds
 from greenroom.actors.memory import records
 from greenroom.actors.schemas import memory_types as kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.actors.schemas.memories import StoreMemory, UpdateMemory
+from greenroom.actors.schemas.memories import StoreMemory, UpdateMemory
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import rows
 from greenroom.actors.memory import root_summary, upgrade
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.schemas.vectors import Vectors
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.actors.schemas.vectors import Vectors
-    from greenroom.runtime import Context, Slices
 
 EMBEDDED_CHARACTERS = 8_000
 """How much of a long text has a part in its vector."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import UNSET
 
@@ -13,14 +11,12 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.memory import links, records, upgrade
 from greenroom.actors.memory.filters import EntryFilter
 from greenroom.actors.memory.records import PLAIN, Entry
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE
 from greenroom.actors.schemas.transfer import MemoryLine
-
-if TYPE_CHECKING:
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 ALL = MemoryFilters(superseded=True)
 """Also what a later memory hides: the link goes with it."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.memory import links, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context
+from greenroom.runtime import Context
 
 ALL = MemoryFilters()
 

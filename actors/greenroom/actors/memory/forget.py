@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
@@ -14,9 +12,7 @@ from greenroom.actors.memory.store_requests import check_version
 from greenroom.actors.memory.views import forgotten
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 SHOWN = 100
 """Memories that an answer names."""

@@ -8,8 +8,9 @@ writes its memories, so that after a crash the rest goes on where it was.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UnsetType
@@ -26,14 +27,8 @@ from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import decode_line, metadata_of
-from greenroom.actors.schemas.transfer import OnConflict, Outcome
-from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.schemas.transfer import MemoryLine
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.schemas.transfer import MemoryLine, OnConflict, Outcome
+from greenroom.runtime import Context, Refusal, Slices
 
 _TAG_BYTES = 16
 _WAITING = b"p"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from greenroom.actors.memory import records, upgrade
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
-    from greenroom.actors.schemas import memories as requests
-    from greenroom.runtime import Context, Slices
 
 _BEHIND_UPDATES = b"\xff" * 8
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
@@ -18,13 +18,9 @@ from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session.lifecycle import CLOSED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.schemas.types import SessionStatus
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 BOTH_SCOPES = "all"
 

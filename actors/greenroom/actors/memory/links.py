@@ -7,19 +7,15 @@ There are no rings: the newest word counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.memory import records
 from greenroom.actors.memory.records import Entry, EntryDetails
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+from greenroom.runtime import Context, Slices
 
 
 def successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -11,13 +10,11 @@ from msgspec import UNSET
 from greenroom.actors.base import budget, cursor
 from greenroom.actors.memory import upgrade
 from greenroom.actors.memory.filters import ALL, EntryFilter, newest_first
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.views import shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-
-if TYPE_CHECKING:
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 PAGE_BYTES = 1_048_576
 """Contents of one page, about; one more memory may go beyond it."""

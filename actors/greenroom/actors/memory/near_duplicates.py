@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import records
+from greenroom.actors.memory.records import Entry
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
+from greenroom.actors.memory.writes import Draft
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.records import Entry
-    from greenroom.actors.memory.repository import MemoryRepository
     from greenroom.actors.memory.vector_filters import VisibleRows
-    from greenroom.actors.memory.writes import Draft
-    from greenroom.runtime import Context, Slices
 
     Mask = npt.NDArray[np.bool_]
 

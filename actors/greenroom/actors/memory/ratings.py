@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.memory import records, upgrade
 from greenroom.actors.memory.records import Rating
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.store_requests import named
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 
 def _rater(principal: Principal) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -18,12 +17,10 @@ from greenroom.actors.memory.store_requests import named
 from greenroom.actors.memory.views import shown_version, version_id
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.schemas.keyvalue import GetMemory
 from greenroom.actors.schemas.replies import MemoryRead
 from greenroom.actors.schemas.types import no_fields
-
-if TYPE_CHECKING:
-    from greenroom.actors.schemas.keyvalue import GetMemory
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 
 def read(

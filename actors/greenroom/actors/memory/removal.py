@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
@@ -12,9 +10,7 @@ from greenroom.actors.memory import links, records, root_summary
 from greenroom.actors.memory.records import Entry, VersionTimes
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.schemas import keyvalue as requests
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 SWEEP = "sweep"
 SWEEP_EVERY = 60 * SECOND

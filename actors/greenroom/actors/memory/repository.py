@@ -13,17 +13,17 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import directory, ids, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
 from greenroom.actors.schemas.resource_uris import memory_uri
+from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.memory.vector_filters import VisibilityCache
-    from greenroom.runtime import Context, Refusal, Slices
 
 GENERATED_KEY = re.compile(r"memory_[0-9a-f]{16}")
 """The form of a generated key; its letters are not searched."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.base import cursor as base_cursor
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.memory.records import is_live, view
+from greenroom.actors.memory.records import Entry, is_live, view
+from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import resource_reads as resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.memory.records import Entry
-    from greenroom.actors.schemas import replies
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 NEWEST_ENTRIES = 1_000
 
@@ -47,7 +42,7 @@ def memory_resource(
         if context.should_yield():
             yield
     total = counts.total()
-    audit_record.note_read(context, entries=total)
+    audit_record.record_resource_read(context, entries=total)
     has_more = total > NEWEST_ENTRIES
     return resources.MemoryResource(
         agent_id=context.address.key,

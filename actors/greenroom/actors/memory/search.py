@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import embedding, records, upgrade
 from greenroom.actors.memory.filters import ALL
 from greenroom.actors.memory.key_lookup import rows_of_key
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import searched_text
 from greenroom.actors.memory.views import LARGE_BYTES, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
     from greenroom.actors.memory.vector_filters import RowFilter
     from greenroom.actors.ranking import View
-    from greenroom.runtime import Context, Slices
 
 ANSWER_BYTES = 4 * 1_048_576
 """Contents of one answer, about; those beyond it are left out of their memories."""
@@ -104,7 +103,7 @@ def find(
     )
 
 
-def note_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
+def count_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
     """Count memories as used, as far as the sender may see them."""
     for memory_id in request.memory_ids:
         stored = repository.find_id(context, memory_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -13,12 +12,10 @@ from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memory import links, records, upgrade
 from greenroom.actors.memory.filters import EntryFilter, newest_first
 from greenroom.actors.memory.records import PLAIN, Entry
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-
-if TYPE_CHECKING:
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 MOST_NAMESPACES = 100
 MOST_TAGS = 100

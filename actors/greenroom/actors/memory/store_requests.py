@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import UNSET
 
@@ -20,9 +18,7 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 
 def store(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from greenroom.actors.memory import records
 from greenroom.actors.memory.records import Entry
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 TIMER = "upgrade"
 BATCH = 200

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from greenroom.actors.base.times import SECOND
+from greenroom.actors.index import MemoryIndex
 from greenroom.actors.memory.records import Entry, Quality, quality_key
 from greenroom.actors.schemas import keyvalue as requests
-
-if TYPE_CHECKING:
-    from greenroom.actors.index import MemoryIndex
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 TIMER = "uses"
 WRITTEN_EVERY = 30 * SECOND

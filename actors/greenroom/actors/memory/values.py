@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.memory.records import COMPRESSED, TEXT
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 COMPRESSED_FROM_TOKENS = 1_000
 SMALL_BYTES = 2_048

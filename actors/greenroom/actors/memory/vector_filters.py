@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.index import FOREVER
 from greenroom.actors.ranking import View
+from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy.typing as npt
 
-    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.schemas.memory_replies import MemoryFilters
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
 

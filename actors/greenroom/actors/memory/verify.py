@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from greenroom.actors.index import Document
 from greenroom.actors.memory import records, root_summary, upgrade
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import memories as requests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.index import Document
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 _MOST_PROBLEMS = 20
 

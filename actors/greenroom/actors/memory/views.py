@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.memory import links, records
 from greenroom.actors.memory.records import PLAIN, Entry, Version
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import unpack
 from greenroom.actors.schemas import memory_replies as replies
-
-if TYPE_CHECKING:
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 LARGE_BYTES = 1_048_576
 """A content that is larger is left out of answers with several memories."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.memory import links, records, removal, root_summary, upgrade
 from greenroom.actors.memory.records import Entry, EntryDetails, Quality, Version, VersionDetails
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import pack
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.policy import MemoryPartition
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,6 +19,7 @@ import outcome
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.recall.memory_search import MemorySearch
@@ -34,12 +35,10 @@ from greenroom.actors.schemas.session_travel import (
     SessionContext,
 )
 from greenroom.actors.session.client_tools import client_tool
-from greenroom.runtime import Address, GreenroomError, Idempotency
+from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
 
 if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.runtime import Message, Result, RuntimeClient, Subscriber
 
 R_co = TypeVar("R_co", covariant=True)
 

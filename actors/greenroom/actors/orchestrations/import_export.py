@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from contextlib import aclosing, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import memory_types as kinds
@@ -23,11 +24,7 @@ from greenroom.actors.transfer.export_run import exported
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.json_lines import source_of_text
 from greenroom.actors.transfer.normalize import SourceError
-from greenroom.runtime import Refusal, StorageFullError
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Refusal, RuntimeClient, StorageFullError
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4

@@ -13,8 +13,10 @@ it is older than what is in the passport.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -22,10 +24,13 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import passport_errors, policy
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import claims, envelope, packing, payload
+from greenroom.actors.passport.envelope import Passport
+from greenroom.actors.passport.payload import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -37,14 +42,6 @@ from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.json_lines import source_of_text
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.runtime import Address, Idempotency, Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.passport.envelope import Passport
-    from greenroom.actors.passport.payload import PassportPayload
 
 MEMORIES: Final = "memory:write"
 _SESSION_DIGITS: Final = 8

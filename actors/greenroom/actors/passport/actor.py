@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,10 +18,7 @@ from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Actor, Replay, handles
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Actor, Context, Replay, Slices, handles
 
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
@@ -119,7 +116,7 @@ class PassportActor(Actor):
         if head.owner != user_namespace(context.principal):
             raise errors.denial(errors.resource_not_found(request.uri))
         text = yield from self._text(context)
-        audit_record.note_read(context, characters=len(text))
+        audit_record.record_resource_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
     @handles(requests.Redeem)
@@ -186,7 +183,7 @@ class PassportActor(Actor):
     @handles(requests.NoteRefusal)
     def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
         """Buffer its audit record."""
-        audit_record.note(
+        audit_record.record_read(
             context, context.principal, "restore_session", None, outcome="denied", code=told.code
         )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import migrations
@@ -17,15 +19,11 @@ from greenroom.runtime import (
     Address,
     IndexReader,
     Procedure,
+    ProcedureContext,
     Query,
+    Row,
     Slices,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import ProcedureContext, Row
 
 MOST_OFFERS: Final = 5
 MOST_ASKED: Final = 50

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -13,9 +14,6 @@ from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.schemas import passport_payload as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_MESSAGES = 100_000
 MOST_MEMORIES = 10_000

@@ -16,18 +16,17 @@ Where there are fewer than `FEW` texts, n is as if others were there that say no
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from greenroom.actors.ranking.view import AFTER, BEFORE
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from greenroom.actors.ranking.spelling import Correction
     from greenroom.actors.ranking.view import Floats, Rows, View
-    from greenroom.runtime import Slices
 
     Postings = tuple[Rows, Floats]
 

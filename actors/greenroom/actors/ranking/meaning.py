@@ -7,22 +7,21 @@ raised nor lowered.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from greenroom.actors.ranking.lexical import idf
+from greenroom.actors.schemas.vectors import QueryVectors
 from greenroom.actors.text.analyze import tokens
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from collections.abc import Set as AbstractSet
-
     import numpy.typing as npt
 
     from greenroom.actors.ranking.view import Floats, View
-    from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Slices
 
 BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""

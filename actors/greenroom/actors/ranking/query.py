@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from greenroom.actors.ranking.dates import Date, dates_in
+from greenroom.actors.schemas.vectors import QueryVectors
 from greenroom.actors.text.analyze import spans, tokens, without_invisible
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from greenroom.actors.ranking.view import View
-    from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Slices
 
 MOST_TERMS = 64
 """Different terms of a query that are looked for; of a longer one the first."""

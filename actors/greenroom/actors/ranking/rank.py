@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,16 +10,14 @@ import numpy as np
 from greenroom.actors.ranking import signals as ranking_signals
 from greenroom.actors.ranking.view import is_nothing
 from greenroom.actors.ranking.weights import MIDDLE, WIDTH, Situation, weights
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import numpy.typing as npt
 
     from greenroom.actors.ranking.query import RankQuery
     from greenroom.actors.ranking.signals import QueryReading, Values
     from greenroom.actors.ranking.view import Floats, View
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.intp]

@@ -7,6 +7,7 @@ do not change.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,16 +19,14 @@ from greenroom.actors.ranking.dates import Calendar
 from greenroom.actors.ranking.query import partly_named
 from greenroom.actors.ranking.spelling import Correction, corrections
 from greenroom.actors.ranking.view import is_nothing
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy.typing as npt
 
     from greenroom.actors.ranking.lexical import TermVariants
     from greenroom.actors.ranking.query import RankQuery, Term
     from greenroom.actors.ranking.view import Floats, View
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
     Values = dict[str, Floats]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,14 +21,12 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from greenroom.actors.text.analyze import current_rules, is_unspaced, tokens
+from greenroom.actors.text.words import TextRules
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from greenroom.actors.ranking.query import Term
     from greenroom.actors.ranking.view import View
-    from greenroom.actors.text.words import TextRules
-    from greenroom.runtime import Slices
 
 MOST = 3
 """Words that a word may stand for."""

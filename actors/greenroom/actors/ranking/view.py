@@ -5,19 +5,17 @@ So a memory that is hidden from the caller changes no score that the caller gets
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from greenroom.actors.index import QUESTION, TEMPORAL
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import numpy.typing as npt
-
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
     Rows = npt.NDArray[np.int32]

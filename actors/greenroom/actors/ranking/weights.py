@@ -14,11 +14,9 @@ vectors of sentences and of tokens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
 
 Situation = Literal["words", "static", "sentences", "tokens"]
 

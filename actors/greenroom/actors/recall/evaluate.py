@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import trio
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.embedding.service import GetEmbedding
@@ -20,10 +21,7 @@ from greenroom.actors.recall.search import find, reply
 from greenroom.actors.recall.time_window import warmed
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_types import SearchMode
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import ProcedureContext, RuntimeClient
+from greenroom.runtime import ProcedureContext, RuntimeClient
 
 DEPTHS: Final = (1, 5, 10, 20, 50)
 RANKED: Final = 10

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.recall import key_hints
 from greenroom.actors.recall.replies import PlacesFound
 from greenroom.actors.recall.roots import roots_below
@@ -14,11 +15,7 @@ from greenroom.actors.recall.scatter_gather import ask_each
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, types
 from greenroom.actors.schemas.memories import LocateKey
-from greenroom.runtime import Procedure, ProcedureContext, Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Idempotency, RuntimeClient
+from greenroom.runtime import Idempotency, Procedure, ProcedureContext, Refusal, RuntimeClient
 
 
 class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):

@@ -5,26 +5,24 @@ Pure functions of the request, of what the first look answered, and of where the
 1. A read takes what the caller's agent or user has before what others share.
 2. A change is carried out where exactly one namespace that the caller may write has the key.
 3. Nothing is removed elsewhere: a removal that is repeated would go on to the next memory of that key.
-4. What the caller may only read, and what page A's tools bound to a session, is named and never taken.
+4. What the caller may only read, and what `set_memory` bound to a session, is named and never taken.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.recall.replies import PlacesFound
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories
+from greenroom.actors.schemas.memory_replies import KeyPlace
 from greenroom.actors.schemas.replies import MemoryDeleted
 from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.recall.replies import PlacesFound
-    from greenroom.actors.schemas.memory_replies import KeyPlace
 
 NAMED: Final = 20
 """Places that a refusal names."""

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import trio
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.recall.replies import FailedNamespace
+from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
 from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
+    Address,
     DeadlineExceededError,
     GreenroomError,
+    Message,
     OverloadedError,
+    ProcedureContext,
     Refusal,
     StoreDamagedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
-    from greenroom.runtime import Address, Message, ProcedureContext
-
 
 R = TypeVar("R")
 

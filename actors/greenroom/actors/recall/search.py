@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import trio
 from msgspec import UNSET
@@ -17,15 +18,10 @@ from greenroom.actors.recall.roots import Roots, roots_for
 from greenroom.actors.recall.rounds import ask_in_rounds
 from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
-from greenroom.runtime import ActorQuarantinedError, OverloadedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
-    from greenroom.actors.schemas.memory_types import SearchMode
-    from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Address, ProcedureContext
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
+from greenroom.actors.schemas.memory_types import SearchMode
+from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
 
@@ -123,7 +119,7 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     partial = "; ".join(filter(None, (partial, asked.partial))) or None
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
-    audit_record.note(
+    audit_record.record_read(
         desk,
         desk.principal,
         "search_memories",

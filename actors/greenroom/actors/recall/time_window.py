@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import trio
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import read_time
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 
 class Window(NamedTuple):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import quota_exceeded
 from greenroom.actors.schemas.resource_uris import check_scheme, parse_uri
+from greenroom.runtime import Refusal, RuntimeClient, Subscriber
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
-    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.limits import CountLimit
-    from greenroom.runtime import Refusal, RuntimeClient, Subscriber
 
 
 class ResourceSubscriber:

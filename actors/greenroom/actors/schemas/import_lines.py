@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,14 +11,12 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import decoded, parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.schemas.memory_types import MAX_IMPORTED_BYTES, Below, Namespace
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
 
 _NO_OBJECT = b"{}"
 _decode = msgspec.json.Decoder(MemoryLine).decode

@@ -145,7 +145,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     Attributes:
         text: The query; None with filters only: newest first.
         vectors: The query as the embedder sees it; None: words alone decide.
-        mode: As page D has it.
+        mode: How to match: ``exact`` looks for the text as it stands.
         quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
         filters: What narrows the candidates before anything is ranked.
         limit: Most hits.

@@ -319,7 +319,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a memory with a key lies; ``session_id`` is the one that page A's tools bound it to."""
+    """Where a memory with a key lies; ``session_id`` is the one that `set_memory` bound it to."""
 
     namespace: str
     memory_id: str

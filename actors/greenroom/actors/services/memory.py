@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -19,10 +19,7 @@ from greenroom.actors.schemas.memory_replies import MemoryView
 from greenroom.actors.schemas.memory_types import MemoryKind
 from greenroom.actors.services.errors import ServiceError
 from greenroom.actors.services.values import from_json, plain, to_json
-from greenroom.runtime import Message, Refusal
-
-if TYPE_CHECKING:
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import trio
@@ -19,10 +19,7 @@ from greenroom.actors.schemas.session_events import EventType
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.services.errors import ServiceError
 from greenroom.actors.services.values import from_json, plain, to_json
-from greenroom.runtime import Address, Message, Refusal
-
-if TYPE_CHECKING:
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Address, Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -11,13 +12,15 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.namespaces import user_namespace
-from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.auth.policy import PUBLIC, Partition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import resource_reads as resources
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields, ids, log, migrations, reads
@@ -36,13 +39,6 @@ from greenroom.actors.session.records import (
 )
 from greenroom.actors.session.search import SessionSearch
 from greenroom.runtime import Actor, Context, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas.types import SessionStatus
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
 MOST_UTF8_BYTES = 4  # of one character
@@ -134,7 +130,7 @@ class SessionActor(Actor):
         if not policy.may_see_session(context.principal, header.project_id):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
         read = yield from self._read(context, header)
-        audit_record.note_read(context, messages=len(read.messages))
+        audit_record.record_resource_read(context, messages=len(read.messages))
         return resources.SessionResource(
             session=read.session,
             messages=read.messages,
@@ -198,7 +194,7 @@ class SessionActor(Actor):
         if header is None:
             return None
         if not policy.may_see_session(context.principal, header.project_id):
-            audit_record.note(
+            audit_record.record_read(
                 context, context.principal, "see_session", context.address.key, outcome="denied"
             )
             return None
@@ -434,4 +430,4 @@ class SessionActor(Actor):
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
     """Buffer the audit record of a search."""
-    audit_record.note(context, context.principal, action, context.address.key, found=found, **details)
+    audit_record.record_read(context, context.principal, action, context.address.key, found=found, **details)

@@ -6,10 +6,9 @@ What is not in the table is a tool, too: it goes by its own name, and files are 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import session_travel as travel
 
 UNKNOWN: Final = "unknown"
 _SHOWN: Final = 10

@@ -5,15 +5,11 @@ There is no figure over a whole session: it would tell of messages that the read
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from greenroom.actors.auth.policy import Partition
 from greenroom.actors.session.records import COUNTERS, SenderCounter, StoredMessage, counter_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from greenroom.runtime import Context
+from greenroom.runtime import Context
 
 TALLY_BYTES = 400  # of memory, roughly
 

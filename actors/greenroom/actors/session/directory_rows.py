@@ -11,18 +11,14 @@ The public audience's rows are there from the start and also move when the sessi
 """
 
 import functools
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from greenroom.actors.schemas import types
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.actors.session.records import Header
-    from greenroom.runtime import Context
+from greenroom.actors.session.records import Header
+from greenroom.runtime import Context
 
 INDEX = "sessions"
 BASE = b"b"

@@ -16,24 +16,19 @@ from __future__ import annotations
 import datetime as dt
 import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.auth.policy import PUBLIC, may_see_message
+from greenroom.actors.auth.policy import PUBLIC, Partition, may_see_message
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.session import log
-from greenroom.actors.session.records import StoredEvent, StoredMessage, partition_prefix
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.session.records import Entry
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.session.records import Entry, StoredEvent, StoredMessage, partition_prefix
+from greenroom.runtime import Context, Slices
 
 EVENT_IDS = b"e"
 PAGE = 500

@@ -5,16 +5,13 @@ So a change rewrites what changed, and every value stays the bytes that were rec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, too_large
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 
 class Field(msgspec.Struct, frozen=True, array_like=True):

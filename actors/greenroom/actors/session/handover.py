@@ -8,7 +8,8 @@ was last active in it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -27,13 +28,8 @@ from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.lifecycle import CLOSED, seen_status
 from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.portable_actor import PortableSession, slices
-from greenroom.actors.session.records import METADATA, STATE
+from greenroom.actors.session.records import METADATA, STATE, Header
 from greenroom.runtime import Context, Restate, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.session.records import Header
 
 TIMER: Final = "sweep"
 SWEPT_AFTER: Final = HOUR

@@ -13,10 +13,8 @@ steps through the remaining eighth of the 53 bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    import random
+import random
+from typing import NamedTuple
 
 EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
 UNIT_SHIFT = 4

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.actors.auth.errors import invalid
-
-if TYPE_CHECKING:
-    from greenroom.actors.schemas.types import SessionStatus
+from greenroom.actors.schemas.types import SessionStatus
 
 OPEN: tuple[SessionStatus, ...] = ("active", "paused", "terminated")
 

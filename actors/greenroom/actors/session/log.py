@@ -8,11 +8,13 @@ between slices; none holds more than its page.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.session.records import (
     CountedMessage,
     Entry,
@@ -20,12 +22,7 @@ from greenroom.actors.session.records import (
     message_key,
     partition_prefix,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 T = TypeVar("T")
 

@@ -12,15 +12,13 @@ In the index of work, so that a user's sessions of a project are found, the last
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import session_travel as travel
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context
+from greenroom.runtime import Context
 
 INDEX: Final = "work"
 WORK: Final = b"w"

@@ -6,20 +6,26 @@ type stays with agents of that type: is the importer of another type, it is the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import passport_errors, policy
-from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.auth.policy import PUBLIC, Partition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import transfer as exchange
+from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events, fields, ids, log, work_context
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.directory_rows import ActivityRow
 from greenroom.actors.session.lifecycle import CLOSED
+from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.records import (
     HEADER,
     METADATA,
@@ -30,18 +36,8 @@ from greenroom.actors.session.records import (
     StoredMessage,
     message_key,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas import transfer as exchange
-    from greenroom.actors.schemas.types import SessionStatus
-    from greenroom.actors.session.counters import SenderCounters
-    from greenroom.actors.session.migrations import ToolState
-    from greenroom.actors.session.work_context import WorkContext
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.session.work_context import WorkContext
+from greenroom.runtime import Context, Slices
 
 _STAGED: Final = b"r"
 _TYPE: Final = "type:"

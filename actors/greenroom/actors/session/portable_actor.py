@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +11,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
@@ -21,12 +22,9 @@ from greenroom.actors.session.actor import SessionActor
 from greenroom.actors.session.client_tools import briefing
 from greenroom.actors.session.lifecycle import CLOSED, seen_status
 from greenroom.actors.session.migrations import StoredMigration, ToolState
+from greenroom.actors.session.records import Header
+from greenroom.actors.session.work_context import WorkContext
 from greenroom.runtime import Context, Slices, handles
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.session.records import Header
-    from greenroom.actors.session.work_context import WorkContext
 
 R = TypeVar("R")
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.base import budget
 from greenroom.actors.base import cursor as base_cursor
 from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import fields, ids, log
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.lifecycle import seen_status
-from greenroom.actors.session.records import METADATA, STATE, named, view
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.schemas import sessions as requests
-    from greenroom.actors.session.counters import SenderCounters
-    from greenroom.actors.session.records import Entry, Header
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.session.records import METADATA, STATE, Entry, Header, named, view
+from greenroom.runtime import Context, Slices
 
 NEWEST_MESSAGES = 100
 

@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import functools
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth.policy import PUBLIC, Partition, Visibility, may_see_message
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.schemas import session_events as events
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
 
 HEADER = b"h"
 METADATA = b"d"

@@ -9,16 +9,16 @@ from greenroom.actors.base import budget
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import HOUR
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas.sessions import SearchContext
 from greenroom.actors.session import ids, log
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.records import named, view
 from greenroom.actors.session.search_window import SearchWindows, Window
 from greenroom.actors.session_search import preview
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.schemas.sessions import SearchContext
-    from greenroom.actors.session.counters import SenderCounters
     from greenroom.actors.session_search.index import SearchIndex
-    from greenroom.runtime import Context, Slices
 
 HIGH, MEDIUM = 80, 60
 SHOWN = 240_000

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from operator import neg
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.session import log
+from greenroom.actors.session.records import Entry
 from greenroom.actors.session_search import metadata_text
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.session.records import Entry
     from greenroom.actors.session_search.index import SearchIndex
-    from greenroom.runtime import Context, Slices
 
 
 CHARACTERS: Final = 2_500_000

@@ -13,19 +13,16 @@ the work are the session's: their tag is that of no owner.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.session_travel import MOST_DECISIONS, MOST_FILES, MOST_MEMORIES, MOST_SEARCHES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.runtime import Context
+from greenroom.runtime import Context
 
 CONTEXT: Final = b"c"
 COMMON: Final = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,22 +12,18 @@ import numpy as np
 
 from greenroom.actors.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.index.document import Analysed, is_temporal
+from greenroom.actors.index.document import Analysed, Field, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.session_search.messages import Messages
 from greenroom.actors.session_search.query_expansion import expand
 from greenroom.actors.session_search.scores import PHRASE, no_scores, score
-from greenroom.actors.text.analyze import asks, stretches, tokens
+from greenroom.actors.text.analyze import Token, asks, stretches, tokens
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-
     import numpy.typing as npt
 
-    from greenroom.actors.index.document import Field
     from greenroom.actors.session_search.scores import Scores
-    from greenroom.actors.text.analyze import Token
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
 from greenroom.actors.text.analyze import STOP_WORDS, Token, is_unspaced, spans, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 # Characters in which single words are looked for at most (2 ms); the query as it stands is found anywhere.
 LOOKED_AT = 12_000

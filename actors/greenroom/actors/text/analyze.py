@@ -20,15 +20,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
 from greenroom.actors.text.words import Token as Token
 from greenroom.actors.text.words import is_unspaced as is_unspaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 # Vowel signs and the like are part of a word in these scripts, but `\w` leaves them out.
 _SIGNS = "".join(

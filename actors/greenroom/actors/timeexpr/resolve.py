@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -36,8 +37,6 @@ from greenroom.actors.timeexpr.calendar import midnight
 from greenroom.actors.timeexpr.reader import Grammar, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from greenroom.actors.timeexpr.calendar import Span
 
 Window = tuple[datetime | None, datetime | None]

@@ -6,9 +6,9 @@ A time of day names the hour or minute that it begins; as an end of a range it i
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from greenroom.actors.timeexpr.calendar import (
     ONE_DAY,
@@ -22,9 +22,6 @@ from greenroom.actors.timeexpr.calendar import (
 from greenroom.actors.timeexpr.days import expand, number
 from greenroom.actors.timeexpr.reader import Reader, SpanMeaning
 from greenroom.actors.timeexpr.words import DAYTIMES, UNITS, VAGUE, alternatives
-
-if TYPE_CHECKING:
-    from datetime import date
 
 INSTANT: Final = timedelta(microseconds=1)
 """What has just been written belongs to "the last hour"."""

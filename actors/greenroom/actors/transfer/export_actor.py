@@ -74,7 +74,7 @@ class ExportActor(Actor):
         if not pieces:
             raise auth_errors.resource_not_found(request.uri)
         text = "".join(pieces)
-        audit_record.note_read(context, characters=len(text))
+        audit_record.record_resource_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
 
     @handles(requests.ForgetExport)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.memory.directory import ListNamespaces
+from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.transfer import ExportPage
 from greenroom.actors.transfer.pending_imports import wait_written
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas.memory_replies import MemoryFilters
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import RuntimeClient
 
 Progress = Callable[[int, int, int], None]
 """Called with how many memories are exported, from how many roots, of how many."""

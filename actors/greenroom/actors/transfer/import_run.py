@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import trio
@@ -21,6 +21,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth.policy import ChangeLabel, may_hear
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.keys.quota import charge_roots
@@ -34,14 +35,19 @@ from greenroom.actors.schemas.import_lines import (
     check_namespace,
     line_error,
 )
+from greenroom.actors.schemas.transfer import OnConflict
+from greenroom.actors.transfer.json_lines import Source
 from greenroom.actors.transfer.normalize import SourceError
-from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas.transfer import OnConflict
-    from greenroom.actors.transfer.json_lines import Source
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import (
+    ActorFailedError,
+    Address,
+    IndexReader,
+    Query,
+    Refusal,
+    RuntimeClient,
+    Slices,
+    StoreError,
+)
 
 Stage = Literal["checking", "staging", "importing", "embedding"]
 Progress = Callable[[Stage, int, int], None]

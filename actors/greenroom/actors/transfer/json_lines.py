@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from greenroom.actors.transfer.normalize import MAX_WHOLE_BYTES, SourceError, SourceLine, read_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _MARK = b"\xef\xbb\xbf"
 

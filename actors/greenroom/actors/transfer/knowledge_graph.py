@@ -8,7 +8,9 @@ so that they are found together. A relation becomes a memory of three words.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from greenroom.actors.transfer.normalize import (
     MAX_WHOLE_BYTES,
@@ -21,10 +23,6 @@ from greenroom.actors.transfer.normalize import (
     source_line,
     tags_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def read(path: Path) -> Iterator[SourceLine]:

@@ -9,8 +9,10 @@ it says is kept as metadata. Without it the file's own time counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from greenroom.actors.transfer.normalize import (
     KINDS,
@@ -26,10 +28,6 @@ from greenroom.actors.transfer.normalize import (
     time_of,
     too_long,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
 MAX_FRONT_MATTER: Final = 65_536

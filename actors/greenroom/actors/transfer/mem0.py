@@ -6,7 +6,9 @@ conversation, and who said it (``actor_id``, else ``agent_id``, else ``user_id``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from greenroom.actors.transfer.normalize import (
     SourceError,
@@ -20,10 +22,6 @@ from greenroom.actors.transfer.normalize import (
     tags_of,
     time_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", "structured_attributes")
 

@@ -7,7 +7,9 @@ deleted is left out. A memory that another one superseded stays behind that one.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from greenroom.actors.transfer.normalize import (
     KINDS,
@@ -21,10 +23,6 @@ from greenroom.actors.transfer.normalize import (
     time_of,
 )
 from greenroom.actors.transfer.sqlite import opened, rows, tables_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _IMPORTANCE = ("importance_score", "importance", "quality_score")
 

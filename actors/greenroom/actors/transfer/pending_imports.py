@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 import trio
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas.transfer import ReadStaged
-from greenroom.runtime import IndexReader, Query, Slices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, RuntimeClient
+from greenroom.runtime import Context, IndexReader, Query, RuntimeClient, Slices
 
 INDEX: Final = "imports"
 _UNDERWAY: Final = b"u"

@@ -8,11 +8,14 @@ with their author; a session is a conversation.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.transfer.normalize import (
     SourceError,
     SourceLine,
@@ -25,12 +28,6 @@ from greenroom.actors.transfer.normalize import (
     time_of,
 )
 from greenroom.actors.transfer.sqlite import opened, rows, tables_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from greenroom.actors.auth.principal import Principal
 
 _COLUMNS: Final = {
     "agent_memory": {

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.transfer import knowledge_graph, markdown, mem0, memory_service, shared_context
 from greenroom.actors.transfer.json_lines import Source, file_lines
 from greenroom.actors.transfer.normalize import SourceError, SourceLine, SourceUnreadableError, parsed
 from greenroom.actors.transfer.sqlite import MAGIC, tables_of
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
 
 Format = Literal[
     "auto",

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from greenroom.actors.transfer.normalize import SourceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAGIC: Final = b"SQLite format 3\0"
 
