@@ -12,7 +12,7 @@ from support.committers import GatedCommitter
 from support.postings import posting
 
 from greenroom.runtime import ActorFailedError, Address, RuntimeOptions
-from greenroom.runtime.base.histogram import SECONDS, WORKS, Histogram
+from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.errors import StoreOwnedError as StoreOwnedError
     from greenroom.runtime.base.errors import StoreTooNewError as StoreTooNewError
     from greenroom.runtime.base.errors import UnknownKindError as UnknownKindError
-    from greenroom.runtime.base.histogram import Distribution as Distribution
     from greenroom.runtime.base.options import RuntimeOptions as RuntimeOptions
     from greenroom.runtime.base.statistics import ActorStatistics as ActorStatistics
     from greenroom.runtime.base.statistics import BusStatistics as BusStatistics
     from greenroom.runtime.base.statistics import CommitStatistics as CommitStatistics
     from greenroom.runtime.base.statistics import DispatcherStatistics as DispatcherStatistics
+    from greenroom.runtime.base.statistics import Distribution as Distribution
     from greenroom.runtime.base.statistics import MessageStatistics as MessageStatistics
     from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
     from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
@@ -127,11 +127,10 @@ _NAMES = {
         "StorageFullError StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError "
         "StoreOwnedError StoreTooNewError UnknownKindError"
     ),
-    "base.histogram": "Distribution",
     "base.options": "RuntimeOptions",
     "base.statistics": (
-        "ActorStatistics BusStatistics CommitStatistics DispatcherStatistics MessageStatistics "
-        "RelayStatistics RuntimeStatistics StoreStatistics"
+        "ActorStatistics BusStatistics CommitStatistics DispatcherStatistics Distribution "
+        "MessageStatistics RelayStatistics RuntimeStatistics StoreStatistics"
     ),
     "base.supervision": "Group Strategy",
     "journal.chain": "Checkpoint Journal JournalRow",

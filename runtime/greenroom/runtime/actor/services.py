@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from greenroom.runtime.actor.audit_buffer import JournalBuffer
+from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.actor.row_changes import RowChanges
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ConfigurationError, Refusal, StoreError

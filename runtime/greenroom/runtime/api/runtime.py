@@ -13,7 +13,7 @@ import trio
 from msgspec import Raw
 
 from greenroom.runtime.actor.actor import Actor
-from greenroom.runtime.actor.audit_buffer import JournalBuffer
+from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.actor.message import Replay
 from greenroom.runtime.actor.query import IndexReader, Query
 from greenroom.runtime.actor.services import RuntimeServices

@@ -7,8 +7,8 @@ from typing import Any
 
 import trio
 
-from greenroom.runtime.actor.audit_buffer import BufferedEntries, JournalBuffer
 from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.journal_buffer import BufferedEntries, JournalBuffer
 from greenroom.runtime.base.errors import StoreFailedError
 from greenroom.runtime.base.statistics import CommitStatistics
 from greenroom.runtime.kernel.mailbox import Activation, CommitUnit

@@ -24,7 +24,7 @@ from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.leader import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.role import Member, identity_of
+from greenroom.runtime.sharing.member import Member, identity_of
 
 RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""

@@ -22,8 +22,8 @@ from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 from greenroom.runtime.sharing.election import May, joined
+from greenroom.runtime.sharing.member import Member
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.role import Member
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")

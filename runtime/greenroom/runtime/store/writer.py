@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import lmdb
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError
-from greenroom.runtime.base.histogram import SECONDS, WORKS, Histogram
+from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
 from greenroom.runtime.journal.chain import HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
