@@ -40,6 +40,7 @@ NAMES = (
     "damage",
     "finding",
     "heavy",
+    "roots",
     "embedding",
     "retrieval",
     "index",

@@ -5,6 +5,7 @@ The tables go by the registry of tools, so a tool that somebody adds has to say 
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -413,6 +414,7 @@ DENIALS: dict[str, list[Denial]] = {
     "create_session": [
         Denial(lambda _: {"purpose": CONTENT, "project_id": "p"}, DENIED),
         Denial(lambda _: {"purpose": CONTENT, "user_id": "ann"}, DENIED),
+        Denial(lambda _: {"purpose": CONTENT, "session_id": "s"}, "KEY_EXISTS"),
     ],
     "get_session": [Denial(lambda _: IN_S)],
     "update_session": [Denial(lambda _: {**IN_S, "metadata": {"m": CONTENT}})],
@@ -506,6 +508,20 @@ async def test_a_denial_by_user_project_or_partition_leaves_one_record(folder: P
             assert (record.action, record.outcome, record.times) == (denial.action or tool, "denied", 1)
             about = (record.session_id, record.details.get("target"), record.details.get("namespace"))
             assert any(about) or "field" in record.details or "code" in record.details
+
+
+async def test_an_id_that_a_hidden_session_has_is_refused_like_any_that_is_taken(folder: Path) -> None:
+    async with open_greenroom(folder, **QUIET) as runtime:
+        await made(runtime)
+        before = await last_number(runtime)
+        hidden, seen = [
+            await called(runtime, MALLORY, "create_session", {"purpose": CONTENT, "session_id": session_id})
+            for session_id in ("ended", "open")
+        ]
+        assert hidden["code"] == "KEY_EXISTS"
+        assert hidden == json.loads(json.dumps(seen).replace("open", "ended"))
+        (record,) = await since(runtime, before)
+        assert (record.session_id, record.outcome) == ("ended", "denied")
 
 
 @pytest.mark.parametrize("tool", list(DENIALS))

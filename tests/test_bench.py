@@ -32,7 +32,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
     return done, msgspec.json.decode(results.read_bytes())
 
 
-@pytest.mark.parametrize("name", ["ask", "durable", "heavy", "memory", "relay", "tool_choice"])
+@pytest.mark.parametrize("name", ["ask", "durable", "heavy", "memory", "relay", "roots", "tool_choice"])
 def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: str) -> None:
     done, results = run(tmp_path, "-m", "bench", name)
     assert done.returncode == 0, done.stderr

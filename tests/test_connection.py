@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -53,6 +53,21 @@ async def test_a_thousand_pipelined_calls_arrive_in_order(desk: Desk) -> None:
         answers = [await client.receive() for _ in range(1_000)]
     assert desk.accepted == [str(number) for number in range(1_000)]
     assert all(text(answer)["text"] == str(answer["id"] - 2) for answer in answers)
+
+
+async def test_actors_have_their_turns_before_anybody_is_woken_for_them(desk: Desk) -> None:
+    order: list[str] = []
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        order.append("held")
+        yield
+        order.append("woken")
+
+    async with connected(desk, held=held, run_ready=lambda: order.append("turns")) as client:
+        order.clear()
+        await client.call("echo", text="hello")
+    assert order[:3] == ["held", "turns", "woken"]
 
 
 @pytest.mark.promise("mcp.pipelining")

@@ -27,6 +27,7 @@ from greenroom.actors import (
 from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.service import EmbeddingService
+from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
@@ -311,3 +312,19 @@ async def test_a_look_up_wakes_no_embedder(folder: Path) -> None:
         found = await here.agent.ask(RetrieveMemory(key="refunds", namespace=SPACE))
         assert contents(found) == [REFUNDS]
         assert (await here.runtime.query(GetEmbedding())).state == "idle"
+
+
+@pytest.mark.promise("recall.many")
+async def test_of_very_many_namespaces_those_are_asked_that_mean_the_same(folder: Path) -> None:
+    async with shop(folder) as here:
+        await here.store(REFUNDS)
+        await here.settle()
+        for number in range(MOST + 20):
+            text = f"{OTHERS[number % len(OTHERS)]} ({number})"
+            await here.agent.ask(StoreMemory(content=text, namespace=f"team:t{number}"))
+        await here.settle()
+        found = await here.agent.ask(MemorySearch(query="money back", limit=3, include_debug=True))
+        assert has_vectors(found)
+        assert contents(found)[0] == REFUNDS
+        assert isinstance(found.debug, SearchDebug)
+        assert found.debug.namespaces < MOST

@@ -11,6 +11,11 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 from support.exchanges import line, text
 
+from greenroom.actors import Agent, MemorySearch, Principal, open_greenroom
+from greenroom.actors.keys.admin import CreateApiKey
+from greenroom.actors.orchestrations.import_export import ImportMemories
+from greenroom.runtime import Refusal
+
 SOURCE = text(
     *(line(f"k{n}", f"the {n}th lighthouse", created_at="2024-05-01T00:00:00Z") for n in range(500))
 )
@@ -147,3 +152,24 @@ async def test_the_older_names_do_the_same(tmp_path: Path) -> None:
     assert done["counts"] == {"created": 1}
     assert result["content"][1]["mimeType"] == "application/json"
     assert "export_memories" in json.dumps(result["_meta"])
+
+
+@pytest.mark.promise("exchange.import-tool", "limits.quotas")
+async def test_an_import_into_more_namespaces_than_a_key_may_begin_names_the_lines(tmp_path: Path) -> None:
+    """Nothing of it is imported, and what fits is when it comes alone."""
+    source = [line(f"k{n}", "x", namespace=f"team:n{n // 2}") for n in range(6)]
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        administrator = Agent(runtime, Principal(agent_id="root", user="owner", scopes=frozenset({"admin"})))
+        made = await administrator.ask(CreateApiKey(name="n", scopes=["*"], max_namespaces=2))
+        holder = Principal(agent_id="bot", user="ann", key_id=made.key.key_id)
+        with pytest.raises(Refusal) as caught:
+            await Agent(runtime, holder).ask(ImportMemories(source=text(*source)))
+        problems: Any = caught.value.details["problems"]
+        assert [(each["place"], each["field"]) for each in problems] == [("line 5", "namespace")]
+        assert "may have 2 namespaces and has had 0, and this takes 3 more" in problems[0]["sentence"]
+        other = Agent(runtime, Principal(agent_id="other", user="bob"))
+        assert (await other.ask(MemorySearch(query="x"))).total == 0
+        for _ in range(2):  # the same again is counted once
+            done = await Agent(runtime, holder).ask(ImportMemories(source=text(*source[:4])))
+            assert done.lines == 4
+        assert (await other.ask(ImportMemories(source=text(*source)))).lines == 6

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.commands import run_on_store
+from support.commands import run_on_store, serving
 
 from greenroom.actors import (
     Agent,
@@ -99,5 +99,17 @@ def test_an_old_root_is_reported_and_stays_what_it_was(tmp_path: Path) -> None:
 
     trio.run(use)
     verified = run_on_store(tmp_path, "verify")
+    assert "USER:ann reads like that of somebody" in run_on_store(tmp_path, "stats").stdout
+    with serving(tmp_path) as server:
+        shown = run_on_store(tmp_path, "stats")
+        assert "a server is running" in shown.stdout
+        assert "USER:ann reads like that of somebody" in shown.stdout
+        figures = json.loads(run_on_store(tmp_path, "stats", "--json").stdout)
+        assert figures["imitations"] == ["USER:ann"]
+        assert server.call("memory_stats", namespace="USER:ann")["imitates"] == "user:"
+        assert server.call("list_memories", namespace="USER:ann")["imitates"] == "user:"
+        server.call("store_memory", content="plain", namespace="birds:herons")
+        assert "imitates" not in server.call("memory_stats", namespace="birds:herons")
+        assert "imitates" not in server.call("list_memories", namespace="birds:herons")
     assert verified.returncode == 0
     assert "USER:ann reads like that of somebody" in verified.stdout

@@ -337,6 +337,23 @@ async def test_a_quota_of_bytes_counts_what_is_given_to_be_kept(enter: Enter) ->
 
 
 @pytest.mark.promise("limits.quotas")
+async def test_a_key_begins_no_more_namespaces_than_it_may(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        key = await create_key(at, rate_limit=60_000, burst=1_000, max_namespaces=2, user="ann")
+        free = await create_key(at, rate_limit=60_000, burst=1_000)
+        await here.settled()
+        peer, other = await here.websocket(key), await here.websocket(free)
+        assert (await ask(other, "store_memory", content="x", namespace="team:theirs"))["success"]
+        for namespace in ("team:one", "team:one:sub", "team:theirs", "user:ann", "team:one"):
+            assert (await ask(peer, "store_memory", content="x", namespace=namespace))["success"]
+        assert (await ask(peer, "store_memory", content="x", namespace="team:two"))["success"]
+        refused = await ask(peer, "store_memory", content="x", namespace="team:last")
+        assert (refused["code"], refused["details"]["unit"]) == ("QUOTA_EXCEEDED", "namespaces")
+        assert (await ask(other, "store_memory", content="x", namespace="team:last"))["success"]
+        assert (await ask(peer, "store_memory", content="x", namespace="team:last"))["success"]
+
+
+@pytest.mark.promise("limits.quotas")
 async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, max_sessions=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -261,6 +262,25 @@ async def test_near_duplicates_are_reported_and_not_merged(enter: Enter) -> None
             alice, "Salaries rise by twelve percent in Q4", namespace="team:x", supersedes=secret.memory_id
         )
         assert secret.memory_id not in {one.memory_id for one in successor.similar}
+
+
+@pytest.mark.promise("memory.similar")
+async def test_what_others_hide_changes_no_near_duplicates(enter: Enter) -> None:
+    chance = random.Random(3)  # noqa: S311 - as in a test
+    words = [f"word{number}" for number in range(24)]
+    said = [chance.choices(words, k=10) for _ in range(30)]
+    said += [[*chance.choice(said)[:9], chance.choice(words)] for _ in range(30)]
+    found: dict[str, list[list[str]]] = {"crew:x": [], "team:x": []}
+    async with enter(embedder="none") as at:
+        alice, bob = at.agent("a", user="alice"), at.agent("b", user="bob")
+        for number, content in enumerate(said):
+            hidden = " ".join(chance.choices(words[:12], k=10))
+            await store(bob, hidden, namespace="crew:x", metadata={"scope": "private"})
+            for namespace, similar in found.items():
+                saved = await store(alice, " ".join(content), key=f"k{number}", namespace=namespace)
+                similar.append([one.key for one in saved.similar])
+    assert found["crew:x"] == found["team:x"]
+    assert sum(map(bool, found["crew:x"])) > 20
 
 
 @pytest.mark.promise("memory.ratings")

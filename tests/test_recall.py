@@ -17,6 +17,7 @@ from support.committers import GatedCommitter
 from greenroom.actors import Agent, Principal, SetMemory
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
+from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveFilters, RetrieveMemory
@@ -572,10 +573,11 @@ async def test_a_thousand_namespaces_are_one_search(enter: Enter) -> None:
         for n in range(1_000):
             await keep(alice, f"harbour {n}", namespace=f"project:p{n}")
         answer = await alice.ask(MemorySearch(query="harbour 777", limit=100, include_debug=True))
-        assert answer.total == 1_000
+        assert answer.total >= 100
+        assert answer.total_is_minimum
         assert answer.memories[0].content == "harbour 777"
         assert len(answer.memories) == 100
-        assert wire(answer.debug)["namespaces"] >= 1_000
+        assert wire(answer.debug)["namespaces"] <= MOST + 2
         other = agent(at, "other", "bob", projects=frozenset({"p1", "p2"}))
         assert sorted(str(each) for each in await found(other)) == ["harbour 1", "harbour 2"]
 

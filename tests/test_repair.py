@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +13,19 @@ from support.commands import run, run_on_store, sentence, serving
 from test_damage import names, rot
 from test_keys_process import create, keys
 
-from bench.damaging import KINDS, rewrite
+from bench.damaging import KINDS, PAGE, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
-from greenroom.runtime import Encryption, restore
+from greenroom.actors.auth.namespaces import memory_address, tag_of_root
+from greenroom.runtime import Address, Encryption, restore
 from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.runtime.lmdb.keys import address_tag, row_key
+from greenroom.runtime.store.page_proofs import Prover
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from greenroom.runtime.lmdb.pages import Head
+    from greenroom.runtime.store.page_proofs import Tree
 
 SESSIONS = 8
 MESSAGES = 10
@@ -91,6 +98,156 @@ def test_what_is_sound_is_saved_and_what_is_not_is_set_aside_whole(tmp_path: Pat
     assert read(tmp_path) == truth | lost
     with serving(tmp_path) as server:
         assert server.call("get_memory", key="kept")["value"] == "the value"
+
+
+def rot_row(path: Path, index: str, sort_key: bytes, address: Address) -> None:
+    """Change what a row of a shared index says, wherever it is in a file."""
+    content = bytearray(path.read_bytes())
+    key = row_key(index, sort_key, address_tag(address))
+    assert key in content
+    at = -1
+    while (at := content.find(key, at + 1)) >= 0:
+        content[at + len(key) + 8] ^= 1
+    rewrite(path, bytes(content))
+
+
+@pytest.mark.promise("store.repair", "store.restated")
+def test_rows_of_indexes_that_are_lost_are_written_again(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with serving(tmp_path) as server:
+        server.call("store_memory", value="a heron at the pond", namespace="birds:herons")
+        assert server.end() == 0
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    rot_row(data, "sessions", b"b", Address("session", "session-3"))
+    rot_row(data, "sessions", b"ppublic", Address("session", "session-4"))
+    rot_row(data, "namespaces", tag_of_root("birds:herons"), memory_address("birds:herons"))
+    said = repaired(tmp_path)
+    assert (said["missing_rows"], said["set_aside"], said["restating"]) == (3, [], SESSIONS + 2)
+    assert read(tmp_path) == truth
+    with serving(tmp_path) as server:
+        found = server.call("memory_search", query="heron at the pond")["memories"]
+        assert "birds:herons" in {each["namespace"] for each in found}
+
+
+def zero(path: Path, *pages: int) -> None:
+    """Make pages nothing but zeros."""
+    content = bytearray(path.read_bytes())
+    for page in pages:
+        content[PAGE * page : PAGE * (page + 1)] = bytes(PAGE)
+    rewrite(path, bytes(content))
+
+
+def pages_of(path: Path) -> tuple[Tree, Head]:
+    """Return the table of actors' records, and the head that leads to it."""
+    with closing(Prover(path, None)) as prover:
+        return prover.trees()[0], max(prover.heads())
+
+
+@pytest.mark.promise("store.repair", "store.orphans")
+def test_without_the_topmost_page_of_a_table_its_leaves_are_found(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    tree, _ = pages_of(data)
+    assert tree.depth > 1
+    zero(data, tree.root)
+    said = repaired(tmp_path, 0)
+    assert (said["missing_rows"], said["ranges"], said["set_aside"]) == (0, [], [])
+    assert read(tmp_path) == truth
+
+
+@pytest.mark.promise("store.repair", "store.orphans")
+def test_where_a_leaf_is_lost_as_well_what_may_have_been_on_it_is_set_aside(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    tree, _ = pages_of(data)
+    with closing(Prover(data, None)) as prover:
+        prover.heads()
+        leaves = prover.page(tree.root).values
+        holding = [
+            leaf
+            for leaf in leaves
+            if isinstance(leaf, int) and b"\0session-3\0" in b"".join(prover.page(leaf).keys)
+        ]
+    zero(data, tree.root, holding[1])
+    said = repaired(tmp_path)
+    assert "session/session-3" in said["set_aside"]
+    found = read(tmp_path)
+    lost = {name for name, answer in found.items() if name != "listed" and answer == "SESSION_NOT_FOUND"}
+    assert {f"session/{name}" for name in lost} <= set(said["set_aside"])
+    assert set(found["listed"]) == set(truth["listed"]) - lost
+    assert all(found[name] == truth[name] for name in set(truth) - lost - {"listed"})
+
+
+@pytest.mark.promise("store.repair", "store.orphans")
+def test_nothing_comes_back_where_free_pages_cannot_be_told(tmp_path: Path) -> None:
+    fill(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    tree, head = pages_of(data)
+    zero(data, tree.root, head.free_root)
+    repaired(tmp_path)
+    found = read(tmp_path)
+    assert found.pop("listed") == []
+    assert set(found.values()) == {"SESSION_NOT_FOUND"}
+
+
+@pytest.mark.promise("store.repair", "store.rerooted")
+def test_without_the_table_of_tables_the_tables_are_found(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    _, head = pages_of(data)
+    rot(data, b"message 5 of session-7 ")
+    zero(data, head.root)
+    said = repaired(tmp_path)
+    assert said["set_aside"] == ["session/session-7"]
+    lost = {"session-7": "SESSION_NOT_FOUND", "listed": [n for n in truth["listed"] if n != "session-7"]}
+    assert read(tmp_path) == truth | lost
+
+
+@pytest.mark.promise("store.rerooted")
+def test_tables_that_cannot_be_told_for_certain_are_not_guessed(tmp_path: Path) -> None:
+    fill(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    tree, head = pages_of(data)
+    zero(data, head.root, tree.root)
+    done = run_on_store(tmp_path, "repair", str(tmp_path / "saved"))
+    assert done.returncode == 65
+    assert "nothing can be saved" in sentence(done)
+    assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.promise("store.repair", "store.orphans")
+def test_what_was_forgotten_is_not_found_on_a_free_page(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with serving(tmp_path) as server:
+        for number in range(40):
+            server.call("set_memory", key=f"secret-{number}", value=f"the secret {number} of mine")
+        for number in range(40):
+            server.call("delete_memory", key=f"secret-{number}")
+        assert server.end() == 0
+    data = tmp_path / "store" / DATA_FILE
+    assert b" of mine" in data.read_bytes(), "a free page still has some"
+    tree, _ = pages_of(data)
+    zero(data, tree.root)
+    repaired(tmp_path, 0)
+    assert b" of mine" not in data.read_bytes()
+    with serving(tmp_path) as server:
+        assert server.call("list_memory")["count"] == 1
+
+
+@pytest.mark.promise("store.repair", "audit.records")
+def test_the_new_store_knows_that_it_was_repaired(tmp_path: Path) -> None:
+    fill(tmp_path)
+    rot(tmp_path / "store" / DATA_FILE, b"message 5 of session-7 ")
+    said = repaired(tmp_path)
+    lines = run_on_store(tmp_path, "audit", "tail", "--json", "--lines", "1000").stdout.splitlines()
+    (record,) = [each for each in map(json.loads, lines) if each["action"] == "repair_store"]
+    details = record["details"]
+    assert details.pop("repaired_at") > 0
+    assert details == {"missing_rows": 1, "ranges": len(said["ranges"]), "set_aside": 1, "mended": 0}
 
 
 @pytest.mark.promise("store.repair")

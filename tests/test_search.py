@@ -311,6 +311,14 @@ def test_a_search_is_the_same_after_other_searches(
             assert found == search(fresh, query, metadata=metadata, **options)  # type: ignore[arg-type]
 
 
+def test_each_search_sees_what_it_may_whatever_the_one_before_saw() -> None:
+    index = index_of([(number, (PARTITIONS[number % 2], "ann", "the same words", "")) for number in range(8)])
+    for partitions in (PARTITIONS[:1], PARTITIONS[1:2], PARTITIONS[:2]):
+        for oldest_id in (0, 1, 5, 4, 8, 0):
+            found = {match.id for match in search(index, "words", partitions=partitions, oldest_id=oldest_id)}
+            assert found == {number for number in range(oldest_id, 8) if PARTITIONS[number % 2] in partitions}
+
+
 @given(st.lists(st.text("abcdef", min_size=4, max_size=9), min_size=1, max_size=24), st.data())
 def test_a_part_of_a_word_finds_every_message_with_such_a_word(words: list[str], data: st.DataObject) -> None:
     words = [f"{word}zz" for word in words]  # which has no ending that a stem is without

@@ -46,8 +46,10 @@ from greenroom.actors.orchestrations.import_export import ExportMemories as Expo
 from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
+from greenroom.actors.recall.index_verification import Imitations as Imitations
 from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
 from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
+from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
 from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext as RecallContext
 from greenroom.actors.recall.replies import ContextRecalled as ContextRecalled

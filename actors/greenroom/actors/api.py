@@ -296,7 +296,7 @@ class Agent:
             if not checked:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
-                await self._quota.charge(self._runtime, request, self._scope)
+                await self._quota.charge(self._runtime, self.principal, request, self._scope)
             if isinstance(request, Query | Procedure | Orchestration):
                 if on_accepted is not None:
                     on_accepted()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Unpack
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.actors.audit.actor import AuditActor
+from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
 from greenroom.actors.audit.query import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.policy import ChangeLabel
@@ -23,12 +23,14 @@ from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.memory import directory as namespaces
+from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
+from greenroom.actors.recall.choose_roots import ChooseRoots
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
-from greenroom.actors.recall.index_verification import AllNamespaces, VerifyMemories
+from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory
@@ -44,13 +46,16 @@ from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
 from greenroom.runtime import (
     Actor,
+    Address,
     CommonConfig,
     EncryptInfo,
     Encryption,
     Index,
+    Losses,
     Procedure,
     Query,
     RepairInfo,
+    Restate,
     RuntimeOptions,
     SharedRuntime,
     encrypt,
@@ -71,6 +76,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(directory.INDEX, names=directory.names_in),
         Index(migrations.INDEX, names=migrations.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
+        Index(root_summary.INDEX, names=root_summary.names_in),
         Index(pending_imports.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
@@ -145,7 +151,9 @@ async def open_greenroom(
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,
+            namespaces.NewRoots,
             namespaces.RootOfMemory,
+            ChooseRoots,
             MemorySearch,
             RetrieveMemory,
             RecallContext,
@@ -156,6 +164,7 @@ async def open_greenroom(
             UnembeddedRoots,
             pending_imports.FindUnderway,
             AllNamespaces,
+            Imitations,
             VerifyMemories,
             GetAuditLog,
             ReadAuditLog,
@@ -217,5 +226,15 @@ def repair_greenroom(
     Raises:
         StoreError: as `greenroom.runtime.repair`.
     """
-    mends = {KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)}
-    return repair(Path(path), Path(destination), encryption=encryption, mends=mends)
+
+    def tell(losses: Losses) -> tuple[Address, NoteDeed]:
+        return LOG, NoteDeed(action="repair_store", details={"repaired_at": now, **losses._asdict()})
+
+    return repair(
+        Path(path),
+        Path(destination),
+        encryption=encryption,
+        mends={KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)},
+        restating=[each.kind for each in (HandoverSession, *KINDS) if Restate in each.handlers],
+        tell=tell,
+    )

@@ -90,12 +90,16 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.backup import backup as backup
     from greenroom.runtime.maintenance.backup import restore as restore
     from greenroom.runtime.maintenance.backup import verify as verify
+    from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
     from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
+    from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store
     from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
     from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
     from greenroom.runtime.maintenance.reencrypt import rekey as rekey
+    from greenroom.runtime.maintenance.repair import Losses as Losses
     from greenroom.runtime.maintenance.repair import MissingRange as MissingRange
     from greenroom.runtime.maintenance.repair import RepairInfo as RepairInfo
+    from greenroom.runtime.maintenance.repair import Restate as Restate
     from greenroom.runtime.maintenance.repair import repair as repair
     from greenroom.runtime.maintenance.rotate_secret import renew_secret as renew_secret
     from greenroom.runtime.sharing.runtime import SharedRuntime as SharedRuntime
@@ -142,9 +146,9 @@ _NAMES = {
     "lmdb.keys": "Index Row",
     "lmdb.write_batch": "WriteBatch",
     "maintenance.backup": "BackupInfo RestoreInfo VerifyReport backup restore verify",
-    "maintenance.offline_stats": "stopped_statistics",
+    "maintenance.offline_stats": "StoppedStore stopped_statistics stopped_store",
     "maintenance.reencrypt": "EncryptInfo encrypt rekey",
-    "maintenance.repair": "MissingRange RepairInfo repair",
+    "maintenance.repair": "Losses MissingRange RepairInfo Restate repair",
     "maintenance.rotate_secret": "renew_secret",
     "sharing.runtime": "SharedRuntime open_shared_runtime",
     "store.committer": "Committer InlineCommitter ThreadCommitter",

@@ -25,6 +25,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         burst: Requests at once.
         stored_bytes: Bytes that it may have sent to be kept: the values of its requests that write.
         sessions: Sessions that it may have created.
+        namespaces: Roots of namespaces that it may have begun, besides those of its agent and its user.
         subscriptions: Resources that its connections may hear of.
     """
 
@@ -32,6 +33,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     burst: int | None = None
     stored_bytes: int | None = None
     sessions: int | None = None
+    namespaces: int | None = None
     subscriptions: int | None = None
 
 
@@ -40,6 +42,7 @@ class KeyUsage(msgspec.Struct, frozen=True, array_like=True):
 
     stored_bytes: int = 0
     sessions: int = 0
+    namespaces: int = 0
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

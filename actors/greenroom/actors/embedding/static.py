@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ class StaticEmbedder:
             some = [embedded_part(text) for text in texts[start : start + _AT_ONCE]]
             encodings = self._tokenizer.encode_batch_fast(some, add_special_tokens=False)
             # The mean's direction is the sum's, and more is not kept.
-            found.extend(quantization.quantized(self._sum(encoding.ids)) for encoding in encodings)
+            found.extend(quantization.quantized(*self._sums([encoding.ids])) for encoding in encodings)
         return found
 
     def query(self, text: str) -> QueryVectors:
@@ -92,13 +93,16 @@ class StaticEmbedder:
         words = [word.spelling for word in words_of(embedded_part(text))]
         once = list(dict.fromkeys(words))  # of thousands of words most are the same
         encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
-        rows = {word: self._sum(each.ids).tobytes() for word, each in zip(once, encodings, strict=True)}
+        sums = self._sums([encoding.ids for encoding in encodings])
+        rows = {word: each.tobytes() for word, each in zip(once, sums, strict=True)}
         return QueryVectors(space=self.space, words=words, rows=b"".join(map(rows.__getitem__, words)))
 
-    def _sum(self, ids: list[int]) -> quantization.Floats:
-        rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
-        total: quantization.Floats = quantization.to_float32(rows).sum(axis=0)
-        return total
+    def _sums(self, texts: Sequence[list[int]]) -> list[quantization.Floats]:
+        """Return the sum of the vectors of each text's tokens; those of all texts are in memory at once."""
+        ids = [*chain.from_iterable(texts)]
+        rows = quantization.to_float32(self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0])
+        ends = accumulate(map(len, texts))
+        return [np.add.reduce(rows[end - len(text) : end]) for text, end in zip(texts, ends, strict=True)]
 
 
 @functools.cache

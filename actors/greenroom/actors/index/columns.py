@@ -38,6 +38,7 @@ TYPES: Mapping[str, Any] = {
     "expires": np.int64,
 }
 _LEAST = 16
+_ROW_BYTES: int = sum(np.dtype(kind).itemsize for kind in TYPES.values())
 
 
 class NameTable(Generic[N]):
@@ -107,4 +108,4 @@ class Columns:
 
     def resident_bytes(self) -> int:
         """Return the bytes of the rows."""
-        return self.size * sum(array.itemsize for array in self.arrays.values())
+        return self.size * _ROW_BYTES

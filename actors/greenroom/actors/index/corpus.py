@@ -219,6 +219,10 @@ class Corpus(Rows):
             return _NO_ROWS, _NO_TIMES
         return np.concatenate([rows for rows, _ in found]), np.concatenate([times for _, times in found])
 
+    def count(self, field: Field, term: str) -> int:
+        """Return how many rows hold ``term``, dead ones included: what `postings` has, without making it."""
+        return sum(segment.count(field, term) for segment in self.segments) + self._tail.count(field, term)
+
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
         """Yield the terms of a field in blocks, none empty, each block in order.
 

@@ -72,8 +72,12 @@ class MemoryIndex:
 
     # -- writing -----------------------------------------------------------
 
-    def add(self, context: Context, document: Document) -> Slices[None]:
-        """Add a memory, whose id must never have been there; yields when the slice is over."""
+    def add(self, context: Context, document: Document) -> Slices[Analysed]:
+        """Add a memory, whose id must never have been there; yields when the slice is over.
+
+        Returns:
+            What it is found by.
+        """
         analysed = yield from analyse(document, context.should_yield)
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
@@ -82,6 +86,7 @@ class MemoryIndex:
             if parts:
                 self._loaded.long[document.id] = parts
         self._count_write(context)
+        return analysed
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""

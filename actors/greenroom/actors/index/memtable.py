@@ -70,6 +70,11 @@ class Memtable:
             return None
         return unpack(array("Q", (known,)) if isinstance(known, int) else known)
 
+    def count(self, field: Field, term: str) -> int:
+        """Return how many rows hold ``term``."""
+        known = self.fields[field].get(term)
+        return len(known) if isinstance(known, array) else int(known is not None)
+
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
         """Yield the terms of a field in blocks, each in order; they are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]

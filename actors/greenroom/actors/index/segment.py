@@ -41,12 +41,20 @@ class Chunk(NamedTuple):
 
     def find(self, term: str) -> Postings | None:
         """Return the postings of a term, or None."""
+        start, end = self._span(term)
+        return (self.rows[start:end], self.times[start:end]) if end else None
+
+    def count(self, term: str) -> int:
+        """Return how many rows hold a term."""
+        start, end = self._span(term)
+        return end - start
+
+    def _span(self, term: str) -> tuple[int, int]:
+        """Return where the postings of a term begin and end; (0, 0) for none."""
         place = bisect_left(self.terms, term)
         if place == len(self.terms) or self.terms[place] != term:
-            return None
-        start = int(self.ends[place - 1]) if place else 0
-        end = int(self.ends[place])
-        return self.rows[start:end], self.times[start:end]
+            return 0, 0
+        return int(self.ends[place - 1]) if place else 0, int(self.ends[place])
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
@@ -77,6 +85,11 @@ class Segment:
         """Return the rows of ``term``, counted from the first of this segment, and how often it occurs."""
         place = bisect_right(self._firsts[field], term)
         return self.chunks[field][place - 1].find(term) if place else None
+
+    def count(self, field: Field, term: str) -> int:
+        """Return how many rows hold ``term``."""
+        place = bisect_right(self._firsts[field], term)
+        return self.chunks[field][place - 1].count(term) if place else 0
 
 
 def sealed(tail: Memtable, should_yield: ShouldYield) -> Slices[Segment]:

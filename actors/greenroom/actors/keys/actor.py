@@ -156,8 +156,9 @@ class KeysActor(Actor):
         record = _find(context, request.key_id)
         place = _USAGE + (record.origin or record.key_id).encode()
         used = context.get(place, KeyUsage) or KeyUsage()
-        after = KeyUsage(used.stored_bytes + request.stored_bytes, used.sessions + request.sessions)
-        for what, asked in (("stored_bytes", request.stored_bytes), ("sessions", request.sessions)):
+        asked_for = {what: getattr(request, what) for what in KeyUsage.__struct_fields__}
+        after = KeyUsage(**{what: getattr(used, what) + asked for what, asked in asked_for.items()})
+        for what, asked in asked_for.items():
             limit, total = getattr(record.grant.limits, what), getattr(after, what)
             if asked and limit is not None and total > limit:
                 raise quota_exceeded(what.replace("_", " "), limit, total - asked, asked)

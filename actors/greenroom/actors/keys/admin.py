@@ -134,6 +134,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     burst: Annotated[Count, Meta(description="requests at once")] | None = None
     max_stored_bytes: Annotated[Count, Meta(description="that its holder may store")] | None = None
     max_sessions: Annotated[Count, Meta(description="that its holder may make")] | None = None
+    max_namespaces: Annotated[Count, Meta(description="that its holder may begin")] | None = None
     max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
@@ -168,6 +169,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
                 burst=self.burst,
                 stored_bytes=self.max_stored_bytes,
                 sessions=self.max_sessions,
+                namespaces=self.max_namespaces,
                 subscriptions=self.max_subscriptions,
             ),
             tools=tuple(dict.fromkeys(self.tools or ())),

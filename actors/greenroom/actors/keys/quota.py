@@ -1,15 +1,17 @@
-"""Quotas of a key: stored bytes, sessions, subscriptions.
+"""Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
-Bytes and sessions are counted by the keys' actor, before what costs them is done, so a count may be
-too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
-is counted once.
+A namespace counts by its root, unless that is the agent's, the user's or has memories already.
+Bytes, sessions and namespaces are counted by the keys' actor, before what costs them is done, so a
+count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
+same arguments is counted once.
 Subscriptions are counted by the process that has the connection.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -17,8 +19,11 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.grants import Credential
+from greenroom.actors.auth.namespaces import agent_namespace, root_of, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.keys.limits import CountLimit
+from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.schemas.keys import ChargeKey
 from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
@@ -37,18 +42,21 @@ class Quota:
         limits = credential.grant.limits
         self._key_id = credential.id
         self._limits = limits
-        self._is_counted = credential.by_key and (limits.stored_bytes or limits.sessions) is not None
+        self._is_counted = credential.by_key and any(
+            limit is not None for limit in (limits.stored_bytes, limits.sessions, limits.namespaces)
+        )
         self.subscriptions = CountLimit(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def charge(self, doors: RuntimeClient, request: Any, scope: str) -> None:
+    async def charge(self, doors: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
         """Charge a writing request to the key's quota.
 
         Args:
             doors: Where the keys' actor is asked.
+            principal: Who asks.
             request: The request.
             scope: That of the caller's idempotency keys.
 
@@ -56,6 +64,9 @@ class Quota:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
             GreenroomError: as `RuntimeClient.ask`.
         """
+        namespace = getattr(request, "namespace", None)
+        if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
+            await charge_roots(doors, principal, [root_of(namespace)])
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
@@ -77,6 +88,23 @@ class Quota:
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
 
 
+async def charge_roots(doors: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
+    """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
+
+    Raises:
+        Refusal: ``QUOTA_EXCEEDED``: that would be too many; nothing was counted.
+        GreenroomError: as `RuntimeClient.ask`.
+    """
+    own = {user_namespace(principal), agent_namespace(principal)}
+    if principal.key_id is None or own.issuperset(roots):
+        return
+    fresh = sorted(await doors.query(NewRoots(roots=sorted(set(roots) - own))))
+    if fresh:
+        deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
+        charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
+        await _charge(doors, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+
+
 def given_bytes(request: msgspec.Struct) -> int:
     """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
     total = 0
@@ -95,4 +123,5 @@ async def _charge(doors: RuntimeClient, charge: ChargeKey, once: Idempotency | N
         raise auth_errors.denial(refusal) from None
 
 
+_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

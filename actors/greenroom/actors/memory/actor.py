@@ -16,6 +16,7 @@ from greenroom.actors.memory import (
     ratings,
     reads,
     removal,
+    root_summary,
     search,
     statistics,
     store_requests,
@@ -29,7 +30,7 @@ from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import memories, replies, transfer
 from greenroom.actors.schemas import memory_replies as answers
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Actor, Context, Slices, handles
+from greenroom.runtime import Actor, Context, Restate, Slices, handles
 
 
 class MemoryActor(Actor):
@@ -177,7 +178,21 @@ class MemoryActor(Actor):
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
-        return self._repository.index.compact(context)
+        yield from self._repository.index.compact(context)
+        yield from root_summary.tidy(self._repository, context)
+
+    @handles(requests.SummarizeRoot)
+    def summarize(self, _: requests.SummarizeRoot, context: Context) -> Slices[None]:
+        """Say in short what there is, for searches that choose whom they ask."""
+        yield from upgrade.finish(self._repository, context)
+        yield from root_summary.make(self._repository, context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which searches and the embedder find the root."""
+        context.use_reserve()
+        self._repository.list_again(context)
+        embedding.list_again(self._repository, context)
 
     @handles(memories.VerifyIndex)
     def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:

@@ -125,6 +125,23 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
         return found
 
 
+class NewRoots(Query[list[str]], frozen=True, kw_only=True):
+    """Find which roots have no memories yet, whoever might see them; internal."""
+
+    roots: list[str]
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Look for the row of each."""
+        found: list[str] = []
+        for root in self.roots:
+            where = names.memory_address(root)
+            if reader.get(INDEX, names.tag_of_root(root), where, NamespaceRow) is None:
+                found.append(root)
+            if reader.should_yield():
+                yield
+        return found
+
+
 class RootOfMemory(Query[str | None], frozen=True, kw_only=True):
     """Find the root of a memory by its id, whether or not the caller may see the memory; internal."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import rows
-from greenroom.actors.memory import upgrade
+from greenroom.actors.memory import root_summary, upgrade
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memories as requests
@@ -56,6 +56,7 @@ def attend(
         space = sidecar.space
         before = serving(repository, context)
         yield from repository.index.set_vectors(context, space, vectors)
+        root_summary.note_vectors(repository, context, space, vectors)
         if before is None:
             rows.put_serving(context, None, space)
 
@@ -66,6 +67,14 @@ def wait(repository: MemoryRepository, context: Context) -> None:
         repository.embedder_notified = True
         rows.put_pending(context, does=True)
         context.sidecar.add_pending(context.address)
+
+
+def list_again(repository: MemoryRepository, context: Context) -> None:
+    """Stage the rows of the embedder's index, which may be lost; it finds out whether vectors are lacking."""
+    space = serving(repository, context)
+    rows.put_serving(context, None, space)
+    if repository.counter:
+        wait(repository, context)
 
 
 def look(repository: MemoryRepository, context: Context, corpus: Corpus) -> None:
@@ -116,6 +125,7 @@ def store(
     """Keep vectors; when all have theirs, the space takes the place of older ones."""
     before = serving(repository, context)
     stored = yield from repository.index.set_vectors(context, request.space, request.vectors)
+    root_summary.note_vectors(repository, context, request.space, request.vectors)
     if before is None and stored:
         rows.put_serving(context, None, request.space)
     corpus = yield from repository.index.loaded(context)
@@ -132,6 +142,7 @@ def _complete(repository: MemoryRepository, context: Context, space: str) -> Sli
         if other != space:
             yield from repository.index.drop_space(context, other)
             rows.put_serving(context, other, space)
+    yield from root_summary.renew(repository, context, space)
 
 
 def _lacking(corpus: Corpus, space: str) -> int:

@@ -155,4 +155,4 @@ def _end(
         )
         if context.should_yield():
             yield
-    repository.finish_removal(context)
+    removal.finish(repository, context)

@@ -170,7 +170,7 @@ def delete(
     context.use_reserve()
     if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
         removal.remove(repository, context, StoredEntry(where, entry))
-        repository.finish_removal(context)
+        removal.finish(repository, context)
     if existed:
         audit_record.record(context, "delete_memory", request.session_id, key=request.key)
     return replies.MemoryDeleted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.base import budget, cursor
 from greenroom.actors.memory import upgrade
@@ -54,6 +55,7 @@ def page(
         memories=cut.kept,
         count=len(cut.kept),
         next_cursor=cursor.encode(updates[cut.passed - 1].to_bytes(8), binding) if has_more else None,
+        imitates=repository.imitates if views else UNSET,
         tokens=cut.tokens,
         left_out=cut.left_out,
         over_budget=cut.over_budget,

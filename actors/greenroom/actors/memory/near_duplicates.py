@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from greenroom.actors.base.threads import imported
@@ -15,8 +17,15 @@ from greenroom.actors.text.analyze import tokens
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.memory.vector_filters import VisibleRows
+
+    Mask = npt.NDArray[np.bool_]
 
 AT_LEAST = 0.8
 """From which likeness on (0-1) memories are reported."""
@@ -96,16 +105,31 @@ def _candidates(corpus: Corpus, seen: VisibleRows, text: str, update: int) -> li
     others = seen.view.visible & (corpus.ids != update)
     if seen.superseded is not None:
         others &= ~seen.superseded
-    postings = [rows[others[rows]] for rows in (corpus.postings("text", term)[0] for term in longest)]
-    rarest = sorted((rows for rows in postings if len(rows)), key=len)[:_RARE]
+    rarest = _rarest(corpus, others, longest)
     if not rarest:
         return []
     shared = np.zeros(corpus.size, np.int8)
-    for rows in rarest:
-        shared[rows] += 1
+    for holding in rarest:
+        shared[holding] += 1
     rows = np.flatnonzero(3 * shared >= 2 * len(rarest))
     best = np.lexsort((-rows, -shared[rows]))[:_COMPARED]
     return [int(corpus.ids[rows[at]]) for at in best]
+
+
+def _rarest(corpus: Corpus, others: Mask, terms: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    """Return the rows of each of the `_RARE` terms that the fewest of ``others`` hold, but some do."""
+    left_out = corpus.size - int(others.sum())
+    counts = sorted((corpus.count("text", term), place) for place, term in enumerate(terms))
+    found: list[tuple[int, int, npt.NDArray[np.int32]]] = []
+    for count, place in counts:
+        # Of the rows of this term and of those that come no more than these are left out.
+        if len(found) >= _RARE and count - left_out > found[_RARE - 1][0]:
+            break
+        rows, _ = corpus.postings("text", terms[place])
+        rows = rows[others[rows]]
+        if len(rows):
+            insort(found, (len(rows), place, rows), key=itemgetter(0, 1))
+    return [rows for _, _, rows in found[:_RARE]]
 
 
 def _likeness(text: str, other: str) -> float:

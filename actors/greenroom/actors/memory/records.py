@@ -12,6 +12,7 @@
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     i …                     the index
+    w                       how far it is put together what there is; see `root_summary`
     j staging …             lines of imports that are not applied yet; see `import_staging`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
@@ -35,6 +36,7 @@ from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
 HEADER = b"k"
+SUMMARY = b"w"
 ENTRIES = b"e"
 ORDER = b"o"
 UPDATES = b"a"
@@ -72,6 +74,24 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
     secret: bytes
     partitions: tuple[MemoryPartition, ...]
     indexed_to: int | None = None
+
+
+class RootSummary(msgspec.Struct, frozen=True, array_like=True):
+    """What the root's rows of the index of summaries are.
+
+    Attributes:
+        rules: By which rules texts became terms; empty if the rows do not tell of all memories.
+        upto: The update up to which memories are put together.
+        parts: In how many rows.
+        cleared: Up to which of them rows of their own are gone.
+        space: The space of the vectors that were put together; None if some were missing.
+    """
+
+    rules: str
+    upto: int = 0
+    parts: int = 0
+    cleared: int = 0
+    space: str | None = None
 
 
 class EntryDetails(msgspec.Struct, frozen=True, array_like=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.base.times import SECOND
-from greenroom.actors.memory import links, records
+from greenroom.actors.memory import links, records, root_summary
 from greenroom.actors.memory.records import Entry, VersionTimes
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.schemas import keyvalue as requests
@@ -32,6 +32,7 @@ def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None
         context.delete(key)
     if repository.is_indexed(entry):
         repository.index.remove(context, entry.update)
+        root_summary.forget(repository, context, entry.update)
 
 
 def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
@@ -82,6 +83,12 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
 
 
+def finish(repository: MemoryRepository, context: Context) -> None:
+    """Stage what follows from removals; to be called once after all that a message removes."""
+    if repository.finish_removal(context):
+        root_summary.clear(repository, context)
+
+
 def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
     """Stage the end of a batch of what has expired or was purged, and come back for the rest.
 
@@ -109,7 +116,7 @@ def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
             slices += 1
             yield
     if expired:
-        repository.finish_removal(context)
+        finish(repository, context)
         audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
     yield from _purge_history(context, batch - effects)
 

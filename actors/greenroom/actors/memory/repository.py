@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
@@ -15,7 +16,7 @@ from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import directory, ids, records
-from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, Version
+from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
 from greenroom.actors.schemas.resource_uris import memory_uri
@@ -64,6 +65,8 @@ class MemoryRepository:
         self._is_listed = False
         self.embedder_notified = False
         self._views: VisibilityCache | None = None
+        self._summary: RootSummary | None = None
+        self._knows_summary = False
         self._cache_header()
 
     # -- the root ----------------------------------------------------------
@@ -106,6 +109,11 @@ class MemoryRepository:
         if self.header is None and (reserved := names.imitated(root)) is not None:
             raise auth_errors.imitation(root, reserved)
 
+    @property
+    def imitates(self) -> str | UnsetType:
+        """What the root reads like, if it was made before such names were refused."""
+        return names.imitated(self.root) or UNSET
+
     def name_root(self, namespace: str) -> None:
         """Set the root's name, which the address does not tell when it is too long for one."""
         if self.header is None and len(self.address) == names.MAX_ADDRESS:
@@ -123,15 +131,22 @@ class MemoryRepository:
         directory.put(context, self.root, self.header.partitions)
         self._is_listed = True
 
-    def finish_removal(self, context: Context) -> None:
-        """Stage what follows from removals; to be called once after all that a message removes.
+    def list_again(self, context: Context) -> None:
+        """Stage the root's row in the directory, which may be lost, unless none belongs there."""
+        if self.header is not None and self._has_entries(context):
+            self.list_root(context)
+
+    def finish_removal(self, context: Context) -> bool:
+        """Stage what follows from removals, and return whether no memory is left; see `removal.finish`.
 
         The root stays in the directory as long as there are entries: by it also forgotten ones are found.
         """
         context.put(NEWEST, self.counter)  # no number is ever used twice
-        if next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is None:
+        if not self._has_entries(context):
             directory.remove(context, self.root)
             self._is_listed = False
+            return True
+        return False
 
     @property
     def is_resource(self) -> bool:
@@ -151,6 +166,16 @@ class MemoryRepository:
     def sub(self, namespace: str | None) -> str:
         """Return what a namespace has below the root; None is the root."""
         return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
+
+    def summary(self, context: Context) -> RootSummary | None:
+        """Return how far it is put together what there is; None for a root of an older program."""
+        if not self._knows_summary:
+            self.set_summary(context.get(records.SUMMARY, RootSummary))
+        return self._summary
+
+    def set_summary(self, summary: RootSummary | None) -> None:
+        """Take note of how far it is put together, as it is staged."""
+        self._summary, self._knows_summary = summary, True
 
     # -- partitions and ids ---------------------------------------------------
 
@@ -350,6 +375,10 @@ class MemoryRepository:
         return self.index.resident_bytes() + self.uses.resident_bytes() + views
 
     # -- parts -------------------------------------------------------------
+
+    @staticmethod
+    def _has_entries(context: Context) -> bool:
+        return next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is not None
 
     def _cache_header(self) -> None:
         self._name(names.root_at(self.address) if self.header is None else self.header.root)

@@ -244,13 +244,14 @@ def _ranked(
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
     scores = (1 - boost) * ranked.scores + boost * goodness
     order = np.lexsort((np.arange(len(scores)), -scores))[: request.limit]
+    shares = ranked.shares if request.debug else {}
     hits = [
         Hit(
             int(ranked.rows[at]),
             float(scores[at]),
             float(ranked.scores[at]),
             float(goodness[at]),
-            {name: round(float(share[at]), 4) for name, share in ranked.shares.items()} | _parts(parts, at)
+            {name: round(float(share[at]), 4) for name, share in shares.items()} | _parts(parts, at)
             if request.debug
             else {},
         )

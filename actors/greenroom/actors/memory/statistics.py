@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 
+from msgspec import UNSET
+
 from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memory import links, records, upgrade
@@ -79,6 +81,7 @@ def count(
         top_used=[_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
+        imitates=repository.imitates if times else UNSET,
     )
 
 

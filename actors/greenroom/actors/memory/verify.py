@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from greenroom.actors.index import Document
-from greenroom.actors.memory import records, upgrade
+from greenroom.actors.memory import records, root_summary, upgrade
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import memories as requests
 from greenroom.runtime import Context, Slices
@@ -30,6 +30,7 @@ def verify(
     if rebuilt:
         counted = _Counted(repository, context)
         yield from repository.index.rebuild(context, counted.documents())
+        yield from root_summary.remake(repository, context)
     return requests.IndexVerified(
         memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
     )

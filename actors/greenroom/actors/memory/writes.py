@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.policy import MemoryPartition
-from greenroom.actors.memory import links, records, removal, upgrade
+from greenroom.actors.memory import links, records, removal, root_summary, upgrade
 from greenroom.actors.memory.records import Entry, EntryDetails, Quality, Version, VersionDetails
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import pack
@@ -127,7 +127,8 @@ def write(
     quality = Quality() if old is None else repository.uses.settle(context, old)
     if repository.indexed_to is None:
         document = yield from repository.document(context, entry, draft.value, quality)
-        yield from repository.index.add(context, document)
+        analysed = yield from repository.index.add(context, document)
+        root_summary.note(repository, context, entry, analysed)
     repository.counter = update
     repository.publish(context)
     repository.uses.write_soon(context)

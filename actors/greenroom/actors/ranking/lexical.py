@@ -39,6 +39,7 @@ _SPARSE = 100  # rows that are gone through in the time of putting one and those
 _SMALL = 8_192
 """Rows up to which all are looked at for each term; of more, those that say it and those around them."""
 _TOGETHER = 4_096  # rows of several terms that are gone through at once (0.1 ms)
+_ABREAST = 16_384  # the same where each term takes all rows (0.2 ms)
 
 
 class TermVariants(NamedTuple):
@@ -108,9 +109,12 @@ def neighbourhood_score(
     count = view.count + pseudo_documents(view)
     if size <= _SMALL:
         lengths = view.nearby_lengths[view.side_by_side] / mean
-        for group in groups:
-            weight = idf(len(group.rows), count)
-            total += _bm25(_spread_to_all(view, group), lengths, weight, K)
+        step = max(1, _ABREAST // size)
+        for start in range(0, len(groups), step):
+            some = groups[start : start + step]
+            weights = np.array([[idf(len(group.rows), count)] for group in some])
+            for score in _bm25(_spread_to_all(view, some), lengths, weights, K):
+                total += score
             if should_yield():
                 yield
         found = np.empty_like(total)
@@ -191,16 +195,17 @@ def _add_several(
     np.add.at(total, rows, _bm25(times, lengths.take(rows) / mean, weight, k))
 
 
-def _spread_to_all(view: View, group: TermVariants) -> Floats:
-    """Return how often the term is said in and around each row, the rows side by side."""
-    own = np.zeros(len(view.visible), np.float32)
-    own[view.places[group.rows]] = group.times
+def _spread_to_all(view: View, groups: Sequence[TermVariants]) -> Floats:
+    """Return how often each term is said in and around each row, the rows side by side."""
+    own = np.zeros((len(groups), len(view.visible)), np.float32)
+    for line, group in zip(own, groups, strict=True):
+        line[view.places[group.rows]] = group.times
     total = own.copy()
     # What a row says counts for those before it as said after them, and the other way round.
     for away, weights in enumerate(view.after_weights, 1):
-        total[:-away] += weights * own[away:]
+        total[:, :-away] += weights * own[:, away:]
     for away, weights in enumerate(view.before_weights, 1):
-        total[away:] += weights * own[:-away]
+        total[:, away:] += weights * own[:, :-away]
     return total
 
 

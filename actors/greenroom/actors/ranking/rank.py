@@ -33,7 +33,6 @@ class Ranked(NamedTuple):
         rows: Their numbers in the corpus.
         scores: The relevance of each, 0 to 1, on a scale that does not depend on the other rows.
         signals: By name, the value of each signal for each of the rows.
-        shares: By name, what the signal adds to the strength: the value times its weight.
         total: How many rows have anything to do with the query at all.
         situation: Which weights were used.
         corrected: What was looked for instead of terms that no visible memory holds.
@@ -44,12 +43,19 @@ class Ranked(NamedTuple):
     rows: Places
     scores: Floats
     signals: Mapping[str, Floats]
-    shares: Mapping[str, Floats]
     total: int
     situation: Situation
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
     reading: QueryReading
+
+    @property
+    def shares(self) -> dict[str, Floats]:
+        """By name, what each signal adds to the strength: its value times its weight."""
+        table = weights(self.situation)
+        return {
+            name: found * np.float32(table[name]) for name, found in self.signals.items() if name in table
+        }
 
 
 def rank(
@@ -88,12 +94,10 @@ def rank(
     else:
         chosen = _best(strength, rows, limit)
         signals = {name: found[rows[chosen]] for name, found in values.items()}
-    table = weights(situation)
     return Ranked(
         rows=rows[chosen],
         scores=relevance(strength[chosen]),
         signals=signals,
-        shares={name: found * np.float32(table[name]) for name, found in signals.items() if name in table},
         total=int(np.count_nonzero(matched)),
         situation=situation,
         corrected=reading.corrected,

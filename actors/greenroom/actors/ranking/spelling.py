@@ -64,7 +64,7 @@ def corrections(view: View, asked: Term, should_yield: Callable[[], bool]) -> Sl
 
 def _one_slip(view: View, word: str, should_yield: Callable[[], bool]) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
-    slips = _slips(word, current_rules()) if len(word) >= _SHORTEST else []
+    slips = _slips(word, current_rules()) if len(word) >= _SHORTEST else frozenset()
     for block in _vocabulary(view):
         found.update(dict.fromkeys(_common(slips, block), _LIKENESS["slip"]))
         if len(word) >= _STARTS:
@@ -76,13 +76,20 @@ def _one_slip(view: View, word: str, should_yield: Callable[[], bool]) -> Slices
     return found
 
 
-def _common(few: Sequence[str], block: Sequence[str]) -> Iterable[str]:
-    """Return which of ``few`` terms, which are in order, are in ``block``, which is in order too."""
-    near = few[bisect_left(few, block[0]) : bisect_right(few, block[-1])]
-    if len(near) * _LOOKED_UP > len(block):
-        return set(near).intersection(block)
+def _common(few: frozenset[str], block: Sequence[str]) -> Iterable[str]:
+    """Return which of ``few`` terms are in ``block``, which is in order."""
+    if len(few) * _LOOKED_UP > len(block):
+        return few.intersection(block)
+    ordered = _in_order(few)
+    near = ordered[bisect_left(ordered, block[0]) : bisect_right(ordered, block[-1])]
     places = (bisect_left(block, term) for term in near)
     return [term for term, place in zip(near, places, strict=True) if block[place] == term]
+
+
+@lru_cache(maxsize=4)
+def _in_order(terms: frozenset[str]) -> list[str]:
+    """Return terms in order, once for all blocks that they are looked up in."""
+    return sorted(terms)
 
 
 def _two_slips(
@@ -130,20 +137,22 @@ def _seen(
 
 
 @lru_cache(maxsize=4)  # a search of several namespaces asks the same in each
-def _slips(word: str, rules: TextRules) -> list[str]:
-    """Return the terms of all words one slip away, in order; 0.3 ms."""
+def _slips(word: str, rules: TextRules) -> frozenset[str]:
+    """Return the terms of all words one slip away; 0.25 ms."""
     letters = string.ascii_lowercase if word.isascii() else "".join(sorted(set(word)))
-    variants: set[str] = set()
+    lines: list[str] = []
     for place in range(len(word) + 1):
         head, tail = word[:place], word[place:]
-        variants.update([head + letter + tail for letter in letters])
+        # One join puts each letter between both parts, a line each: twice as fast as one after the other.
+        lines.append(head + f"{tail}\n{head}".join(letters) + tail)
         if tail:
             rest = tail[1:]
-            variants.add(head + rest)
-            variants.update([head + letter + rest for letter in letters])
+            lines.append(head + rest)
+            lines.append(head + f"{rest}\n{head}".join(letters) + rest)
         if len(tail) > 1:
-            variants.add(head + tail[1] + tail[0] + tail[2:])
+            lines.append(head + tail[1] + tail[0] + tail[2:])
+    variants = set("\n".join(lines).split("\n"))
     variants.discard(word)
     if word.isascii():
-        return sorted(rules.terms(variants))
-    return sorted({term for token in tokens(" ".join(variants), rules) for term in token.posted})
+        return frozenset(rules.terms(variants))
+    return frozenset(term for token in tokens(" ".join(variants), rules) for term in token.posted)

@@ -157,7 +157,7 @@ class View:
         if not self.all_visible and len(rows):
             seen = self.visible[rows]
             rows, times = rows[seen], times[seen]
-        return rows, times.astype(np.float32)
+        return rows, times.astype(np.float32, copy=False)
 
     @cached_property
     def nothing(self) -> Floats:

@@ -15,6 +15,7 @@ vectors of sentences and of tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 Situation = Literal["words", "static", "sentences", "tokens"]
@@ -87,7 +88,8 @@ WIDTH: Final = 3.0
 """How much more strength makes it three quarters (1.1 times that) or nineteen twentieths (3 times)."""
 
 
-def weights(situation: Situation) -> dict[str, float]:
+@cache
+def weights(situation: Situation) -> Mapping[str, float]:
     """Return the weights of the signals that count."""
     found = {name: float(getattr(signal, situation)) for name, signal in SIGNALS.items()}
     return {name: weight for name, weight in found.items() if weight}

@@ -10,7 +10,8 @@ from greenroom.actors.auth.namespaces import agent_namespace, memory_address, us
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.recall import key_hints
 from greenroom.actors.recall.replies import PlacesFound
-from greenroom.actors.recall.scatter_gather import ask_each, roots_below
+from greenroom.actors.recall.roots import roots_below
+from greenroom.actors.recall.scatter_gather import ask_each
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, types
 from greenroom.actors.schemas.memories import LocateKey

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from greenroom.actors.auth.namespaces import KIND, imitated, memory_address, root_at
 from greenroom.actors.memory.directory import INDEX, NamespaceRow
 from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.runtime import Address, GreenroomError, IndexReader, Procedure, ProcedureContext, Query, Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from greenroom.runtime import StoppedStore
 
 
 class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +54,24 @@ class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
         return found
 
 
+class Imitations(Query[list[str]], frozen=True, kw_only=True):
+    """List the roots that read like those of somebody, and are open to everybody; for the operator alone."""
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read the directory."""
+        found: list[str] = []
+        for row in reader.rows(INDEX, NamespaceRow):
+            found += imitating([row.value.root])
+            if reader.should_yield():
+                yield
+        return found
+
+
+def stopped_imitations(store: StoppedStore) -> list[str]:
+    """Return the same of a store that nobody owns."""
+    return imitating(row.root for row in store.rows(INDEX, NamespaceRow))
+
+
 class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
     """Compare the index of every namespace with its memories; for the operator alone.
 
@@ -78,5 +103,10 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
             problems=problems,
             rebuilt=rebuilt,
             unindexed=unindexed,
-            imitations=[root for root in roots if imitated(root) is not None],
+            imitations=imitating(roots),
         )
+
+
+def imitating(roots: Iterable[str]) -> list[str]:
+    """Return those of some roots that read like those of somebody."""
+    return [root for root in roots if imitated(root) is not None]

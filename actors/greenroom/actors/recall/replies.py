@@ -104,12 +104,14 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     Attributes:
         total: How many memories match.
         mode: The one that was asked for; ``debug`` says which one was carried out.
-        total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
+        total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000,
+            and of very many namespaces only those that fit best are asked.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
-        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial: Present when memories may be missing, because they were not compared by what they mean,
+            or are in more namespaces than one search asks.
         partial_reason: Why.
     """
 
@@ -149,7 +151,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
         tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
-        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial: Present when memories may be missing, because they were not compared by what they mean,
+            or are in more namespaces than one search asks.
         partial_reason: Why.
     """
 

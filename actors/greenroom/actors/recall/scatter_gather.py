@@ -8,16 +8,6 @@ from typing import Generic, NamedTuple, TypeVar
 import trio
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import policy
-from greenroom.actors.auth.namespaces import (
-    agent_namespace,
-    below_root,
-    is_below,
-    memory_address,
-    root_of,
-    user_namespace,
-)
-from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.recall.replies import FailedNamespace
 from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
 from greenroom.runtime import (
@@ -32,36 +22,6 @@ from greenroom.runtime import (
     Refusal,
     StoreDamagedError,
 )
-
-
-class Root(NamedTuple):
-    """A namespace root: its name, and where its owner is."""
-
-    name: str
-    address: Address
-
-
-async def roots_below(desk: ProcedureContext, below: str | None) -> list[Root]:
-    """Return the roots to ask, in the order of their names.
-
-    Args:
-        desk: Whose principal searches.
-        below: Leading segments of namespaces; None: all.
-    """
-    whole = below_root(below)
-    # What the caller writes is asked in any case: the directory is behind what is being written.
-    if whole is not None and policy.may_write_namespace(desk.principal, whole):
-        found = {root_of(whole)}
-    else:
-        listed = await desk.query(ListNamespaces(prefix=below))
-        own = (user_namespace(desk.principal), agent_namespace(desk.principal))
-        found = {name for name in (*listed, *own) if _agree(name, below)}
-    return [Root(name, memory_address(name)) for name in sorted(found)]
-
-
-def _agree(root: str, below: str | None) -> bool:
-    return below is None or is_below(root, below) or is_below(below, root)
-
 
 R = TypeVar("R")
 
@@ -80,6 +40,13 @@ _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (StoreDamagedError, "a stored record of it is damaged"),
 )
 _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
+
+
+class Root(NamedTuple):
+    """A namespace root: its name, and where its owner is."""
+
+    name: str
+    address: Address
 
 
 class Gathered(NamedTuple, Generic[R]):
@@ -104,6 +71,25 @@ async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Messa
     """
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
+    if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
+        answers = [await _ask(desk, roots[0], message, end)]
+    else:
+        answers = await _side_by_side(desk, roots, message, end)
+    found: list[R] = []
+    failed: list[FailedNamespace] = []
+    first: GreenroomError | None = None
+    for root, answer in zip(roots, answers, strict=True):
+        if isinstance(answer, GreenroomError):
+            first = first or answer
+            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+        else:
+            found.append(answer)
+    return Gathered(found, failed, first)
+
+
+async def _side_by_side(
+    desk: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float
+) -> list[R | GreenroomError]:
     answers: dict[int, R | GreenroomError] = {}
     of_all: GreenroomError | None = None
     waiting = iter(enumerate(roots))
@@ -123,17 +109,7 @@ async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Messa
             nursery.start_soon(work)
     if of_all is not None:
         raise of_all
-    found: list[R] = []
-    failed: list[FailedNamespace] = []
-    first: GreenroomError | None = None
-    for number, root in enumerate(roots):
-        answer = answers[number]
-        if isinstance(answer, GreenroomError):
-            first = first or answer
-            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
-        else:
-            found.append(answer)
-    return Gathered(found, failed, first)
+    return [answers[number] for number in range(len(roots))]
 
 
 async def _ask(desk: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:

@@ -13,7 +13,10 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.scatter_gather import Root, ask_each, merged, roots_below, summed
+from greenroom.actors.recall.choose_roots import ChooseRoots
+from greenroom.actors.recall.roots import Roots, roots_for
+from greenroom.actors.recall.rounds import ask_in_rounds
+from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.schemas.memory_types import SearchMode
@@ -55,6 +58,7 @@ class SearchResult(NamedTuple):
     Attributes:
         hits: The best, best first.
         total: How many memories match.
+        is_minimum: Whether there may be more.
         found: The reply of each owner.
         failed: The owners that said nothing.
         asked: How many owners were asked.
@@ -67,6 +71,7 @@ class SearchResult(NamedTuple):
 
     hits: list[FoundMemory]
     total: int
+    is_minimum: bool
     found: list[RootSearchResult]
     failed: list[replies.FailedNamespace]
     asked: int
@@ -84,16 +89,16 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
     clock = _Stopwatch()
-    roots = await roots_below(desk, search.below) if search.roots is None else search.roots
-    clock.lap("namespaces")
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.sidecar is not None and roots:
+    if search.query is not None and search.mode != "exact" and desk.sidecar is not None:
         vectors = await desk.sidecar.query(search.query)
         absence = desk.sidecar.absence if vectors is None else _why_nothing(vectors)
         if vectors is None and not desk.sidecar.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
-    counted = len(roots) == 1 and search.uses
+    roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
+    clock.lap("namespaces")
+    counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
         text=search.query,
         vectors=vectors,
@@ -104,12 +109,14 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         use=counted,
         debug=search.debug,
     )
-    answers = await ask_each(desk, roots, message)
+    asked = await ask_in_rounds(desk, roots, message)
+    answers = asked.answers
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
     if vectors is not None and absence is None and any(map(_has_no_vectors, answers.found)):
         partial = "some memories were found by their words alone, for they are being embedded"
+    partial = "; ".join(filter(None, (partial, asked.partial))) or None
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
     audit_record.record_read(
@@ -127,13 +134,27 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         total=sum(each.total for each in answers.found),
         found=answers.found,
         failed=answers.failed,
-        asked=len(roots),
+        asked=asked.asked,
+        is_minimum=asked.is_minimum or any(each.is_minimum for each in answers.found),
         space=None if vectors is None or absence is not None else vectors.space,
         absence=absence,
         partial=partial,
         counted=counted,
         timings=clock.laps,
     )
+
+
+async def _roots(desk: ProcedureContext, search: SearchSpec, *, vectors: QueryVectors | None) -> Roots:
+    if search.roots is not None:
+        return Roots(search.roots)
+    wanted = ChooseRoots(
+        below=search.below,
+        text=search.query,
+        mode=search.mode,
+        filters=search.filters,
+        vectors=vectors,
+    )
+    return await roots_for(desk, wanted)
 
 
 def _has_no_vectors(found: RootSearchResult) -> bool:
@@ -183,7 +204,7 @@ def reply(
     return replies.MemoriesFound(
         memories=cut.kept,
         total=outcome.total,
-        total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
+        total_is_minimum=True if outcome.is_minimum else UNSET,
         query=search.query,
         mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),

@@ -64,3 +64,4 @@ class ChargeKey(Message[None], frozen=True, kw_only=True):
     key_id: str
     stored_bytes: int = 0
     sessions: int = 0
+    namespaces: int = 0

@@ -62,5 +62,9 @@ class WriteUses(Message[None], frozen=True, kw_only=True):
     """The memory's own timer: write down how often memories were used."""
 
 
+class SummarizeRoot(Message[None], frozen=True, kw_only=True):
+    """A search's word to a memory of an older program: say in short what there is."""
+
+
 class UpgradeMemory(Message[None], frozen=True, kw_only=True):
     """The memory's word to itself: index what an older program stored."""

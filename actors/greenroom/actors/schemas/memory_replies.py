@@ -189,11 +189,13 @@ class MemoryPage(Reply, frozen=True, kw_only=True):
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them, but
             for those that alone are larger, which ``over_budget`` names.
+        imitates: As in `MemoryStatistics`.
     """
 
     memories: list[MemoryView]
     count: int
     next_cursor: str | None
+    imitates: str | UnsetType = UNSET
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
@@ -261,6 +263,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         by_tag: The 100 most frequent tags.
         by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
         top_used: The ten that were used most.
+        imitates: What the namespace reads like, such as ``user:``, while it is open to everybody.
     """
 
     namespace: str
@@ -283,6 +286,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     top_used: list[UsedMemory]
     oldest: datetime | None
     newest: datetime | None
+    imitates: str | UnsetType = UNSET
 
 
 # -- internal ----------------------------------------------------------

@@ -84,7 +84,10 @@ class SessionActor(Actor):
         session_id = context.address.key
         policy.check_new_session(principal, session_id, request.user_id, request.project_id)
         if self._header is not None:
-            raise auth_errors.session_exists(session_id)
+            # One id names one session, for whoever says it, so this id cannot be given; see docs/security.md.
+            is_hidden = not policy.may_see_session(principal, self._header.project_id)
+            refusal = auth_errors.session_exists(session_id)
+            raise auth_errors.denial(refusal) if is_hidden else refusal
         metadata = yield from fields.merged(context, "metadata", {}, request.metadata)
         state = yield from fields.merged(context, "initial_state", {}, request.initial_state)
         now = context.now

@@ -29,7 +29,7 @@ from greenroom.actors.session.lifecycle import CLOSED, seen_status
 from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.portable_actor import PortableSession, slices
 from greenroom.actors.session.records import METADATA, STATE, Header
-from greenroom.runtime import Context, Slices, handles
+from greenroom.runtime import Context, Restate, Slices, handles
 
 TIMER: Final = "sweep"
 SWEPT_AFTER: Final = HOUR
@@ -141,6 +141,18 @@ class HandoverSession(PortableSession):
                 yield
         audit_record.record(context, "sweep_session", context.address.key)
         self.activate(context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which listings, and whoever may go on with it, find the session."""
+        header = self._header
+        if header is None:
+            return
+        context.use_reserve()
+        directory.put_base(context, header)
+        for audience, activity in self._activity.items():
+            directory.move(context, audience, None, activity)
+        migrations.list_again(context, header.project_id, self._tool(header, context))
 
     # -- parts -------------------------------------------------------------
 

@@ -134,6 +134,14 @@ def remove_all_recent(context: Context, project_id: str | None) -> None:
         context.delete(key)
 
 
+def list_again(context: Context, project_id: str | None, tool: str) -> None:
+    """Stage the rows that say to whom the session is offered, which are lost."""
+    for key, at in context.scan(int, prefix=LISTED):
+        context.put_row(
+            INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at), RecentSessionRow(tool, at)
+        )
+
+
 def listed_at(context: Context, owner: str) -> int:
     """Return when a user last took the session up, in microseconds since 1970; 0 for never."""
     return context.get(LISTED + _tag(owner), int) or 0

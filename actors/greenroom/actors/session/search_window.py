@@ -97,9 +97,12 @@ class SearchWindows:
             for partition in partitions
         ]
         for prepared in prepared_partitions:
+            if prepared.top >= newest_id:
+                continue
             yield from self._catch_up(context, prepared)
             if self._left <= 0:
                 return None
+            prepared.top = newest_id  # what comes from now on has higher ids, whatever its partition
         yield from self._dig(context, prepared_partitions, lowest_id, rows)
         if self._left <= 0:
             lowest_id = max(

@@ -84,7 +84,7 @@ class SearchIndex:
         self._metadata: list[str] = []
         self._lowest, self._highest = 0, -1
         self._key_bytes = 0
-        self._view: tuple[Hashable, Messages, View] | None = None  # of the search before
+        self._view: tuple[tuple[int, bool], Messages, View] | None = None  # of the search before
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -197,10 +197,12 @@ class SearchIndex:
 
     def _viewed(self, request: SearchRequest) -> tuple[Messages, View]:
         """Return the messages for a request, of which nothing is learned yet, and what of them it may see."""
-        key = self._corpus.arrangement, frozenset(request.partitions), request.oldest_id, request.metadata
-        if self._view is None or self._view[0] != key:
+        key = self._corpus.arrangement, request.metadata
+        seen = self._seen(request)
+        # The oldest id moves with the clock, and what it lets be seen hardly ever.
+        if self._view is None or self._view[0] != key or not np.array_equal(self._view[2].visible, seen):
             messages = Messages(self._corpus, metadata=request.metadata)
-            self._view = key, messages, View(messages, self._seen(request))
+            self._view = key, messages, View(messages, seen)
         _, messages, view = self._view
         messages.forget()
         return messages, view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Messages:
     are, nothing can be said that does not hold for each. Metadata is searched as if it stood in the
     text, but it makes no message longer and says nothing of when something was.
 
+    They are right until the corpus changes.
+
     Args:
         corpus: The prepared messages: ``position`` is the id, ``tags`` has the metadata's terms.
         metadata: Whether the metadata is searched.
@@ -36,16 +39,23 @@ class Messages:
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
         self._corpus = corpus
-        self._metadata = metadata
+        self._names = frozenset(chain.from_iterable(corpus.vocabulary("author")))
+        self._metadata = metadata and any(corpus.vocabulary("tags"))
         self._learned: dict[str, Postings] = {}
+        self._lines: list[str] = []
 
     def learn(self, term: str, found: Iterable[Postings]) -> int:
         """Take several lists of rows for those that hold ``term``, each row as often as it is there at most.
 
         Returns how many rows that are.
         """
+        some = [(rows, times) for rows, times in found if len(rows)]
+        if len(some) == 1:
+            rows, times = some[0]
+            self._learned[term] = rows, times.astype(np.float32)
+            return len(rows)
         most = np.zeros(self.size, np.float32)
-        for rows, times in found:
+        for rows, times in some:
             most[rows] = np.maximum(most[rows], times)
         rows = np.flatnonzero(most).astype(np.int32)
         self._learned[term] = rows, most[rows]
@@ -93,8 +103,8 @@ class Messages:
 
     def postings(self, field: Any, term: str) -> Postings:
         """Return the rows that hold ``term``, and how often."""
-        if field == "author":
-            return self._corpus.postings("author", term)
+        if field == "author":  # asked for each word of a query, and hardly ever there
+            return self._corpus.postings("author", term) if term in self._names else _NO_POSTINGS
         if field != "text":
             return _NO_POSTINGS
         learned = self._learned.get(term)
@@ -115,6 +125,13 @@ class Messages:
         yield from self._corpus.vocabulary(field)
         if field == "text" and self._metadata:
             yield from self._corpus.vocabulary("tags")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the terms of texts in blocks again, each a text with a line for a term; they are kept."""
+        for place, block in enumerate(self.vocabulary("text")):
+            if place == len(self._lines):
+                self._lines.append("\n".join(block))
+            yield self._lines[place]
 
     def neighbours(self, mask: Mask) -> Neighbours:
         """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""

@@ -33,10 +33,13 @@ from greenroom.actors.ranking.query import name_terms
 from greenroom.actors.ranking.weights import weights
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from greenroom.actors.ranking import Ranked, View
     from greenroom.actors.ranking.signals import QueryReading
+    from greenroom.actors.ranking.view import Floats
 
     Doubles = npt.NDArray[np.float64]
     Mask = npt.NDArray[np.bool_]
@@ -92,23 +95,18 @@ def score(view: View, ranked: Ranked, unknown: int) -> Scores:
     """
     unknown += len(ranked.unknown)
     own = _own(view, ranked.reading, unknown)
-    strength = np.zeros(len(view.visible))
-    strength[ranked.rows] = _strength(view, ranked, unknown)
+    strong = _strength(view, ranked, unknown)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
-    said = _ALL * own.share**exponent
-    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strength) ** exponent))
-    everything = own.shared >= max(1, own.shareable)
-    found = np.where(everything, said, found)
-    found = np.where(own.shared > 0, found, np.minimum(found, _UNSHARED))
-    there = np.zeros(len(view.visible), np.bool_)
-    there[ranked.rows] = True
-    return Scores(
-        score=np.where(there, found, 0.0),
-        strength=strength,
-        own=own.share,
-        candidates=everything,
-        shared=bool(own.shared.any()),
-    )
+    candidates = own.shared >= max(1, own.shareable)
+    rows = ranked.rows
+    said = _ALL * own.share[rows] ** exponent
+    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strong) ** exponent))
+    found = np.where(candidates[rows], said, found)
+    found = np.where(own.shared[rows] > 0, found, np.minimum(found, _UNSHARED))
+    every = no_scores(len(view.visible))
+    every.score[rows] = found
+    every.strength[rows] = strong
+    return every._replace(own=own.share, candidates=candidates, shared=bool(own.shared.any()))
 
 
 def no_scores(size: int) -> Scores:
@@ -118,9 +116,10 @@ def no_scores(size: int) -> Scores:
 
 def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     """Return the strength of each ranked row as a share of what is expected."""
-    full = _EXPECTED * max(1e-9, _full(view, ranked, unknown))
+    shares = ranked.shares
+    full = _EXPECTED * max(1e-9, _full(view, ranked.reading, shares, unknown))
     asked, anyway = np.zeros(len(ranked.rows)), np.zeros(len(ranked.rows))
-    for name, share in ranked.shares.items():
+    for name, share in shares.items():
         if name not in _OF_CONVERSATIONS:
             part = anyway if name in _ANYWAY else asked
             part += share
@@ -129,16 +128,15 @@ def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     return found
 
 
-def _full(view: View, ranked: Ranked, unknown: int) -> float:
+def _full(view: View, reading: QueryReading, shares: Mapping[str, Floats], unknown: int) -> float:
     """Return the strength of a message that says each word once, by the sender and of the time named."""
     table = weights("words")
-    reading = ranked.reading
     by_word = table["words"] + table["nearby"]
     count = view.count + pseudo_documents(view)
     full = by_word * sum(idf(len(group.rows), count) for group in reading.groups)
     full += by_word * unknown * idf(0, count)
     # Where no message is of that time, none is asked for it.
-    full += sum(float(ranked.shares[name].max(initial=0.0)) for name in ("month", "day"))
+    full += sum(float(shares[name].max(initial=0.0)) for name in ("month", "day"))
     if len(reading.authors) == 1:
         return full + table["author"]
     return full + table["mention"] * sum(idf(len(group.rows), view.count) for group in reading.mentions)

@@ -19,7 +19,7 @@ from greenroom.actors.base.times import DAY, HOUR, SECOND
 from greenroom.actors.memory.import_staging import topic_of
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.transfer import pending_imports
-from greenroom.runtime import Actor, Context, handles
+from greenroom.runtime import Actor, Context, Restate, handles
 
 TIMER = "next"
 STAGED_FOR = 7 * DAY
@@ -105,6 +105,11 @@ class ImportActor(Actor):
         found = context.get(_RECORD, Import)
         if found is not None and found.state == "decided":
             self._urge(context, found)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Go on with what is decided: the row that says so may be lost, and what the roots were told."""
+        self.urge(requests.UrgeImport(), context)
 
     @handles(requests.LinesStaged)
     def staged(self, told: requests.LinesStaged, context: Context) -> None:

@@ -24,6 +24,8 @@ from greenroom.actors.auth.policy import ChangeLabel, may_hear
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
 from greenroom.actors.embedding.service import GetEmbedding
+from greenroom.actors.keys.quota import charge_roots
+from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.memory.import_staging import digest_with, topic_of
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import (
@@ -105,6 +107,7 @@ class _Survey:
     roots: dict[str, int] = field(default_factory=dict)
     problems: list[LineError] = field(default_factory=list)
     denied: Refusal | None = None
+    places: dict[str, str] = field(default_factory=dict)
     seen: dict[bytes, int] = field(default_factory=dict)
     digest: Any = field(default_factory=sha256)
 
@@ -177,6 +180,7 @@ class Importer:
             return Imported(
                 survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
             )
+        await self._paid(survey)
         address = Address(requests.IMPORT, self._import_id(survey))
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         resumed = begun.state != "staging"
@@ -199,6 +203,7 @@ class Importer:
         survey = await self._checked()
         if not survey.lines:
             return None
+        await self._paid(survey)
         address = Address(requests.IMPORT, self._import_id(survey))
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
         batches: dict[str, int] = {}
@@ -259,9 +264,24 @@ class Importer:
             survey.problems.append(LineError(place, sentence, "key"))
             return
         survey.namespaces[checked.namespace] += 1
+        survey.places.setdefault(checked.root, place)
         survey.roots[checked.root] = survey.roots.get(checked.root, 0) + 1
         survey.digest.update(checked.raw)
         survey.digest.update(b"\n")
+
+    async def _paid(self, survey: _Survey) -> None:
+        """Have new namespaces counted; of too many the lines are named that begin them."""
+        try:
+            await charge_roots(self._doors, self._principal, survey.roots)
+        except Refusal as refusal:
+            if refusal.code != "QUOTA_EXCEEDED":
+                raise
+            fresh = set(await self._doors.query(NewRoots(roots=list(survey.roots))))
+            over = [root for root in survey.roots if root in fresh][-refusal.details["asked"] :]
+            room = max(0, refusal.details["limit"] - refusal.details["used"])
+            some = over[room : room + MOST_PROBLEMS]
+            problems = [LineError(survey.places[root], refusal.sentence, "namespace") for root in some]
+            raise ImportRefusedError(problems, more=len(over) - room > len(some)) from refusal
 
     def _import_id(self, survey: _Survey) -> str:
         identity = msgspec.json.encode(self._principal.identity, order="deterministic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -95,6 +95,32 @@ class IndexReader:
             value = lmdb_keys.decode(record.value, of)
             place = lmdb_keys.sort_key_of(index, key)
             yield lmdb_keys.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
+
+    def cached(self, make: Callable[[], T]) -> T:
+        """Return what ``make`` made when it was first asked for: queries keep there what they read before.
+
+        It lasts as long as the runtime, in this process alone; what it says of rows is to be held against
+        `changed`.
+        """
+        found: T | None = self._services.query_caches.get(make)
+        if found is None:
+            found = self._services.query_caches[make] = make()
+        return found
+
+    def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
+        """Return whose rows of an index are not what they were, and a number to ask with the next time.
+
+        Of what this reader sees nothing is left out if it is asked before the query first yields.
+
+        Args:
+            index: The name of the index.
+            since: The number that was returned the last time; None at first.
+
+        Returns:
+            The number, and the actors; None in their place when all rows are to be read.
+        """
+        self._check(index)
+        return self._services.row_changes.since(index, since)
 
     def append_soon(self, journal: str, value: Any) -> None:
         """Append a row to a journal with a later commit; see `Context.append_soon`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from greenroom.runtime.actor.journal_buffer import JournalBuffer
+from greenroom.runtime.actor.row_changes import RowChanges
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ConfigurationError, Refusal, StoreError
 from greenroom.runtime.journal.chain import JournalKeys
@@ -32,6 +33,8 @@ class RuntimeServices:
         notes: What waits to be appended to them.
         keys: The keys of each journal.
         seen: What was seen of the journals before.
+        row_changes: Which actors wrote rows that a query caches.
+        query_caches: What queries cache in memory, by what made it.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class RuntimeServices:
         self.random = randomness
         self.should_yield = should_yield
         self.last_number = 0
+        self.row_changes = RowChanges()
+        self.query_caches: dict[Callable[[], Any], Any] = {}
         self.sidecar: Any = None
         self.has_subscribers: Callable[[str], bool] = lambda _: False
 

@@ -405,6 +405,8 @@ class Kernel:
                 del overlay[key]
         if activation.last_work is work:
             activation.last_work = None
+        if effects.rows:
+            self._services.row_changes.note(activation.address, effects.rows)
         for row, address, message in effects.tells:
             self.outbox.dispatch(row, address, message)
         if effects.next_due is not None:

@@ -6,6 +6,7 @@ It knows the files of LMDB 0.9, in the byte order of this machine.
 from __future__ import annotations
 
 import os
+import sys
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
@@ -33,17 +34,21 @@ _HEAD: Final = 0x08
 _BIG: Final = 0x01
 _SUB: Final = 0x02
 NO_PAGE: Final = (1 << 64) - 1
+_RISING: Final = 1 if sys.byteorder == "big" else -1
+"""In which direction the bytes of a number sort."""
 _REMEMBERED: Final = 8_192
 """Pages; 32 MiB of the file."""
 
 
 class Head(NamedTuple):
-    """What one of the two heads of a file says: of which transaction it is, and where its tables are."""
+    """What one of the two heads of a file says: its transaction, and where its tables and free pages are."""
 
     transaction: int
     last_page: int
     root: int
     depth: int
+    free_root: int
+    free_depth: int
 
 
 class Big(NamedTuple):
@@ -101,15 +106,22 @@ class Pages:
         number, _, flags, *_ = _PAGE_HEADER.unpack_from(content)
         at = _PAGE_HEADER.size
         magic, version, *_ = _META.unpack_from(content, at)
-        at += _META.size + TABLE.size
+        at += _META.size
+        _, _, free_depth, *_, free_root = TABLE.unpack_from(content, at)
+        at += TABLE.size
         _, _, depth, *_, root = TABLE.unpack_from(content, at)
         last_page, transaction = _META_END.unpack_from(content, at + TABLE.size)
         if (number, flags, magic, version) != (page, _HEAD, _MAGIC, _VERSION):
             raise self.damaged(f"page {page} is not its head")
-        return Head(transaction, last_page, root, depth)
+        return Head(transaction, last_page, root, depth, free_root, free_depth)
 
-    def page(self, number: int, *, is_main: bool = False) -> Page:
+    def page(self, number: int, *, is_main: bool = False, is_numbered: bool = False) -> Page:
         """Return a page of a tree.
+
+        Args:
+            number: Where it is.
+            is_main: Whether its records are LMDB's own, and have no checksums.
+            is_numbered: Whether its keys are numbers; they are returned so that they sort as bytes.
 
         Raises:
             StoreDamagedError: it is none, or not what was written there.
@@ -119,7 +131,7 @@ class Pages:
         known = self._proven.get(number)
         if known is not None and known[0] == checksum:
             return known[1]
-        page = self._parsed(number, content)
+        page = self._parsed(number, content, is_numbered=is_numbered)
         if page.is_leaf and not is_main and self._codec is not None:
             for key, value in zip(page.keys, page.values, strict=True):
                 self._codec.open(key, self.value(value))
@@ -129,14 +141,21 @@ class Pages:
         return page
 
     def bounded(
-        self, number: int, lower: bytes, upper: bytes | None, *, is_leaf: bool, is_main: bool = False
+        self,
+        number: int,
+        lower: bytes,
+        upper: bytes | None,
+        *,
+        is_leaf: bool,
+        is_main: bool = False,
+        is_numbered: bool = False,
     ) -> Page:
         """Return a page of a tree whose keys are to lie from one key to before another.
 
         Raises:
             StoreDamagedError: it is none, or not what was written there.
         """
-        page = self.page(number, is_main=is_main)
+        page = self.page(number, is_main=is_main, is_numbered=is_numbered)
         own = page.keys if page.is_leaf else page.keys[1:]
         is_outside = own and (own[0] < lower or (upper is not None and own[-1] >= upper))
         if is_outside or page.is_leaf != is_leaf:
@@ -158,7 +177,34 @@ class Pages:
             raise self.damaged(f"page {value.page} is not the record that was there")
         return content[_OVERFLOW_HEADER.size :]
 
-    def _parsed(self, number: int, content: bytes) -> Page:
+    def pages_of(self, value: Big) -> range:
+        """Return the numbers of the pages that a record has of its own."""
+        return range(value.page, value.page + -(-(_OVERFLOW_HEADER.size + value.size) // self._size))
+
+    def overflow_pages(self, number: int) -> int:
+        """Return how many pages the record has that begins on a page; 0 if none begins there.
+
+        Raises:
+            StoreDamagedError: the file ends before.
+        """
+        found, _, flags, pages = _OVERFLOW_HEADER.unpack_from(self._bytes(number * self._size, self._size))
+        return pages if (found, flags) == (number, _OVERFLOW) else 0
+
+    def numbers(self, value: int | bytes | Big) -> tuple[int, ...]:
+        """Return the page numbers of a record of the list of free pages.
+
+        Raises:
+            StoreDamagedError: it is none.
+        """
+        record = self.value(value)
+        if len(record) % _NUMBER.size or not record:
+            raise self.damaged("its list of free pages is not what was there")
+        count, *numbers = Struct(f"={len(record) // _NUMBER.size}Q").unpack(record)
+        if count > len(numbers):
+            raise self.damaged("its list of free pages is not what was there")
+        return tuple(numbers[:count])
+
+    def _parsed(self, number: int, content: bytes, *, is_numbered: bool) -> Page:
         found, _, flags, lower, upper = _PAGE_HEADER.unpack_from(content)
         count = (lower - _PAGE_HEADER.size) // 2
         if (
@@ -179,7 +225,7 @@ class Pages:
             key = content[at : at + key_size]
             if len(key) != key_size:
                 raise self.damaged(f"page {number} is not whole")
-            keys.append(key)
+            keys.append(key[::_RISING] if is_numbered else key)
             if is_leaf:
                 values.append(self._node(number, content, at + key_size, low | high << 16, node_flags))
             else:

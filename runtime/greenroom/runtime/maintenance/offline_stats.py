@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import StoreStatistics
+from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import Store
+from greenroom.runtime.store.store import INDEXES, Store
+
+T = TypeVar("T")
 
 
-def stopped_statistics(
+class StoppedStore:
+    """A store that nobody owns, while it is looked at; no actor is activated and no timer fires.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def statistics(self) -> StoreStatistics:
+        """Return what it holds."""
+        return self._store.statistics()
+
+    def rows(self, index: str, of: type[T]) -> Iterator[T]:
+        """Yield what the rows of a shared index say."""
+        for _, payload in self._store.scan(INDEXES, keys.index_prefix(index)):
+            yield keys.decode(keys.decode(payload, keys.RowRecord).value, of)
+
+
+@contextmanager
+def stopped_store(
     folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
-) -> StoreStatistics:
-    """Return what a store that nobody owns holds; no actor is activated and no timer fires.
+) -> Iterator[StoppedStore]:
+    """Look at a store that nobody owns while the block runs.
 
     Blocks, after an unclean end as long as the check of the structure takes.
 
@@ -45,6 +71,13 @@ def stopped_statistics(
             min_free=options.min_free,
         )
         with closing(store):
-            statistics = store.statistics()
+            yield StoppedStore(store)
         owner.mark_clean(is_checked=is_checked)
-    return statistics
+
+
+def stopped_statistics(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> StoreStatistics:
+    """Return what a store that nobody owns holds; as `stopped_store`."""
+    with stopped_store(folder, options, encryption=encryption) as store:
+        return store.statistics()

@@ -9,6 +9,8 @@ The file is read without LMDB, which a damaged page can kill: each page and each
 2. Some are *mended*: other records are there instead, such as all keys, revoked.
 3. What outlasts restored backups is told to the new store's actors when it is opened (see
    `journal.revocations`).
+4. Where rows of shared indexes are missing, the actors that are whole are told to `Restate` theirs: the tells
+   wait in the new store for whoever opens it.
 
 Records are copied as they are, so an encrypted store stays one, under the same key.
 """
@@ -17,16 +19,17 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import lmdb
 import msgspec
 
+from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.journal.revocations import META_KEY
@@ -49,14 +52,42 @@ from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
 from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish, temporary
+from greenroom.runtime.maintenance.orphan_pages import Orphans
 from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
+from greenroom.runtime.maintenance.table_recovery import recover_tables
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
 
 Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
 """Given the sound records of an actor, by their own keys, returns those that are to take their place."""
 
+
+class Restate(Message[None], frozen=True):
+    """Write the rows again that the actor has in shared indexes: a repaired store may lack some of them."""
+
+
+class Losses(NamedTuple):
+    """How much was lost, for who is told of a repair.
+
+    Attributes:
+        missing_rows: How many rows cannot be read.
+        ranges: In how many places.
+        set_aside: How many actors are not in the new store.
+        mended: How many are there with other records.
+    """
+
+    missing_rows: int
+    ranges: int
+    set_aside: int
+    mended: int
+
+
+Tell = Callable[[Losses], tuple[Address, Message[None]]]
+"""Given what was lost, returns whom the new store is to tell of it when it is opened, and what."""
+
 _BATCH: Final = 5_000
+_OWN: Final = b"!"
+_AFTER_OWN: Final = b'"'
 _PARCELS: Final = (keys.TIMERS, keys.OUTBOX, keys.DEAD)
 
 
@@ -90,6 +121,7 @@ class RepairInfo:
         set_aside: The actors, as ``kind/key``, from which something may be missing: nothing of them is in the
             new file. A key that an encrypted store hides is told by its digits.
         mended: Those of which something else is there instead, such as keys that are all revoked.
+        restating: How many actors write their rows in shared indexes again when the new file is first opened.
     """
 
     path: Path
@@ -99,6 +131,7 @@ class RepairInfo:
     ranges: tuple[MissingRange, ...]
     set_aside: tuple[str, ...]
     mended: tuple[str, ...]
+    restating: int = 0
 
 
 def repair(
@@ -107,6 +140,8 @@ def repair(
     *,
     encryption: Encryption | None = None,
     mends: Mapping[Address, Mend] | None = None,
+    restating: Collection[str] = (),
+    tell: Tell | None = None,
 ) -> RepairInfo:
     """Write what is sound of a store that nobody uses into a new file that `restore` takes; mode 0600.
 
@@ -117,10 +152,13 @@ def repair(
         destination: A file that does not exist, in a folder that does.
         encryption: Has the key of an encrypted store.
         mends: What becomes of actors that are not set aside when they may lack something.
+        restating: The kinds of actors that handle `Restate`.
+        tell: Whom the new store tells of the repair.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged.
+        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged, and they cannot be
+            told for certain without.
         StoreKeyError: the store is encrypted with another key.
         StoreError: the destination exists or cannot be written; there is no store in the folder.
     """
@@ -143,7 +181,7 @@ def repair(
                     raise StoreDamagedError(
                         f"nothing can be saved, for the tables are not found: {error}"
                     ) from error
-                saved = _Saved(damaged, mends or {})
+                saved = _Saved(damaged, mends or {}, restating, tell)
                 saved.write(part)
                 name = f"what was saved of {data}"
                 tables = inspect_file(part, name=name, records=True, unlock=damaged.unlock)
@@ -161,6 +199,7 @@ def repair(
         ranges=tuple(damaged.ranges()),
         set_aside=tuple(sorted(saved.set_aside)),
         mended=tuple(sorted(saved.mended)),
+        restating=len(saved.restating),
     )
 
 
@@ -178,7 +217,12 @@ class _Damaged:
         self._prover = prover
         head = max(prover.heads())
         self.names = prover.names(head)
-        self._trees = prover.tables(self.names)
+        try:
+            self._trees = prover.tables(self.names)
+            self._orphans = Orphans(prover, head, [self.names, *self._trees])
+        except StoreDamagedError:
+            self.names, self._trees = recover_tables(prover, head)
+            self._orphans = Orphans(prover, head, self._trees, {head.root})
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
@@ -205,7 +249,7 @@ class _Damaged:
 
     def salvage(self, table: int) -> Iterator[Sound | Gap]:
         """Yield what is sound of a table, and the gaps between, in order."""
-        return salvage(self._prover, self._trees[table], self.codec)
+        return salvage(self._prover, self._trees[table], self.codec, self._orphans)
 
     def sound(self, table: int) -> Iterator[Sound]:
         """Yield what is sound of a table."""
@@ -217,6 +261,11 @@ class _Damaged:
             for gap in gaps:
                 end = "" if gap.end is None else _text(gap.end)
                 yield MissingRange(name.decode(), _text(gap.start), end, gap.why)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether rows of shared indexes may be missing, and not only the runtime's own."""
+        return any(gap.start < _OWN or gap.end is None or gap.end > _AFTER_OWN for gap in self.gaps[INDEXES])
 
     def may_lack(self, prefix: bytes) -> bool:
         """Say whether a record may be missing of the actor whose keys begin like this."""
@@ -234,16 +283,27 @@ class _Saved:
     Attributes:
         set_aside: Which actors are not, as `RepairInfo` has them.
         mended: Which are there with other records.
+        restating: Which are told to write their rows again.
     """
 
-    def __init__(self, damaged: _Damaged, mends: Mapping[Address, Mend]) -> None:
+    def __init__(
+        self,
+        damaged: _Damaged,
+        mends: Mapping[Address, Mend],
+        restating: Collection[str],
+        tell: Tell | None,
+    ) -> None:
         self._damaged = damaged
+        self._kinds = frozenset(restating) if damaged.lacks_rows else frozenset()
+        self._tell = tell
+        self._last_number = 0
         self._mends = {
             keys.prefix_of(address, damaged.blinder): (address, mend) for address, mend in mends.items()
         }
         self._lacking: dict[bytes, bool] = {}
         self.set_aside: set[str] = set()
         self.mended: set[str] = set()
+        self.restating: set[Address] = set()
 
     def write(self, path: Path) -> None:
         """Write it."""
@@ -259,7 +319,8 @@ class _Saved:
                 for key, record in named:
                     if record is not None:
                         transaction.put(key, record)
-            for name, rows in zip(TABLES, (self._records(), self._rows(), self._meta()), strict=True):
+            tables = (self._records(), chain(self._rows(), self._tells()), self._meta())
+            for name, rows in zip(TABLES, tables, strict=True):
                 table = environment.open_db(name)
                 while batch := list(islice(rows, _BATCH)):
                     with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
@@ -270,6 +331,7 @@ class _Saved:
         for key, record in self._damaged.sound(ACTORS):
             prefix = self._damaged.prefix_in(key)
             if not self._lacks(prefix):
+                self._is_whole(prefix)
                 yield key, record
             elif prefix not in mending:
                 kind, _, rest = prefix.partition(b"\0")
@@ -296,15 +358,42 @@ class _Saved:
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
         for key, record in self._damaged.sound(INDEXES):
+            if key.startswith(keys.OUTBOX):
+                self._last_number = int.from_bytes(key[len(keys.OUTBOX) :])
             address = self._address_in(key, record)
             if address is None:
                 yield key, record
                 continue
             prefix = keys.prefix_of(address, self._damaged.blinder)
             if not self._lacks(prefix):
+                if address.kind in self._kinds:
+                    self.restating.add(address)
                 yield key, record
             elif prefix not in self._mends:
                 self.set_aside.add(str(address))
+
+    def _is_whole(self, prefix: bytes) -> None:
+        """Take note of an actor that lacks nothing. A key that is hidden only its rows may tell."""
+        kind, _, rest = prefix.partition(b"\0")
+        if self._damaged.blinder is None and kind.decode() in self._kinds:
+            self.restating.add(Address(kind.decode(), rest[:-1].decode()))
+
+    def _tells(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the tells that whoever opens the new store finds."""
+        told: list[tuple[Address, Message[None]]] = []
+        if self._tell is not None:
+            losses = Losses(
+                missing_rows=self._damaged.missing_rows,
+                ranges=sum(map(len, self._damaged.gaps)),
+                set_aside=len(self.set_aside),
+                mended=len(self.mended),
+            )
+            told.append(self._tell(losses))
+        told += ((address, Restate()) for address in sorted(self.restating))
+        for number, (address, message) in enumerate(told, start=self._last_number + 1):
+            key = keys.OUTBOX + number.to_bytes(keys.NUMBER_BYTES)
+            stored = keys.StoredMessage(*address, type(message).__name__, keys.encode_json(message))
+            yield key, self._damaged.codec.seal(key, keys.encode(stored))
 
     def _meta(self) -> Iterator[tuple[bytes, bytes]]:
         # Without it all that outlasts backups is told again.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreTooNewError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.pages import Page
+from greenroom.runtime.maintenance.orphan_pages import Orphans
 from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
@@ -38,32 +40,56 @@ class Gap(NamedTuple):
         )
 
 
-def salvage(prover: Prover, tree: Tree, codec: RecordCodec) -> Iterator[Sound | Gap]:
+def salvage(prover: Prover, tree: Tree, codec: RecordCodec, orphans: Orphans) -> Iterator[Sound | Gap]:
     """Yield what is sound of a table, and the gaps between, in order.
 
     Args:
         prover: Reads the file's pages, without looking at records.
         tree: The table.
         codec: Tells whether a record is what was stored under its key.
+        orphans: Finds the leaves of branches that are lost.
     """
     if tree.rows or tree.depth:
-        yield from _below(prover, tree.root, tree.depth, codec, b"", None)
+        yield from _Salvage(prover, tree, codec, orphans).below(tree.root, tree.depth, b"", None)
 
 
-def _below(
-    prover: Prover, number: int, depth: int, codec: RecordCodec, lower: bytes, upper: bytes | None
-) -> Iterator[Sound | Gap]:
-    try:
-        page = prover.bounded(number, lower, upper, is_leaf=depth == 1)
-    except StoreDamagedError as error:
-        yield Gap(lower, upper, str(error))
-        return
-    if page.is_leaf:
-        yield from _rows(prover, page, codec, lower, upper)
-        return
-    for child in range(len(page.keys)):
-        below, low, high = child_of(page, child, lower, upper)
-        yield from _below(prover, below, depth - 1, codec, low, high)
+class _Salvage:
+    """Goes through a table; as `salvage`."""
+
+    def __init__(self, prover: Prover, tree: Tree, codec: RecordCodec, orphans: Orphans) -> None:
+        self._prover = prover
+        self._tree = tree
+        self._codec = codec
+        self._orphans = orphans
+
+    def below(self, number: int, depth: int, lower: bytes, upper: bytes | None) -> Iterator[Sound | Gap]:
+        try:
+            page = self._prover.bounded(number, lower, upper, is_leaf=depth == 1)
+        except StoreDamagedError as error:
+            if depth == 1:
+                yield Gap(lower, upper, str(error))
+            else:
+                yield from self._orphaned(lower, upper, str(error))
+            return
+        if page.is_leaf:
+            yield from _rows(self._prover, page, self._codec, lower, upper)
+            return
+        for child in range(len(page.keys)):
+            below, low, high = child_of(page, child, lower, upper)
+            yield from self.below(below, depth - 1, low, high)
+
+    def _orphaned(self, lower: bytes, upper: bytes | None, why: str) -> Iterator[Sound | Gap]:
+        """Yield what is sound of a branch that is lost; where a leaf may be lost, too, there is a gap."""
+        leaves, is_whole = self._orphans.below(self._tree, lower, upper)
+        for leaf, after in zip_longest(leaves, leaves[1:]):
+            first, last = leaf.keys[0], leaf.keys[-1] + b"\0"
+            if not is_whole and lower < first:
+                yield Gap(lower, first, why)
+            end = upper if after is None else after.keys[0]
+            yield from _rows(self._prover, leaf, self._codec, first, end if is_whole else last)
+            lower = last
+        if not is_whole:
+            yield Gap(lower, upper, why)
 
 
 def _rows(

@@ -113,11 +113,12 @@ class FollowerSession:
                         await self._room.wait()
 
     def _do(self, words: Sequence[frames.FromFollower]) -> None:
-        for word in words:
-            do: Any = self._words.get(type(word))
-            if do is not None:
-                do(word)
-        self.leader.runtime.run_ready()
+        with self.leader.runtime.hold_dispatch():
+            for word in words:
+                do: Any = self._words.get(type(word))
+                if do is not None:
+                    do(word)
+            self.leader.runtime.run_ready()
         self.connection.flush()
 
     @property

@@ -91,8 +91,8 @@ class Prover(Pages):
     def _tree(self, record: bytes | None, name: bytes) -> Tree:
         if record is None or len(record) != TABLE.size:
             raise self.damaged(f"it has no table {name.decode()}")
-        _, _, depth, *_, rows, root = TABLE.unpack(record)
-        return Tree(self, root, depth, rows)
+        _, _, depth, _, leaves, _, rows, root = TABLE.unpack(record)
+        return Tree(self, root, depth, rows, leaves)
 
     def open(self, key: bytes, value: int | bytes | Big) -> bytes:
         """Return the payload of a leaf's record."""
@@ -118,18 +118,20 @@ class Tree:
         root: The number of its topmost page.
         depth: How many pages are on the way to a record.
         rows: How many rows it has.
+        leaves: How many of its pages have rows.
         is_main: Whether it is LMDB's own table of tables, whose rows have no checksums.
     """
 
-    __slots__ = ("_is_main", "_prover", "depth", "root", "rows")
+    __slots__ = ("_is_main", "_prover", "depth", "leaves", "root", "rows")
 
     def __init__(
-        self, prover: Prover, root: int, depth: int, rows: int = 0, *, is_main: bool = False
+        self, prover: Prover, root: int, depth: int, rows: int = 0, leaves: int = 0, *, is_main: bool = False
     ) -> None:
         self._prover = prover
         self.root = root
         self.depth = depth
         self.rows = rows
+        self.leaves = leaves
         self._is_main = is_main
 
     def get(self, key: bytes) -> bytes | None:

@@ -287,6 +287,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "bytes of content that it may write [default any]", "N", _count, field="max_stored_bytes"
             ),
             "--max-sessions": Option("sessions that it may create [default any]", "N", _count),
+            "--max-namespaces": Option("namespace roots that it may begin [default any]", "N", _count),
             "--max-subscriptions": Option("resources it may hear of at once [default any]", "N", _count),
             "--tools": Option(
                 "tool profiles that it is listed, with commas between [default those of the server]",

@@ -47,7 +47,12 @@ class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
 
 
 class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
-    """Tell the runtime's statistics."""
+    """Tell the runtime's statistics, and the namespaces that read like somebody's.
+
+    `often`: without these, since every namespace is looked at for them.
+    """
+
+    often: bool = False
 
 
 class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):

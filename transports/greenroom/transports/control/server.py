@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom.actors import GetEmbedding, VerifyMemories
+from greenroom.actors import GetEmbedding, Imitations, VerifyMemories
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import Address, GreenroomError
@@ -102,6 +102,8 @@ async def perform(observed: ObservedServer, request: Request) -> bytes:
                 "requests": observed.outcomes(),
                 **snapshot.connections,
             }
+            if not request.often:
+                result["imitations"] = await runtime.query(Imitations())
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])

@@ -189,7 +189,7 @@ class Connection:
             return
         with client.server.held():
             self._take(client)
-        client.server.run_ready()
+            client.server.run_ready()
 
     def _take(self, client: Client) -> None:
         until = time.perf_counter() + SLICE

@@ -70,6 +70,7 @@ def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
                 "burst": chosen.burst,
                 "max_stored_bytes": chosen.max_bytes,
                 "max_sessions": chosen.max_sessions,
+                "max_namespaces": chosen.max_namespaces,
                 "max_subscriptions": chosen.max_subscriptions,
                 "tools": chosen.tools,
             }

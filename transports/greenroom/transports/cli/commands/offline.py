@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import trio
 
-from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom, repair_greenroom
+from greenroom.actors import (
+    MemoriesVerified,
+    VerifyMemories,
+    encrypt_greenroom,
+    repair_greenroom,
+    stopped_imitations,
+)
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import (
     BackupInfo,
@@ -26,7 +32,7 @@ from greenroom.runtime import (
     key_source,
     rekey,
     restore,
-    stopped_statistics,
+    stopped_store,
     verify,
 )
 from greenroom.transports.base.errors import InvalidValueError
@@ -114,10 +120,13 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             record_afterwards(replace(settings, encryption_key=place), "rekey_store")
             result = {"folder": str(folder)}
         case "stats":
-            store = stopped_statistics(
-                settings.data, runtime_options(settings), encryption=encryption(settings)
-            )
-            result = {"running": False, "store": store}
+            options, key = runtime_options(settings), encryption(settings)
+            with stopped_store(settings.data, options, encryption=key) as store:
+                result = {
+                    "running": False,
+                    "store": store.statistics(),
+                    "imitations": stopped_imitations(store),
+                }
         case _:
             raise GreenroomError(
                 f"no server uses {settings.data}, and nothing is set aside in a stopped store"

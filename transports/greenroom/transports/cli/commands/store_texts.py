@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 Result = dict[str, Any]
@@ -17,10 +17,7 @@ def _verify(result: Result) -> str:
     found = result["index"]
     lines += [f"index of {root}: {problem}" for root, problem in found["problems"]]
     lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
-    lines += [
-        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
-        for root in found.get("imitations", ())
-    ]
+    lines += _imitations(found.get("imitations", ()))
     if differs(result):
         lines.append("make what differs anew with `greenroom verify --rebuild`")
     if found.get("unindexed"):
@@ -31,6 +28,13 @@ def _verify(result: Result) -> str:
     elif not found["rebuilt"] and not differs(result):
         lines.append(f"the index says what the memories say: {found['memories']:,}")
     return "\n".join(lines)
+
+
+def _imitations(roots: Iterable[str]) -> list[str]:
+    return [
+        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
+        for root in roots
+    ]
 
 
 def differs(result: Result) -> bool:
@@ -62,8 +66,8 @@ _UNLISTED: Final = (
 
 
 _UNLISTED_ROWS: Final = (
-    "rows of indexes are missing: a session or namespace that had one can be read by its id or name, and may "
-    "be missing from lists and searches over several; a timer or a message on its way may be gone"
+    "rows of indexes are missing: {restating:,} sessions, namespaces and imports write theirs again when "
+    "what was saved is first opened; a timer or a message on its way may be gone"
 )
 
 
@@ -77,7 +81,7 @@ def _repair(result: Result) -> str:
         for each in result["ranges"]
     ]
     if any(each["table"] == "indexes" for each in result["ranges"]):
-        lines.append(_UNLISTED_ROWS)
+        lines.append(_UNLISTED_ROWS.format(restating=result["restating"]))
     lines += [f"set aside, since it may lack something: {address}" for address in result["set_aside"]]
     lines += [f"mended, with every API key revoked: {address}" for address in result["mended"]]
     return "\n".join(lines)
@@ -93,11 +97,12 @@ def _encrypt(result: Result) -> str:
 
 def _stats(result: Result) -> str:
     lines = ["a server is running" if result["running"] else "no server is running"]
+    lines += _imitations(result["imitations"])
     for part, figures in result.items():
         if isinstance(figures, dict):
             lines += ["", part]
             lines += [f"  {_named(name):<24} {_figure(name, value):>16}" for name, value in figures.items()]
-        elif part != "running" and figures is not None:
+        elif part not in {"running", "imitations"} and figures is not None:
             lines += ["", f"{_named(part):<26} {_figure(part, figures):>16}"]
     return "\n".join(lines)
 

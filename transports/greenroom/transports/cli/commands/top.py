@@ -86,7 +86,7 @@ def samples(
 
 def _sample(folder: Path) -> Sample:
     try:
-        answer = call(folder, Stats(), patience=_PATIENCE)
+        answer = call(folder, Stats(often=True), patience=_PATIENCE)
     except NoOwnerError:
         raise _NoServerError(f"no server uses {folder}") from None
     except ControlSocketError as error:

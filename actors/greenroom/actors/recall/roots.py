@@ -1,0 +1,112 @@
+"""Which owners a search asks: those of the namespaces where the caller may see something."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import (
+    agent_namespace,
+    below_root,
+    is_below,
+    memory_address,
+    root_of,
+    user_namespace,
+)
+from greenroom.actors.memory.directory import ListNamespaces
+from greenroom.actors.recall.choose_roots import ChooseRoots, Chosen
+from greenroom.actors.recall.scatter_gather import Root, ask_each
+from greenroom.actors.schemas.keyvalue import SummarizeRoot
+from greenroom.runtime import ActorQuarantinedError, OverloadedError
+
+if TYPE_CHECKING:
+    from greenroom.runtime import ProcedureContext
+
+UNKNOWN = 16
+"""Roots that are asked although it is not known what there is; of more of them that is made known first."""
+
+
+class Roots(NamedTuple):
+    """Whom to ask.
+
+    Attributes:
+        ordered: The roots; where they were chosen those first that fit best.
+        chosen_from: How many can match; None: all that may be seen are here.
+        anyway: How many of the first are asked whatever they have.
+        unknown: How many others may have something of which nothing is known.
+    """
+
+    ordered: list[Root]
+    chosen_from: int | None = None
+    anyway: int = 0
+    unknown: int = 0
+
+
+async def roots_below(desk: ProcedureContext, below: str | None) -> list[Root]:
+    """Return all roots, in the order of their names.
+
+    Args:
+        desk: Whose principal searches.
+        below: Leading segments of namespaces; None: all.
+    """
+    found = _own(desk, below)
+    if found is None:
+        found = {*await desk.query(ListNamespaces(prefix=below)), *_also(desk, below)}
+    return _in_order(found)
+
+
+async def roots_for(desk: ProcedureContext, wanted: ChooseRoots) -> Roots:
+    """Return the roots to ask for what is wanted: all of them, or the best if there are too many."""
+    found = _own(desk, wanted.below)
+    if found is not None:
+        return Roots(_in_order(found))
+    chosen = await desk.query(wanted)
+    if len(chosen.unknown) > UNKNOWN:
+        unknown = [Root(name, memory_address(name)) for name in chosen.unknown]
+        await ask_each(desk, unknown, SummarizeRoot())
+        chosen = await desk.query(wanted)
+    also = _also(desk, wanted.below)
+    if chosen.chosen_from is None:
+        return Roots(_in_order({*chosen.roots, *also}))
+    return _chosen(desk, chosen, also)
+
+
+def _chosen(desk: ProcedureContext, chosen: Chosen, also: list[str]) -> Roots:
+    unknown = chosen.unknown[:UNKNOWN]
+    for name in unknown:
+        with suppress(OverloadedError, ActorQuarantinedError):  # the next search tells it again
+            desk.tell(memory_address(name), SummarizeRoot())
+    anyway = dict.fromkeys([*also, *unknown])
+    ordered = dict.fromkeys([*anyway, *chosen.roots])
+    return Roots(
+        [Root(name, memory_address(name)) for name in ordered],
+        chosen.chosen_from,
+        len(anyway),
+        len(chosen.unknown) - len(unknown),
+    )
+
+
+def _own(desk: ProcedureContext, below: str | None) -> set[str] | None:
+    """Return the one root that the caller writes, if it is all that is searched.
+
+    It is asked in any case: the directory is behind what is being written.
+    """
+    whole = below_root(below)
+    if whole is not None and policy.may_write_namespace(desk.principal, whole):
+        return {root_of(whole)}
+    return None
+
+
+def _also(desk: ProcedureContext, below: str | None) -> list[str]:
+    """Return the caller's own roots, which are asked in any case, likewise."""
+    own = (user_namespace(desk.principal), agent_namespace(desk.principal))
+    return [name for name in own if _agree(name, below)]
+
+
+def _in_order(found: set[str]) -> list[Root]:
+    return [Root(name, memory_address(name)) for name in sorted(found)]
+
+
+def _agree(root: str, below: str | None) -> bool:
+    return below is None or is_below(root, below) or is_below(below, root)
