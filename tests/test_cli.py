@@ -211,7 +211,7 @@ def test_a_client_that_does_not_read_standard_error_stops_nothing(
 
 STUCK = """
 import sys, time
-from greenroom.transports.cli.commands import _serve
+from greenroom.transports.cli.commands import serve
 from greenroom.transports.cli.main import main
 
 async def stuck(*_, stop, **__):

@@ -285,7 +285,7 @@ async def visits(port: int, count: int) -> None:
 
 
 def test_without_http_nothing_of_it_is_imported(tmp_path: Path) -> None:
-    code = "import sys; from greenroom.transports.cli.commands import _serve; print([*sys.modules])"
+    code = "import sys; from greenroom.transports.cli.commands import serve; print([*sys.modules])"
     done = subprocess.run(
         [PROGRAM[0], "-c", code], capture_output=True, env=clean_environment(tmp_path), check=True, text=True
     )

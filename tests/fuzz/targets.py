@@ -22,6 +22,7 @@ from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_i
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock
 
+import greenroom.transports.mcp.sdk_server  # noqa: F401  virtual time would pass while a thread imports it
 from greenroom.actors import CompleteResource, ListResources, ResourceCompletion, ResourceList
 from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
