@@ -152,8 +152,10 @@ class KeysActor(Actor):
 
     @handles(requests.ChargeKey)
     def charge(self, request: requests.ChargeKey, context: Context) -> None:
-        """Charge a key's quota."""
-        record = _find(context, request.key_id)
+        """Charge a key's quota. Who comes with another credential than a key of this store has none."""
+        record = context.get(KEY_PREFIX + request.key_id.encode(), KeyRecord)
+        if record is None:
+            return
         place = _USAGE + (record.origin or record.key_id).encode()
         used = context.get(place, KeyUsage) or KeyUsage()
         asked_for = {what: getattr(request, what) for what in KeyUsage.__struct_fields__}
