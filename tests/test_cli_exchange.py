@@ -229,7 +229,7 @@ def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None
 def test_nobody_who_watches_sees_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress_bar, "draws", lambda _: False)
+    monkeypatch.setattr(progress_bar, "understands_escapes", lambda _: False)
     with progress_bar.show_progress() as shows:
         shows("staging", 1, 2)
     assert capsys.readouterr().err == ""

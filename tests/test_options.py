@@ -75,12 +75,12 @@ def test_flags_are_in_force_and_named(tmp_path: Path) -> None:
 @pytest.mark.promise("keys.store")
 def test_a_key_is_made_for_somebody_and_so_much(tmp_path: Path) -> None:
     bounds = ["--for-type", "worker", "--for-user", "bob", "--burst", "5", "--rate", "60"]
-    quotas = ["--max-sessions", "2", "--max-subscriptions", "3"]
+    quotas = ["--max-sessions", "2", "--max-subscriptions", "3", "--max-namespaces", "4"]
     said = run_on_store(tmp_path, "keys", "create", "--name", "n", *bounds, *quotas, "--json")
     assert said.returncode == 0, said.stderr
     key = json.loads(said.stdout)["key"]
     assert (key["agent_type"], key["user"]) == ("worker", "bob")
-    assert key["limits"] == {"rate": 60, "burst": 5, "sessions": 2, "subscriptions": 3}
+    assert key["limits"] == {"rate": 60, "burst": 5, "sessions": 2, "subscriptions": 3, "namespaces": 4}
 
 
 @pytest.mark.promise("passport.files")

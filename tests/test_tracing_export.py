@@ -19,11 +19,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 SPANS = """
 import logging, os, sys
-from greenroom.transports.observability.export import exporting
+from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.tracing import find_tracer
 {before}
 logging.basicConfig(format="%(levelname)s %(message)s")
-with exporting(os.environ):
+with export_spans(os.environ):
     tracer = find_tracer()
     if tracer is not None:
         tracer.begin("tools/call", "2025-11-25", {{"name": "get_memory"}}, 7).end("ok")
