@@ -134,6 +134,10 @@ class Model:
         return "done"
 
     def forget(self, now: int, agent: str, session: str | None, key: str) -> str:
-        existed = (agent, session, key) in self.live(now)
+        live = self.live(now)
         self.memory.pop((agent, session, key), None)
-        return "existed" if existed else "missing"
+        if (agent, session, key) in live:
+            return "existed"
+        # A key that was said without its session is named with where it lies.
+        lies_elsewhere = session is None and any((agent, each, key) in live for each in self.sessions)
+        return "MEMORY_NOT_FOUND" if lies_elsewhere else "missing"
