@@ -354,6 +354,29 @@ async def test_a_key_begins_no_more_namespaces_than_it_may(enter: Enter) -> None
 
 
 @pytest.mark.promise("limits.quotas")
+async def test_a_quota_tells_nobody_whether_there_is_something_in_a_namespace(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        limits = {"rate_limit": 60_000, "burst": 1_000, "max_namespaces": 1}
+        key = await create_key(at, "memory:*", projects=["other"], user="ann", **limits)
+        bobs = await create_key(at, rate_limit=60_000, burst=1_000, user="bob")
+        await here.settled()
+        peer, bob = await here.websocket(key), await here.websocket(bobs)
+        assert (await ask(bob, "store_memory", content="x", namespace="user:bob"))["success"]
+        denied = ("user:bob", "user:bob:sub", "user:carol", "project:atlas", "agent:somebody")
+        for code in ("before", "after"):
+            for namespace in denied:
+                refused = await ask(peer, "store_memory", content="x", namespace=namespace)
+                assert refused["code"] == "PERMISSION_DENIED"
+                assert repr(namespace) in refused["error"]
+            refused = await ask(peer, "store_memory", content="x", namespace="User:dora")
+            assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "namespace")
+            if code == "before":  # nothing of that was counted
+                assert (await ask(peer, "store_memory", content="x", namespace="team:one"))["success"]
+        refused = await ask(peer, "store_memory", content="x", namespace="team:two")
+        assert refused["code"] == "QUOTA_EXCEEDED"
+
+
+@pytest.mark.promise("limits.quotas")
 async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, max_sessions=1)

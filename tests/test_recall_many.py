@@ -147,6 +147,20 @@ async def test_where_too_many_match_the_answer_says_that_there_may_be_more(enter
 
 
 @pytest.mark.promise("recall.many")
+async def test_what_the_caller_s_own_namespaces_have_is_not_said_to_be_missing(enter: Enter) -> None:
+    async with house(enter) as at:
+        await crowd(at)
+        alice = agent(at)
+        await keep(alice, "the harbour", "user:alice")
+        await keep(alice, "the harbour again", "agent:planner")
+        await keep(alice, "the harbour of all", "team:harbour")
+        answer = await search(alice, "harbour")
+        assert (len(answer.memories), answer.total, asked(answer)) == (3, 3, 3)
+        assert answer.partial is msgspec.UNSET
+        assert answer.total_is_minimum is msgspec.UNSET
+
+
+@pytest.mark.promise("recall.many")
 async def test_what_is_written_removed_and_shared_is_seen_by_the_very_next_search(enter: Enter) -> None:
     async with house(enter) as at:
         await crowd(at)

@@ -18,8 +18,9 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.grants import Credential
-from greenroom.actors.auth.namespaces import agent_namespace, root_of, user_namespace
+from greenroom.actors.auth.namespaces import agent_namespace, imitated, root_of, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.keys.limits import CountLimit
@@ -61,11 +62,13 @@ class Quota:
             scope: That of the caller's idempotency keys.
 
         Raises:
-            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
+            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted. As `charge_roots` and
+                `policy.check_writes_namespace` for a namespace that the request may begin.
             GreenroomError: as `RuntimeClient.ask`.
         """
         namespace = getattr(request, "namespace", None)
         if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
+            policy.check_writes_namespace(principal, namespace)
             await charge_roots(doors, principal, [root_of(namespace)])
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
@@ -91,14 +94,20 @@ class Quota:
 async def charge_roots(doors: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
     """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
 
+    The caller must be known to be allowed to write there: the answer tells which of them are new.
+
     Raises:
-        Refusal: ``QUOTA_EXCEEDED``: that would be too many; nothing was counted.
+        Refusal: ``QUOTA_EXCEEDED``: that would be too many. ``VALIDATION_ERROR``: a new one reads like
+            that of somebody. Nothing was counted.
         GreenroomError: as `RuntimeClient.ask`.
     """
     own = {user_namespace(principal), agent_namespace(principal)}
     if principal.key_id is None or own.issuperset(roots):
         return
     fresh = sorted(await doors.query(NewRoots(roots=sorted(set(roots) - own))))
+    for root in fresh:
+        if (reserved := imitated(root)) is not None:
+            raise auth_errors.imitation(root, reserved)
     if fresh:
         deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
         charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))

@@ -32,7 +32,7 @@ class Roots(NamedTuple):
 
     Attributes:
         ordered: The roots; where they were chosen those first that fit best.
-        chosen_from: How many can match; None: all that may be seen are here.
+        chosen_from: How many can match beside those asked anyway; None: all that may be seen are here.
         anyway: How many of the first are asked whatever they have.
         unknown: How many others may have something of which nothing is known.
     """
@@ -69,10 +69,10 @@ async def roots_for(desk: ProcedureContext, wanted: ChooseRoots) -> Roots:
     also = _also(desk, wanted.below)
     if chosen.chosen_from is None:
         return Roots(_in_order({*chosen.roots, *also}))
-    return _chosen(desk, chosen, also)
+    return _chosen(desk, chosen, chosen.chosen_from, also)
 
 
-def _chosen(desk: ProcedureContext, chosen: Chosen, also: list[str]) -> Roots:
+def _chosen(desk: ProcedureContext, chosen: Chosen, count: int, also: list[str]) -> Roots:
     unknown = chosen.unknown[:UNKNOWN]
     for name in unknown:
         with suppress(OverloadedError, ActorQuarantinedError):  # the next search tells it again
@@ -81,7 +81,7 @@ def _chosen(desk: ProcedureContext, chosen: Chosen, also: list[str]) -> Roots:
     ordered = dict.fromkeys([*anyway, *chosen.roots])
     return Roots(
         [Root(name, memory_address(name)) for name in ordered],
-        chosen.chosen_from,
+        count - sum(name in anyway for name in chosen.roots),
         len(anyway),
         len(chosen.unknown) - len(unknown),
     )
