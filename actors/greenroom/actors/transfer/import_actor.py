@@ -6,6 +6,7 @@ where an attempt stopped, to wait for one that is decided, or, when that is done
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Literal
 
 import msgspec
@@ -33,7 +34,11 @@ Longer than supervision remembers a failure, so that what fails again is not set
 """
 LONGEST_PAUSE = HOUR
 """The pause doubles up to this."""
+EXACT_ROOTS = 64
+"""Roots up to which each that is done is taken off the shared row at once; of more, an eighth at a time."""
 _RECORD = b"i"
+_APPLIED = b"a"  # number of the root
+_NUMBER_BYTES = 4
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +46,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         attempt: When it was begun; no two attempts have the same.
-        applied: What came of the lines, by root.
+        applied: What came of the lines, by root, as 0.1.0 kept it; today each root has a record of its own.
         batches: How many batches each root has, once it is decided.
         pause: How long until the roots are urged again, once it is decided.
     """
@@ -60,6 +65,16 @@ class ImportActor(Actor):
 
     kind = requests.IMPORT
 
+    def activate(self, context: Context) -> None:
+        """Read where it is. It is kept in memory, so that a root that is done costs one record of its own."""
+        self._found = context.get(_RECORD, Import)
+        self._applied: dict[str, dict[str, int]] = {}
+        self._listed: int | None = None  # how many roots the shared row has, once it was written
+        if self._found is not None:
+            self._applied.update(self._found.applied)
+            for key, counts in context.scan(dict[str, int], prefix=_APPLIED):
+                self._applied[self._found.roots[int.from_bytes(key[1:])]] = counts
+
     @handles(requests.BeginImport)
     def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
         """Begin, or say how far it is; what is done is begun anew, and what is decided urged on."""
@@ -68,8 +83,9 @@ class ImportActor(Actor):
             for root in request.roots:
                 policy.check_writes_namespace(context.principal, root)
             attempt = context.now if found is None else max(context.now, found.attempt + 1)
+            self._forget(context)
             found = Import(context.principal, "staging", attempt, request.roots)
-            context.put(_RECORD, found)
+            self._put(context, found)
         if found.state == "staging":
             context.set_timer(TIMER, context.now + STAGED_FOR, requests.GiveUpImport())
         elif found.state == "decided":
@@ -88,7 +104,7 @@ class ImportActor(Actor):
     def release(self, told: requests.ReleaseImport, context: Context) -> None:
         """Let everything that is staged take effect, since what it belongs to has."""
         context.use_reserve()
-        found = context.get(_RECORD, Import)
+        found = self._found
         if found is not None and self._staging(context, found) == told.staging:
             self._decided(context, found, told.batches)
 
@@ -102,7 +118,7 @@ class ImportActor(Actor):
     def urge(self, _: requests.UrgeImport, context: Context) -> None:
         """Tell the roots again: one of them failed, or there was no room, or it is just not done."""
         context.use_reserve()
-        found = context.get(_RECORD, Import)
+        found = self._found
         if found is not None and found.state == "decided":
             self._urge(context, found)
 
@@ -115,12 +131,12 @@ class ImportActor(Actor):
     def staged(self, told: requests.LinesStaged, context: Context) -> None:
         """Have lines removed that came too late to be decided about."""
         context.use_reserve()
-        found = context.get(_RECORD, Import)
+        found = self._found
         is_wanted = (
             found is not None
             and self._staging(context, found) == told.staging
             and found.state != "done"
-            and told.root not in found.applied
+            and told.root not in self._applied
         )
         if not is_wanted:
             context.tell(names.memory_address(told.root), requests.DropLines(staging=told.staging))
@@ -129,15 +145,17 @@ class ImportActor(Actor):
     def applied(self, told: requests.ImportApplied, context: Context) -> None:
         """Record that a root is done."""
         context.use_reserve()
-        found = context.get(_RECORD, Import)
-        if found is None or self._staging(context, found) != told.staging or told.root in found.applied:
+        found = self._found
+        if found is None or self._staging(context, found) != told.staging or told.root in self._applied:
             return
-        applied = {**found.applied, told.root: told.counts}
-        is_done = len(applied) == len(found.roots)
-        found = msgspec.structs.replace(found, applied=applied, state="done" if is_done else "decided")
-        context.put(_RECORD, found)
-        self._note(context, found)
-        if is_done:
+        self._applied[told.root] = told.counts
+        number = bisect_left(found.roots, told.root)
+        context.put(_APPLIED + number.to_bytes(_NUMBER_BYTES), told.counts)
+        left = len(found.roots) - len(self._applied)
+        if self._listed is None or left <= EXACT_ROOTS or left <= self._listed * 7 // 8:
+            self._note(context, found)
+        if not left:
+            self._put(context, msgspec.structs.replace(found, state="done"))
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
         audience = policy.own_audience(found.principal.agent_id)
         context.publish(topic_of(context.address.key), policy.ChangeLabel(audience))
@@ -146,15 +164,28 @@ class ImportActor(Actor):
     def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
         """Forget an import that was abandoned or is done."""
         context.use_reserve()
-        found = context.get(_RECORD, Import) if context.principal is None else self._read(context)
+        found = self._found if context.principal is None else self._read(context)
         if found is None or found.state == "decided":
             return
         if found.state == "staging":
             for root in found.roots:
                 dropped = requests.DropLines(staging=self._staging(context, found))
                 context.tell(names.memory_address(root), dropped)
+        self._forget(context)
         context.delete(_RECORD)
+        self._found = None
         context.cancel_timer(TIMER)
+
+    def _put(self, context: Context, found: Import) -> None:
+        context.put(_RECORD, found)
+        self._found = found
+
+    def _forget(self, context: Context) -> None:
+        """Stage that nothing is known of what came of the lines."""
+        for key, _ in list(context.scan(msgspec.Raw, prefix=_APPLIED)):
+            context.delete(key)
+        self._applied = {}
+        self._listed = None
 
     def _decided(self, context: Context, found: Import, batches: dict[str, int]) -> Import:
         if found.state != "staging":
@@ -171,21 +202,22 @@ class ImportActor(Actor):
         One that is about it already does nothing twice.
         """
         for root in found.roots:
-            if root not in found.applied:
+            if root not in self._applied:
                 told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
                 context.tell(names.memory_address(root), told)
         self._note(context, found)
         context.set_timer(TIMER, context.now + found.pause, requests.UrgeImport())
-        context.put(_RECORD, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
+        self._put(context, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
 
     def _note(self, context: Context, found: Import) -> None:
-        left = [root for root in found.roots if root not in found.applied]
+        left = [root for root in found.roots if root not in self._applied]
+        self._listed = len(left)
         pending_imports.put_pending(
             context, pending_imports.PendingImport(self._staging(context, found), left)
         )
 
     def _read(self, context: Context) -> Import | None:
-        found = context.get(_RECORD, Import)
+        found = self._found
         if found is not None and found.principal.identity != context.principal.identity:
             raise auth_errors.permission_denied("import", "import: this is another's")
         return found
@@ -199,5 +231,5 @@ class ImportActor(Actor):
             state=found.state,
             staging=self._staging(context, found),
             roots=found.roots,
-            applied=found.applied,
+            applied=self._applied,
         )

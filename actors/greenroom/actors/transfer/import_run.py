@@ -36,6 +36,7 @@ from greenroom.actors.schemas.import_lines import (
     line_error,
 )
 from greenroom.actors.schemas.transfer import OnConflict
+from greenroom.actors.transfer.import_actor import EXACT_ROOTS
 from greenroom.actors.transfer.json_lines import Source
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.runtime import (
@@ -433,12 +434,12 @@ class Importer:
                 before = done
 
     async def _done(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
-        """Return how many lines are written."""
-        done = 0
-        for root, lines in roots.items():
-            if root in found.applied:
-                done += lines
-                continue
+        """Return how many lines are written; while many roots are left, in those alone that are done."""
+        done = sum(lines for root, lines in roots.items() if root in found.applied)
+        if len(roots) - len(found.applied) > EXACT_ROOTS:
+            return done
+        for root in roots.keys() - found.applied.keys():
+            lines = roots[root]
             staged = await self._ask(names.memory_address(root), requests.ReadStaged(staging=found.staging))
             done += lines * staged.applied // max(1, staged.batches)
         return done
