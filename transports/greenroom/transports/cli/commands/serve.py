@@ -124,7 +124,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
             run_ready=runtime.run_ready,
-            held=runtime.hold_dispatch,
+            hold_dispatch=runtime.hold_dispatch,
         )
         observed = ObservedServer(server.meter, runtime)
         if runtime.role == "owner":
