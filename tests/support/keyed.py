@@ -50,7 +50,6 @@ class Premises:
         at: The runtime.
         cache: The keys as the server knows them.
         admitting: Who is let in.
-        sessions: The sessions of HTTP.
     """
 
     def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:

@@ -86,7 +86,7 @@ class FramedConnection(Generic[W]):
         """Wait for words and return all that have arrived, in their order.
 
         Raises:
-            WireError: the connection has ended, or what comes is none of this protocol's.
+            PeerError: the connection has ended, or what comes is none of this protocol's.
         """
         words: list[W] = []
         while not words:
@@ -114,7 +114,7 @@ class FramedConnection(Generic[W]):
         """Send what `flush` could not, and what is to be said soon. For ever.
 
         Raises:
-            WireError: the connection has ended.
+            PeerError: the connection has ended.
         """
         while True:
             if self._words:
