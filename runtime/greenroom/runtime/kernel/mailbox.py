@@ -50,8 +50,8 @@ class Envelope:
     Attributes:
         asker: The waiting task, or what was posted; None for tells and timers, and once the asker gave up.
         deadline: On trio's clock; a message not begun by then is not begun.
-        outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the commit
-            that handles it.
+        outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
+            commit that handles it.
         timer: The name of the timer that brought it.
         one_way: Whether nobody ever waited for a reply.
         failures: How often handling it has failed.
