@@ -230,6 +230,20 @@ async def test_what_is_hidden_in_visible_namespaces_chooses_nothing(enter: Enter
 
 
 @pytest.mark.promise("recall.many", "recall.hidden")
+async def test_a_namespace_where_the_caller_has_nothing_left_is_not_said_to_have_more(enter: Enter) -> None:
+    private = {"metadata": {"scope": "private"}}
+    async with enter() as at:
+        alice = agent(at)
+        await keep(agent(at, "builder", "bob"), "hidden", "team:mixed", **private)
+        removed = await keep(alice, "removed", "team:mixed", **private)
+        await alice.ask(ForgetMemory(memory_id=removed, purge=True))
+        await crowd(at)
+    async with enter() as at:
+        answer = await search(agent(at), "database", limit=100)
+        assert f"; {MANY - MOST} others may have more" in answer.partial_reason
+
+
+@pytest.mark.promise("recall.many", "recall.hidden")
 async def test_namespaces_that_somebody_else_has_change_no_answer(tmp_path: Path) -> None:
     """Where the caller sees no more than are asked, it is as if the others were not there."""
     answers = []

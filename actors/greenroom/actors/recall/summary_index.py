@@ -140,7 +140,7 @@ class SummaryIndex:
         return None
 
     def has_read(self, address: Address, number: int) -> bool:
-        """Return whether what one actor wrote up to a change was read; to read what is older would undo it."""
+        """Return whether what one actor wrote up to a change was read; whoever sees less would undo it."""
         return max(self._number, self._read.get(address, 0)) >= number
 
     def read_again(
