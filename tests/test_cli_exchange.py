@@ -15,7 +15,7 @@ from harness import PROGRAM, clean_environment
 from support.commands import serving
 from support.exchanges import line, text
 
-from greenroom.transports.cli.commands import progress_bar
+from greenroom.transports.cli.support import progress_bar
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

@@ -64,7 +64,7 @@ async def test_actors_have_their_turns_before_anybody_is_woken_for_them(desk: De
         yield
         order.append("woken")
 
-    async with connected(desk, held=held, run_ready=lambda: order.append("turns")) as client:
+    async with connected(desk, hold_dispatch=held, run_ready=lambda: order.append("turns")) as client:
         order.clear()
         await client.call("echo", text="hello")
     assert order[:3] == ["held", "turns", "woken"]

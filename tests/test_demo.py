@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.programs import running
 
-from greenroom.transports.cli.commands.narrator import Narrator
+from greenroom.transports.cli.support.narrator import Narrator
 
 LEAKY = """\
 import sys

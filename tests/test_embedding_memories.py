@@ -42,8 +42,8 @@ OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three 
 class Settled(Procedure[bool], frozen=True, kw_only=True):
     """Wait until everything has vectors."""
 
-    async def run(self, desk: ProcedureContext) -> bool:
-        embedding: EmbeddingService = desk.sidecar
+    async def run(self, context: ProcedureContext) -> bool:
+        embedding: EmbeddingService = context.sidecar
         await embedding.query("", wait=True)
         await embedding.wait_idle()
         return True
@@ -52,8 +52,8 @@ class Settled(Procedure[bool], frozen=True, kw_only=True):
 class Loaded(Procedure[bool], frozen=True, kw_only=True):
     """Wait until the embedder is there, or could not be had."""
 
-    async def run(self, desk: ProcedureContext) -> bool:
-        await desk.sidecar.query("", wait=True)
+    async def run(self, context: ProcedureContext) -> bool:
+        await context.sidecar.query("", wait=True)
         return True
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 async def read(
-    doors: RuntimeClient, principal: Principal, key: str, namespace: str = "user:ann", **more: Any
+    runtime: RuntimeClient, principal: Principal, key: str, namespace: str = "user:ann", **more: Any
 ) -> Any:
     message = ReadMemory(key=key, namespace=namespace, **more)
-    return (await doors.ask(memory_address(namespace), message, principal=principal)).memory
+    return (await runtime.ask(memory_address(namespace), message, principal=principal)).memory
 
 
 # -- what is kept ------------------------------------------------------------------

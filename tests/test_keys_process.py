@@ -198,7 +198,7 @@ def test_the_log_itself_shows_no_key_whoever_logs_one(tmp_path: Path) -> None:
     key = new_key()
     program = (
         "import logging, sys\n"
-        "from greenroom.transports.cli.commands.error_report import start_logging\n"
+        "from greenroom.transports.cli.support.error_report import start_logging\n"
         "start_logging('debug')\n"
         "log = logging.getLogger('greenroom.somewhere')\n"
         "log.debug('it was %s', sys.argv[1])\n"

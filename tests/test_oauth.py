@@ -27,7 +27,7 @@ from greenroom.transports.auth.jwt import (
     metadata_paths,
     metadata_url,
 )
-from greenroom.transports.cli.commands.authentication import check_auth_settings
+from greenroom.transports.cli.support.authentication import check_auth_settings
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:

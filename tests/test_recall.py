@@ -483,9 +483,9 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
 
     keys: list[str]
 
-    async def run(self, desk: ProcedureContext) -> list[list[str]]:
+    async def run(self, context: ProcedureContext) -> list[list[str]]:
         roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
-        answers = await scatter_gather.ask_each(desk, roots, FindMemories(text="x"))
+        answers = await scatter_gather.ask_each(context, roots, FindMemories(text="x"))
         hits = [hit.memory.key for hit in scatter_gather.merged(answers.found)]
         return [hits, [f"{each.namespace} {each.error}" for each in answers.failed]]
 

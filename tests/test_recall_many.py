@@ -14,12 +14,12 @@ from support.agents import house as housed
 from support.clocks import VirtualClock
 
 from greenroom.actors import Agent, Principal
-from greenroom.actors.auth.namespaces import tag_of_root
+from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
 from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
-from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
+from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, VerifyIndex
 from greenroom.runtime import IndexReader, Query
 
 if TYPE_CHECKING:
@@ -230,6 +230,20 @@ async def test_what_is_hidden_in_visible_namespaces_chooses_nothing(enter: Enter
 
 
 @pytest.mark.promise("recall.many", "recall.hidden")
+async def test_a_namespace_where_the_caller_has_nothing_left_is_not_said_to_have_more(enter: Enter) -> None:
+    private = {"metadata": {"scope": "private"}}
+    async with enter() as at:
+        alice = agent(at)
+        await keep(agent(at, "builder", "bob"), "hidden", "team:mixed", **private)
+        removed = await keep(alice, "removed", "team:mixed", **private)
+        await alice.ask(ForgetMemory(memory_id=removed, purge=True))
+        await crowd(at)
+    async with enter() as at:
+        answer = await search(agent(at), "database", limit=100)
+        assert f"; {MANY - MOST} others may have more" in answer.partial_reason
+
+
+@pytest.mark.promise("recall.many", "recall.hidden")
 async def test_namespaces_that_somebody_else_has_change_no_answer(tmp_path: Path) -> None:
     """Where the caller sees no more than are asked, it is as if the others were not there."""
     answers = []
@@ -317,3 +331,21 @@ async def test_a_store_of_other_rules_or_of_an_older_program_is_put_right_by_a_s
         answer = await search(alice, "kestrel")
         assert (contents(answer), asked(answer)) == (["the kestrels nested"], 3)
         assert contents(await search(alice, "lantern")) == ["a lantern beside the nest"]
+
+
+@pytest.mark.promise("recall.many")
+async def test_what_is_put_together_anew_is_read_anew(enter: Enter) -> None:
+    async with house(enter, queries=[RowsOf]) as at:
+        await crowd(at)
+        alice = agent(at)
+        rebuild = VerifyIndex(rebuild=True)
+        await keep(alice, "the heron", "team:birds")
+        removed = await keep(alice, "the kestrel", "team:birds")
+        await at.runtime.ask(memory_address("team:birds"), rebuild)
+        assert (await at.runtime.query(RowsOf(root="team:birds")))[root_summary.PARTS] == 1
+        assert contents(await search(alice, "kestrel")) == ["the kestrel"]
+        await alice.ask(ForgetMemory(memory_id=removed, purge=True))
+        assert asked(await search(alice, "kestrel")) == 3  # one is asked that has it no more
+        await at.runtime.ask(memory_address("team:birds"), rebuild)
+        assert asked(await search(alice, "kestrel")) == 2
+        assert contents(await search(alice, "heron")) == ["the heron"]

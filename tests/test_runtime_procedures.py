@@ -36,11 +36,11 @@ class Sum(Procedure[int], frozen=True):
 
     keys: list[str]
 
-    async def run(self, desk: ProcedureContext) -> int:
+    async def run(self, context: ProcedureContext) -> int:
         said: list[int] = []
 
         async def read(key: str) -> None:
-            said.append(await desk.ask(Address("counter", key), Read()))
+            said.append(await context.ask(Address("counter", key), Read()))
 
         async with trio.open_nursery() as nursery:
             for key in self.keys:
@@ -49,21 +49,21 @@ class Sum(Procedure[int], frozen=True):
 
 
 class Asker(Procedure[str], frozen=True):
-    """Say who asks, as an actor and the desk have it."""
+    """Say who asks, as an actor and a procedure have it."""
 
-    async def run(self, desk: ProcedureContext) -> str:
-        heard = await desk.ask(Address("counter", "any"), Whoami())
-        return f"{heard} {desk.principal} {desk.sidecar}"
+    async def run(self, context: ProcedureContext) -> str:
+        heard = await context.ask(Address("counter", "any"), Whoami())
+        return f"{heard} {context.principal} {context.sidecar}"
 
 
 class Failing(Procedure[int], frozen=True):
-    async def run(self, desk: ProcedureContext) -> int:
-        return await desk.ask(Address("counter", "any"), FailAfter())
+    async def run(self, context: ProcedureContext) -> int:
+        return await context.ask(Address("counter", "any"), FailAfter())
 
 
 class Wait(Procedure[int], frozen=True):
-    async def run(self, desk: ProcedureContext) -> int:
-        await desk.ask(Address("counter", "any"), Read())
+    async def run(self, context: ProcedureContext) -> int:
+        await context.ask(Address("counter", "any"), Read())
         await trio.sleep_forever()
         raise AssertionError("nobody wakes it")
 

@@ -11,8 +11,8 @@ import pytest
 from harness import server_process
 from support.programs import running
 
-from greenroom.transports.cli.commands.gauges import Sample, bars, groups, line, plain, rates
-from greenroom.transports.cli.commands.terminal import printable
+from greenroom.transports.cli.support.gauges import Sample, bars, groups, line, plain, rates
+from greenroom.transports.cli.support.terminal import printable
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"

@@ -36,26 +36,26 @@ def text(*lines: dict[str, Any] | str) -> str:
 
 
 async def imported(
-    doors: RuntimeClient,
+    runtime: RuntimeClient,
     principal: Principal,
     *lines: dict[str, Any] | str,
     dry_run: bool = False,
     **options: Any,
 ) -> Imported:
-    importer = Importer(doors, principal, source_of_text(text(*lines)), **options)
+    importer = Importer(runtime, principal, source_of_text(text(*lines)), **options)
     return await importer.run(dry_run=dry_run)
 
 
 async def export(
-    doors: RuntimeClient, principal: Principal, namespace: str | None = None
+    runtime: RuntimeClient, principal: Principal, namespace: str | None = None
 ) -> list[dict[str, Any]]:
     """Return what is exported, line by line."""
-    async with aclosing(exported(doors, principal, namespace)) as pages:
+    async with aclosing(exported(runtime, principal, namespace)) as pages:
         return [json.loads(bytes(each)) async for page in pages for each in page]
 
 
-async def keys(doors: RuntimeClient, principal: Principal, namespace: str | None = None) -> list[str]:
-    return [each["key"] for each in await export(doors, principal, namespace)]
+async def keys(runtime: RuntimeClient, principal: Principal, namespace: str | None = None) -> list[str]:
+    return [each["key"] for each in await export(runtime, principal, namespace)]
 
 
 async def taken(home: House, path: Path, format: str = "auto", **options: Any) -> Imported:

@@ -16,7 +16,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.cli.commands.authentication import Authentication
+from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
@@ -50,7 +50,6 @@ class Premises:
         at: The runtime.
         cache: The keys as the server knows them.
         admitting: Who is let in.
-        sessions: The sessions of HTTP.
     """
 
     def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:

@@ -39,7 +39,7 @@ def signers(letter: str = "a", *trusted: str, shared: bytes | None = None) -> Si
 
 
 def member(
-    doors: RuntimeClient,
+    runtime: RuntimeClient,
     name: str = "claude-code",
     *,
     trusted: tuple[str, ...] = (),
@@ -49,7 +49,7 @@ def member(
     """Return the agent of a tool, whose server trusts some signers."""
     more.setdefault("user", "user")
     who = Principal(agent_id=name, **more)
-    return Agent(doors, who, client=name, passports=PassportOptions(trusted, shared))
+    return Agent(runtime, who, client=name, passports=PassportOptions(trusted, shared))
 
 
 async def begun(agent: Agent, *messages: str, **arguments: Any) -> str:
@@ -68,10 +68,10 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
     return text
 
 
-async def seen(doors: RuntimeClient, principal: Principal, session_id: str) -> PassportPayload:
+async def seen(runtime: RuntimeClient, principal: Principal, session_id: str) -> PassportPayload:
     """Return all of a session that somebody sees."""
     _, content = await collected(
-        ClientSessionState(doors, principal), session_id, None, include_memories=True
+        ClientSessionState(runtime, principal), session_id, None, include_memories=True
     )
     return content
 

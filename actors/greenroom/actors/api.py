@@ -327,7 +327,7 @@ class Agent:
         Args:
             request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
             done: Called once with what the actor answers, or never when the request is abandoned. Of a
-                refusal `further` knows whether it is what `ask` would end with.
+                refusal `fallback` knows whether it is what `ask` would end with.
             on_accepted: Called once the request has its place in the actor's order.
             deadline: On trio's clock; a request not begun by then is not begun.
 

@@ -57,7 +57,7 @@ class AuditActor(Actor):
 
 
 def tell(
-    doors: RuntimeClient,
+    runtime: RuntimeClient,
     action: str,
     *,
     principal: Principal | None = None,
@@ -73,7 +73,7 @@ def tell(
     counted as one, and strangers must not be able to fill the log.
 
     Args:
-        doors: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened.
         action: What it was, such as ``authenticate``.
         principal: Who did it, if that is known.
         outcome: ``done``, ``denied`` or ``failed``.
@@ -85,17 +85,17 @@ def tell(
     deed = NoteDeed(
         action=action, outcome=outcome, session=session, address=address, key_id=key_id, details=details
     )
-    lost = _LOST.pop(doors, 0)
+    lost = _LOST.pop(runtime, 0)
     try:
         if lost:
-            doors.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
+            runtime.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
         lost = 0
-        doors.tell(LOG, deed, principal=principal)
+        runtime.tell(LOG, deed, principal=principal)
     except GreenroomError:  # too many, or the owner is away
-        _LOST[doors] = lost + 1
+        _LOST[runtime] = lost + 1
 
 
-def record_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
+def record_denial(runtime: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
     """Note a refusal for want of rights that no actor said.
 
     What an actor refuses is noted where the actor is, before the refusal comes here.
@@ -108,7 +108,7 @@ def record_denial(doors: RuntimeClient, principal: Principal, request: object, r
         details["target"] = uri[: audit_record.LONGEST]
     session = getattr(request, "session_id", None)
     tell(
-        doors,
+        runtime,
         audit_record.action_of(type(request)),
         principal=principal,
         outcome="denied",

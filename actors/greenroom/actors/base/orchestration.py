@@ -41,6 +41,6 @@ class Orchestration(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, fo
 
     writes: ClassVar[bool] = False
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> R_co:
         """Run it in the name of a principal, and return the reply."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -383,9 +383,9 @@ class EmbeddingService:
 class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
     """Read the statistics of the embedding service, which the process that owns the folder runs."""
 
-    async def run(self, desk: ProcedureContext) -> EmbeddingStatistics:
+    async def run(self, context: ProcedureContext) -> EmbeddingStatistics:
         """Return them; those of no embedder where none runs."""
-        sidecar: EmbeddingService | None = desk.sidecar
+        sidecar: EmbeddingService | None = context.sidecar
         return OFF if sidecar is None else sidecar.statistics()
 
 

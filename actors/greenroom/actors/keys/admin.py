@@ -138,7 +138,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -177,11 +177,11 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
         key = new_key()
         kept = KeepKey(
             key_id=key.key_id,
-            digest=digest_of(key, doors.derive(PURPOSE)),
+            digest=digest_of(key, runtime.derive(PURPOSE)),
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
+        return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
 class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
@@ -189,9 +189,9 @@ class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyList:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyList:
         """Return them, oldest first."""
-        read = await doors.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
+        read = await runtime.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
@@ -207,7 +207,7 @@ class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     ] = OVERLAP_SECONDS
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -216,12 +216,12 @@ class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
         key = new_key()
         kept = ReplaceKey(
             key_id=key.key_id,
-            digest=digest_of(key, doors.derive(PURPOSE)),
+            digest=digest_of(key, runtime.derive(PURPOSE)),
             replaces=self.key_id,
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
+        return _made(key, await runtime.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
 class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
@@ -231,13 +231,13 @@ class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
 
     key_id: KeyId
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyRevoked:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyRevoked:
         """Revoke it.
 
         Raises:
             Refusal: ``KEY_NOT_FOUND``.
         """
-        record = await doors.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
+        record = await runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
 

@@ -48,13 +48,13 @@ class KeyCache:
     """The keys of a store, cached in one process; made by `open_key_cache`.
 
     Args:
-        doors: Where the keys' actor is asked.
+        runtime: Where the keys' actor is asked.
         required: Whether a key is needed also when there is none in the store.
         clock: Tells when keys expire.
     """
 
-    def __init__(self, doors: RuntimeClient, *, required: bool, clock: Clock) -> None:
-        self._doors = doors
+    def __init__(self, runtime: RuntimeClient, *, required: bool, clock: Clock) -> None:
+        self._runtime = runtime
         self._always = required
         self._clock = clock
         self._keys: dict[str, KeyRecord] = {}
@@ -156,8 +156,8 @@ class KeyCache:
 
     async def load(self) -> None:
         """Load the keys, and end connections whose key is no longer valid; raises as `RuntimeClient.ask`."""
-        read = await self._doors.ask(KEYS_ADDRESS, ReadKeys())
-        self._pepper = self._doors.derive(PURPOSE)
+        read = await self._runtime.ask(KEYS_ADDRESS, ReadKeys())
+        self._pepper = self._runtime.derive(PURPOSE)
         self._keys = {record.key_id: record for record in read.keys}
         self._check_holds()
 
@@ -167,7 +167,7 @@ class KeyCache:
 
     async def run(self) -> None:
         """Keep up with changes, the clock and uses, until the runtime is closed."""
-        with self._doors.subscriber(0) as subscriber:
+        with self._runtime.subscriber(0) as subscriber:
             subscriber.add(CHANGED)
             fresh = False  # what changed before the subscription was heard by nobody
             while True:
@@ -205,7 +205,7 @@ class KeyCache:
             if (key := self._keys.get(key_id)) is None or used - (key.last_used or 0) >= USES_SECONDS * SECOND
         }
         if due:
-            self._doors.tell(KEYS_ADDRESS, NoteKeyUses(uses=due))
+            self._runtime.tell(KEYS_ADDRESS, NoteKeyUses(uses=due))
             for key_id, used in due.items():
                 del self._uses[key_id]
                 if key_id in self._keys:
@@ -231,16 +231,16 @@ class Hold:
 
 @asynccontextmanager
 async def open_key_cache(
-    doors: RuntimeClient, *, required: bool = False, clock: Clock | None = None
+    runtime: RuntimeClient, *, required: bool = False, clock: Clock | None = None
 ) -> AsyncIterator[KeyCache]:
     """Open the cache of a store's keys, kept up to date while the block runs; raises as `RuntimeClient.ask`.
 
     Args:
-        doors: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened.
         required: Whether a key is needed also when there is none in the store.
         clock: The runtime's.
     """
-    cache = KeyCache(doors, required=required, clock=clock if clock is not None else SystemClock())
+    cache = KeyCache(runtime, required=required, clock=clock if clock is not None else SystemClock())
     await cache.load()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cache.run)

@@ -193,6 +193,7 @@ class MemoryActor(Actor):
         context.use_reserve()
         self._repository.list_again(context)
         embedding.list_again(self._repository, context)
+        root_summary.doubt(self._repository, context)
 
     @handles(memories.VerifyIndex)
     def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:

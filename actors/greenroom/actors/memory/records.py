@@ -85,6 +85,7 @@ class RootSummary(msgspec.Struct, frozen=True, array_like=True):
         parts: In how many rows.
         cleared: Up to which of them rows of their own are gone.
         space: The space of the vectors that were put together; None if some were missing.
+        generation: How often they were put together: that tells whoever has read them that they changed.
     """
 
     rules: str
@@ -92,6 +93,7 @@ class RootSummary(msgspec.Struct, frozen=True, array_like=True):
     parts: int = 0
     cleared: int = 0
     space: str | None = None
+    generation: int = 0
 
 
 class EntryDetails(msgspec.Struct, frozen=True, array_like=True):

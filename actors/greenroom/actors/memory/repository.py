@@ -44,10 +44,10 @@ class MemoryRepository:
     Attributes:
         address: The key of the actor's address.
         counter: The highest number in use.
-        common: What holds for all of them; None before the first write, and for a store of an older program.
+        header: What holds for all of them; None before the first write, and for a store of an older program.
         index: Their index.
         uses: Their uses that are not written yet.
-        waits: Whether the embedder was told that some lack vectors.
+        embedder_notified: Whether the embedder was told that some lack vectors.
     """
 
     def __init__(self, context: Context) -> None:

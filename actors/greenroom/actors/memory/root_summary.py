@@ -86,10 +86,11 @@ class VectorRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SummaryHeader(msgspec.Struct, frozen=True, array_like=True):
-    """By which rules texts became terms, and up to which update they are put together."""
+    """What a root's other rows are; see `records.RootSummary`."""
 
     rules: str
     upto: int
+    generation: int = 0
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -167,9 +168,16 @@ def make(repository: MemoryRepository, context: Context) -> Slices[None]:
 
 
 def remake(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Stage what there is, put together anew from an index that was made anew."""
+    """Stage what there is, put together anew, if it was known: all that depends on the index is made anew."""
     if repository.summary(context) is not None:
         yield from _put_together(repository, context)
+
+
+def doubt(repository: MemoryRepository, context: Context) -> None:
+    """Stage that a search is to have it made anew, since some of the rows may be lost."""
+    summary = repository.summary(context)
+    if summary is not None:
+        _doubt(repository, context, summary)
 
 
 def tidy(repository: MemoryRepository, context: Context) -> Slices[None]:
@@ -206,12 +214,15 @@ def _put_together(repository: MemoryRepository, context: Context) -> Slices[None
             yield
     if space is not None and corpus.without_vectors(space, 1):
         space = None  # what comes later is taken in by `renew`
-    cleared = repository.counter if old is None else old.cleared
-    _stage(
-        repository,
-        context,
-        records.RootSummary(current_rules().name, repository.counter, parts, cleared, space),
+    summary = records.RootSummary(
+        current_rules().name,
+        repository.counter,
+        parts,
+        cleared=repository.counter if old is None else old.cleared,
+        space=space,
+        generation=1 if old is None else old.generation + 1,
     )
+    _stage(repository, context, summary)
 
 
 def _rows(corpus: Corpus, space: str | None) -> Iterator[SummaryRow | VectorRow | None]:
@@ -256,13 +267,14 @@ def _cut(terms: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 def _stage(repository: MemoryRepository, context: Context, summary: RootSummary) -> None:
     context.put(records.SUMMARY, summary)
-    context.put_row(INDEX, META + repository.tag, SummaryHeader(summary.rules, summary.upto))
+    header = SummaryHeader(summary.rules, summary.upto, summary.generation)
+    context.put_row(INDEX, META + repository.tag, header)
     repository.set_summary(summary)
 
 
 def _doubt(repository: MemoryRepository, context: Context, summary: RootSummary) -> None:
     """Stage that what there is does not tell of all memories any more."""
-    summary = records.RootSummary("", summary.upto, summary.parts)
+    summary = msgspec.structs.replace(summary, rules="", space=None)
     context.put(records.SUMMARY, summary)
     context.delete_row(INDEX, META + repository.tag)
     repository.set_summary(summary)

@@ -107,7 +107,7 @@ class ClientSessionState:
     """State of one client: who and which tool it is, and the session that it works in.
 
     Args:
-        doors: Where the actors are.
+        runtime: Where the actors are.
         principal: Who the client is.
         client: Its own name for itself.
         options: How passports are signed.
@@ -123,14 +123,14 @@ class ClientSessionState:
 
     def __init__(
         self,
-        doors: RuntimeClient,
+        runtime: RuntimeClient,
         principal: Principal,
         client: str | None = None,
         options: PassportOptions | None = None,
         scope: str = "",
         locator: SessionLocator | None = None,
     ) -> None:
-        self.doors = doors
+        self.runtime = runtime
         self.principal = principal
         self.tool = client_tool(client or principal.agent_id).tool_id
         self.quota: Quota | None = None
@@ -155,7 +155,7 @@ class ClientSessionState:
     @cached_property
     def signers(self) -> Signers:
         """Signs and checks passports."""
-        return Signers(self.doors.derive, self._options.trusted, self._options.shared)
+        return Signers(self.runtime.derive, self._options.trusted, self._options.shared)
 
     def join(self, session_id: str) -> None:
         """Work in a session from now on, and hold it until the client leaves."""
@@ -185,7 +185,7 @@ class ClientSessionState:
         if self._locator is not None or self._is_closed:
             return
         if self._held is None:
-            self._held = self.doors.subscriber()
+            self._held = self.runtime.subscriber()
         wanted = {self.holder.topic(each) for each in session_ids if each is not None}
         for topic in wanted - set(self._held.topics):
             self._held.add(topic)
@@ -232,7 +232,7 @@ class ClientSessionState:
             Refusal: ``QUOTA_EXCEEDED``.
         """
         if self.quota is not None:
-            await self.quota.charge_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
+            await self.quota.charge_bytes(self.runtime, stored_bytes, f"{self.scope} quota {deed}")
 
     def check_scope(self, what: str, scope: str) -> None:
         """Check that the client holds a scope beyond the one that its tool needs.
@@ -303,7 +303,7 @@ class ClientSessionState:
     def tell(self, address: Address, told: Message[None]) -> None:
         """Tell an actor; a failure is ignored, since the message may be lost anyhow."""
         try:
-            self.doors.tell(address, told, principal=self.principal)
+            self.runtime.tell(address, told, principal=self.principal)
         except GreenroomError:  # nobody's request fails for it
             return
 
@@ -317,9 +317,9 @@ class ClientOrchestration(Orchestration[R_co], frozen=True, kw_only=True):
 
     writes: ClassVar[bool] = True
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> R_co:
         """Run it for a client without state of its own."""
-        return await self.carry_out(ClientSessionState(doors, principal))
+        return await self.carry_out(ClientSessionState(runtime, principal))
 
     async def carry_out(self, client: ClientSessionState) -> R_co:
         """Run it for a client, and return the reply."""

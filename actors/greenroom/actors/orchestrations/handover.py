@@ -61,7 +61,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         offered: list[travel.Offer] = []
         if client.may_read and not self.new:
             find = FindOffers(project_id=project_id, token=client.token)
-            offered = await client.doors.query(find, principal=client.principal)
+            offered = await client.runtime.query(find, principal=client.principal)
         if self.restore_from is not None and self.restore_from != LATEST:
             given = self.restore_from
             is_id = isinstance(given, str) and len(given) <= 128 and ":" not in given  # noqa: PLR2004
@@ -112,7 +112,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         said |= {"restore_from": self.restore_from} if self.restore_from is not None else {}
         said |= {"new": True} if self.new else {}
         with client.holding(session_id):
-            started = await client.doors.ask(
+            started = await client.runtime.ask(
                 Address("session", session_id),
                 start,
                 principal=client.principal,
@@ -207,7 +207,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         # What the client said, spelled as it always was: an older version's answer is found by it.
         said = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
         idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
-        read = await client.doors.ask(
+        read = await client.runtime.ask(
             Address("session", session_id), move, principal=client.principal, idempotency=idempotency
         )
         at = read.migrations[-1].at

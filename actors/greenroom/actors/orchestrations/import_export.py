@@ -53,14 +53,14 @@ class ImportMemories(Orchestration[MemoriesImported], frozen=True, kw_only=True)
     on_conflict: Annotated[OnConflict, Meta(description="where the key exists")] = "skip"
     dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
 
-    async def run(self, doors: RuntimeClient, principal: Principal) -> MemoriesImported:
+    async def run(self, runtime: RuntimeClient, principal: Principal) -> MemoriesImported:
         """Import the lines.
 
         Raises:
             Refusal: ``VALIDATION_ERROR`` names the lines that cannot be imported; nothing was.
         """
         importer = Importer(
-            doors,
+            runtime,
             principal,
             source_of_text(self.source),
             namespace=self.namespace,
@@ -102,7 +102,7 @@ class ExportMemories(ClientOrchestration[MemoriesExported], frozen=True, kw_only
         """
         parts = _Parts(client, self.format)
         unwritten: list[str] = []
-        found = exported(client.doors, client.principal, self.namespace, self.filters, _counted, unwritten)
+        found = exported(client.runtime, client.principal, self.namespace, self.filters, _counted, unwritten)
         try:
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -181,7 +181,7 @@ class _Parts:
     async def drop(self) -> None:
         """Remove what is kept, since nobody will get its address."""
         with suppress(StorageFullError):  # then it goes by itself in a day
-            await self._client.doors.ask(export_address(self._id), requests.ForgetExport())
+            await self._client.runtime.ask(export_address(self._id), requests.ForgetExport())
 
     def _begin(self) -> None:
         self._writer = ExportWriter(self._format)
@@ -201,7 +201,7 @@ class _Parts:
         kept = requests.KeepExport(part=part, number=self._number, text=piece.decode(), format=self._format)
         await self._client.charge_bytes(len(piece), f"{self._id} {part} {self._number}")
         self._number += 1
-        await self._client.doors.ask(export_address(self._id), kept, principal=self._client.principal)
+        await self._client.runtime.ask(export_address(self._id), kept, principal=self._client.principal)
 
 
 def _too_large_a_line(line: msgspec.Raw) -> Refusal:

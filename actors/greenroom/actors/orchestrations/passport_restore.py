@@ -112,7 +112,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
     async def _check_claim(self, client: ClientSessionState, claim: claims.Claim) -> requests.Standing:
         address = requests.passport_address(claim.id)
         asked = requests.AskStanding(text=claim.kind == "passport")
-        standing = await client.doors.ask(address, asked, principal=client.principal)
+        standing = await client.runtime.ask(address, asked, principal=client.principal)
         expires = to_datetime(claim.expires * SECOND)
         if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
             raise passport_errors.expired(envelope.instant(expires))
@@ -140,7 +140,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        redemption = await client.doors.ask(
+        redemption = await client.runtime.ask(
             checked.address, redeem, principal=client.principal, idempotency=idempotency
         )
         attempt = redemption.attempt
@@ -180,7 +180,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         elsewhere = self.project_id not in {None, checked.payload.session.project_id}
         if elsewhere or not client.signers.is_own(checked.passport.signature):
             return False
-        here: bool = await client.doors.ask(
+        here: bool = await client.runtime.ask(
             Address("session", checked.passport.session_id),
             payloads.FindExported(
                 created_at=checked.payload.session.created_at,
@@ -212,7 +212,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        await client.doors.ask(checked.address, done, principal=client.principal)
+        await client.runtime.ask(checked.address, done, principal=client.principal)
 
     async def _made(
         self, client: ClientSessionState, session_id: str, checked: Checked, making: payloads.MakeRestored
@@ -223,10 +223,10 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         if place != "made":
             for number, lines in enumerate(checked.pieces):
                 staged = payloads.StageMessages(attempt=making.attempt, number=number, lines=lines)
-                await client.doors.ask(address, staged, principal=client.principal)
+                await client.runtime.ask(address, staged, principal=client.principal)
             memories = await checked.stage_memories(client, session_id)
             making = msgspec.structs.replace(making, memories=memories)
-        return await client.doors.ask(address, making, principal=client.principal)
+        return await client.runtime.ask(address, making, principal=client.principal)
 
     async def _place(self, client: ClientSessionState, session_id: str, attempt: str) -> tuple[str, str]:
         """Return the id under which the attempt may make its session, and whether it has ``made`` it.
@@ -238,7 +238,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
                 continue
-            found = await client.doors.ask(Address("session", place), asked, principal=client.principal)
+            found = await client.runtime.ask(Address("session", place), asked, principal=client.principal)
             if found != "taken":
                 return place, found
         return f"session_{digest}", "free"
@@ -257,7 +257,7 @@ async def resumed(
         Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
     """
     move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    read = await client.doors.ask(
+    read = await client.runtime.ask(
         Address("session", session_id), move, principal=client.principal, idempotency=idempotency
     )
     return SessionRestored(
@@ -317,7 +317,7 @@ class Checked:
         passport, body = await run_in_thread(envelope.read, given)
         await run_in_thread(client.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
-        standing = await client.doors.ask(address, requests.AskStanding(), principal=client.principal)
+        standing = await client.runtime.ask(address, requests.AskStanding(), principal=client.principal)
         if is_over(passport.expires_at, standing.now):
             raise passport_errors.expired(envelope.instant(passport.expires_at))
         _check_audience(passport, client)
@@ -374,7 +374,7 @@ class Checked:
 
     def importer(self, client: ClientSessionState, text: str = "") -> Importer:
         """Return what imports these lines."""
-        return Importer(client.doors, client.principal, source_of_text(text), on_conflict="skip")
+        return Importer(client.runtime, client.principal, source_of_text(text), on_conflict="skip")
 
 
 def _check_audience(passport: Passport, client: ClientSessionState) -> None:

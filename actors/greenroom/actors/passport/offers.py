@@ -38,12 +38,12 @@ class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
     project_id: str | None
     token: str
 
-    async def run(self, desk: ProcedureContext) -> list[travel.Offer]:
+    async def run(self, context: ProcedureContext) -> list[travel.Offer]:
         """Look which there are, and ask each what is in it."""
         offers: list[travel.Offer] = []
-        for session_id in await desk.query(FindOpen(project_id=self.project_id)):
+        for session_id in await context.query(FindOpen(project_id=self.project_id)):
             try:
-                offer = await desk.ask(Address("session", session_id), travel.LookAtWork(token=self.token))
+                offer = await context.ask(Address("session", session_id), travel.LookAtWork(token=self.token))
             except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
                 continue
             if offer is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -34,13 +34,21 @@ _NAME = 0.3
 _EPSILON = 1e-9
 
 
+class Counted(Protocol):
+    """Rows, or what else words are looked for in."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+
 def word_weights(
-    view: View, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    view: Counted, words: list[str], names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> Floats:
     """Return the weight of each word of a query.
 
     Args:
-        view: The visible rows.
+        view: What is searched.
         words: As an embedder took the query apart.
         names: Terms that name an author; who wrote something is a signal of its own.
         counts: In how many rows the terms that are known occur; 0 for a term that was mistyped.
@@ -50,7 +58,7 @@ def word_weights(
 
 
 def _weight(
-    view: View, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
+    view: Counted, word: str, names: AbstractSet[str], counts: Mapping[str, int], *, in_context: bool
 ) -> float:
     terms = [term for token in tokens(word) for term, _ in token.terms]
     if not terms:

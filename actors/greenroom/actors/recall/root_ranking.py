@@ -64,7 +64,7 @@ class RootRanking:
     Attributes:
         visible: The names of all roots that the reader sees where it searches.
         unknown: The names of those of which it is not known what there is.
-        count: How many of them it is known of.
+        count: How many have something that the reader sees.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RootRanking:
                 roots[number] = names.is_below(overview.name(number), root)
         self.visible = self._names(roots)
         self.unknown = self._names(roots & ~self._sight.known)
-        self._wanted: Mask = roots & self._sight.known
+        self._wanted: Mask = roots & self._sight.known & self._sight.holding
         self.count = int(np.count_nonzero(self._wanted))
 
     def made(self) -> Slices[list[int]]:
@@ -157,8 +157,7 @@ class RootRanking:
         best = np.zeros(len(self._wanted), np.float32)
         vectors = self._query.vectors
         for each in () if vectors is None else (vectors, *vectors.older):
-            view: Any = self  # which has what is asked of it: how many there are
-            weights = word_weights(view, each.words, set(), counts, in_context=False)
+            weights = word_weights(self, each.words, set(), counts, in_context=False)
             query = query_vector(each, weights)
             found = (
                 None

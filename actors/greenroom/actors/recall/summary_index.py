@@ -68,6 +68,9 @@ class Seen:
 class SummaryIndex:
     """The roots, their units, and which of these hold which term.
 
+    Args:
+        number: That of the last change that whoever loads it sees.
+
     Attributes:
         listing: By root, the number of its row in the directory, as `Seen` counts them; -1: it has none.
         complete: By root, whether it is known all that there is.
@@ -79,7 +82,9 @@ class SummaryIndex:
         spaces: The vectors of units, by their space.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._read: dict[Address, int] = {}
         self._roots: dict[Address, _Known] = {}
         self._by_number: list[_Known] = []
         self._listings: list[NamespaceRow] = []
@@ -120,16 +125,30 @@ class SummaryIndex:
                 if reader.should_yield():
                     yield
 
-    def read_again(self, reader: IndexReader, address: Address) -> None:
-        """Read what one actor wrote since it was read."""
+    def listed(self, reader: IndexReader, address: Address) -> Slices[NamespaceRow | None]:
+        """Return the row of one actor in the directory."""
         known = self._roots.get(address)
         if known is not None:
-            listed = reader.get(directory.INDEX, tag_of_root(known.name), address, NamespaceRow)
-        elif len(address.key) < MAX_ADDRESS:
-            listed = reader.get(directory.INDEX, tag_of_root(root_at(address.key)), address, NamespaceRow)
-        else:  # it is an abridged name
-            rows = reader.rows(directory.INDEX, NamespaceRow)
-            listed = next((row.value for row in rows if row.address == address), None)
+            return reader.get(directory.INDEX, tag_of_root(known.name), address, NamespaceRow)
+        if len(address.key) < MAX_ADDRESS:
+            return reader.get(directory.INDEX, tag_of_root(root_at(address.key)), address, NamespaceRow)
+        for row in reader.rows(directory.INDEX, NamespaceRow):  # it is an abridged name
+            if row.address == address:
+                return row.value
+            if reader.should_yield():
+                yield
+        return None
+
+    def has_read(self, address: Address, number: int) -> bool:
+        """Return whether what one actor wrote up to a change was read; whoever sees less would undo it."""
+        return max(self._number, self._read.get(address, 0)) >= number
+
+    def read_again(
+        self, reader: IndexReader, address: Address, listed: NamespaceRow | None, number: int
+    ) -> None:
+        """Read what one actor wrote since it was read, up to the change with this number."""
+        self._read[address] = number
+        known = self._roots.get(address)
         if listed is None:
             if known is not None:
                 self._drop_units(known)
@@ -267,28 +286,38 @@ class SummaryFollower:
         """Return the overview with all that ``reader`` sees, which has not yielded before."""
         mine, _ = reader.changed_since(root_summary.INDEX, None)
         reader.changed_since(directory.INDEX, None)
-        while self._is_loading:
-            yield
-        overview = self._overview
-        number, of_summaries = reader.changed_since(root_summary.INDEX, self._number)
-        _, of_directory = reader.changed_since(directory.INDEX, self._number)
-        if overview is None or overview.is_worn or of_summaries is None or of_directory is None:
-            return (yield from self._loaded(reader, mine))
-        self._number = number
-        self._dirty.update(dict.fromkeys((*of_summaries, *of_directory), number))
+        while True:
+            while self._is_loading:
+                yield
+            overview = self._overview
+            number, of_summaries = reader.changed_since(root_summary.INDEX, self._number)
+            _, of_directory = reader.changed_since(directory.INDEX, self._number)
+            if overview is None or overview.is_worn or of_summaries is None or of_directory is None:
+                return (yield from self._loaded(reader, mine))
+            self._number = number
+            self._dirty.update(dict.fromkeys((*of_summaries, *of_directory), number))
+            yield from self._follow(overview, reader, mine)
+            if overview is self._overview:  # else somebody who may see less has loaded another
+                return overview
+
+    def _follow(self, overview: SummaryIndex, reader: IndexReader, mine: int) -> Slices[None]:
+        """Read again what has changed, as far as nobody who sees at least as much has."""
         for address in list(self._dirty):
-            if address in self._dirty:  # else somebody who sees at least as much has read it meanwhile
-                if self._dirty[address] <= mine:
-                    del self._dirty[address]
-                overview.read_again(reader, address)
+            if address in self._dirty and not overview.has_read(address, mine):
+                listed = yield from overview.listed(reader, address)
+                if not overview.has_read(address, mine):
+                    overview.read_again(reader, address, listed, mine)
+            if overview is not self._overview:
+                return
+            if self._dirty.get(address, mine + 1) <= mine:
+                del self._dirty[address]
             if reader.should_yield():
                 yield
-        return overview
 
     def _loaded(self, reader: IndexReader, number: int) -> Slices[SummaryIndex]:
         self._is_loading = True
         try:
-            overview = SummaryIndex()
+            overview = SummaryIndex(number)
             yield from overview.load(reader)
             self._overview, self._number = overview, number
             self._dirty.clear()

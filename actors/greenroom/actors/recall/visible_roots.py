@@ -28,6 +28,7 @@ class VisibleRoots:
 
     Attributes:
         roots: Which roots.
+        holding: Which roots have a memory that the reader sees, as far as it is known what there is.
         known: Of which of all roots it is known what there is.
         newest: When the newest visible memory of each root was made, 0 where that is not known.
     """
@@ -40,6 +41,8 @@ class VisibleRoots:
         self._overview = overview
         self._root = _numbers(overview.unit_root)
         self._units: Mask = (self._root >= 0) & _flags(seen.partitions)[_numbers(overview.unit_partition)]
+        self.holding: Mask = np.zeros(len(listing), np.bool_)
+        self.holding[self._root[self._units]] = True
         self.newest = np.zeros(len(listing), np.int64)
         newest = np.array(overview.newest, np.int64)
         np.maximum.at(self.newest, self._root[self._units], newest[self._units])

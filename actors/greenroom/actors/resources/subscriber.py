@@ -27,16 +27,16 @@ class ResourceSubscriber:
     scheme than theirs is a mistake, and refused.
     """
 
-    __slots__ = ("_accepts", "_doors", "_kinds", "_limit", "_principal", "_subscriber")
+    __slots__ = ("_accepts", "_kinds", "_limit", "_principal", "_runtime", "_subscriber")
 
     def __init__(
         self,
-        doors: RuntimeClient,
+        runtime: RuntimeClient,
         subscriber: Subscriber,
         principal: Principal,
         limit: CountLimit | None = None,
     ) -> None:
-        self._doors = doors
+        self._runtime = runtime
         self._subscriber = subscriber
         self._principal = principal
         self._accepts = partial(policy.may_hear, principal)
@@ -74,7 +74,7 @@ class ResourceSubscriber:
 
     def _denied(self, uri: str, refusal: Refusal) -> Refusal:
         details = {"target": uri[: audit_record.LONGEST], **audit_record.details_of(refusal)}
-        tell(self._doors, "subscribe", principal=self._principal, outcome="denied", **details)
+        tell(self._runtime, "subscribe", principal=self._principal, outcome="denied", **details)
         return refusal
 
     async def next(self) -> str:

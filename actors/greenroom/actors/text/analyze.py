@@ -55,7 +55,7 @@ class _Current:
 
 
 def use_languages(languages: Sequence[str]) -> None:
-    """Set the languages of all texts of this process, those of an index included; see `Rules`.
+    """Set the languages of all texts of this process, those of an index included; see `TextRules`.
 
     Raises:
         ValueError: there is no stemmer for a language.

@@ -21,7 +21,7 @@ Progress = Callable[[int, int, int], None]
 
 
 async def exported(
-    doors: RuntimeClient,
+    runtime: RuntimeClient,
     principal: Principal,
     namespace: str | None,
     filters: MemoryFilters | None = None,
@@ -35,7 +35,7 @@ async def exported(
     An import that is decided is waited for, as long as it goes on: no part of it is taken for the whole.
 
     Args:
-        doors: Where the actors are.
+        runtime: Where the actors are.
         principal: Who exports.
         namespace: Below which leading segments.
         filters: Only what fits.
@@ -46,10 +46,12 @@ async def exported(
         GreenroomError: as `RuntimeClient.ask`.
     """
     listing = ListNamespaces(prefix=namespace)
-    left = await wait_written(doors, principal, namespace, await doors.query(listing, principal=principal))
+    left = await wait_written(
+        runtime, principal, namespace, await runtime.query(listing, principal=principal)
+    )
     if unwritten is not None:
         unwritten += left
-    roots = sorted(await doors.query(listing, principal=principal))
+    roots = sorted(await runtime.query(listing, principal=principal))
     if filters is not None:
         filters = msgspec.structs.replace(filters, superseded=True)
     count = size = 0
@@ -59,7 +61,7 @@ async def exported(
             start: int | None = 0
             while start is not None:
                 asked = ExportPage(namespace=below, filters=filters, start=start)
-                page: Any = await doors.ask(names.memory_address(root), asked, principal=principal)
+                page: Any = await runtime.ask(names.memory_address(root), asked, principal=principal)
                 count += len(page.lines)
                 size += sum(len(bytes(line)) for line in page.lines)
                 start = page.next
@@ -67,4 +69,4 @@ async def exported(
                 if page.lines:
                     yield page.lines
     finally:  # also what was broken off has been handed out
-        tell(doors, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size)
+        tell(runtime, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size)

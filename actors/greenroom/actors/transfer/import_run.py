@@ -133,7 +133,7 @@ class Importer:
     """One import.
 
     Args:
-        doors: Where the actors are.
+        runtime: Where the actors are.
         principal: Who imports, and owns what is imported.
         source: What to import.
         namespace: For lines that name none; the importing user's own for None.
@@ -146,7 +146,7 @@ class Importer:
 
     def __init__(
         self,
-        doors: RuntimeClient,
+        runtime: RuntimeClient,
         principal: Principal,
         source: Source,
         *,
@@ -154,7 +154,7 @@ class Importer:
         on_conflict: OnConflict = "skip",
         progress: Progress | None = None,
     ) -> None:
-        self._doors = doors
+        self._runtime = runtime
         self._principal = principal
         self._source = source
         self._namespace = check_namespace(namespace or names.user_namespace(principal))
@@ -231,7 +231,7 @@ class Importer:
             passed = await trio.to_thread.run_sync(self._check_some, lines, survey)
         if survey.denied is not None:
             denied = audit_record.details_of(survey.denied)
-            tell(self._doors, "import_memories", principal=self._principal, outcome="denied", **denied)
+            tell(self._runtime, "import_memories", principal=self._principal, outcome="denied", **denied)
         if survey.problems:
             raise ImportRefusedError(survey.problems, more=passed is not None)
         self._progress("checking", self._source.size, self._source.size)
@@ -273,11 +273,11 @@ class Importer:
     async def _paid(self, survey: _Survey) -> None:
         """Have new namespaces counted; of too many the lines are named that begin them."""
         try:
-            await charge_roots(self._doors, self._principal, survey.roots)
+            await charge_roots(self._runtime, self._principal, survey.roots)
         except Refusal as refusal:
             if refusal.code != "QUOTA_EXCEEDED":
                 raise
-            fresh = set(await self._doors.query(NewRoots(roots=list(survey.roots))))
+            fresh = set(await self._runtime.query(NewRoots(roots=list(survey.roots))))
             over = [root for root in survey.roots if root in fresh][-refusal.details["asked"] :]
             room = max(0, refusal.details["limit"] - refusal.details["used"])
             some = over[room : room + MOST_PROBLEMS]
@@ -413,7 +413,7 @@ class Importer:
             ActorFailedError: one of them cannot; what is decided stays so.
         """
         lost, before = self._lost_messages(), -1
-        with self._doors.subscriber() as changes:
+        with self._runtime.subscriber() as changes:
             changes.add(topic_of(address.key), self._may_hear)
             while True:
                 found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
@@ -447,7 +447,7 @@ class Importer:
     def _lost_messages(self) -> int:
         """Return how many messages could not be handled, as far as known here."""
         try:
-            return self._doors.statistics().messages.dead_letters
+            return self._runtime.statistics().messages.dead_letters
         except StoreError:  # no owner has been reached yet
             return 0
 
@@ -456,10 +456,10 @@ class Importer:
         most = 0
         roots = sorted(survey.roots)
         while True:
-            found = await self._doors.query(GetEmbedding(), principal=self._principal)
+            found = await self._runtime.query(GetEmbedding(), principal=self._principal)
             if found.state == "off":
                 return None
-            waiting = await self._doors.query(UnembeddedRoots(roots=roots), principal=self._principal)
+            waiting = await self._runtime.query(UnembeddedRoots(roots=roots), principal=self._principal)
             most = max(most, found.texts_waiting)
             self._progress("embedding", most - found.texts_waiting if waiting else most, most)
             if not waiting:
@@ -469,7 +469,7 @@ class Importer:
             await trio.sleep(EMBEDDING_LOOK_SECONDS)
 
     async def _ask(self, address: Address, message: Any) -> Any:
-        return await self._doors.ask(address, message, principal=self._principal)
+        return await self._runtime.ask(address, message, principal=self._principal)
 
     def _may_hear(self, label: Any) -> bool:
         return isinstance(label, ChangeLabel) and may_hear(self._principal, label)

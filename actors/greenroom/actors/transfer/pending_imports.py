@@ -50,12 +50,12 @@ def put_pending(context: Context, underway: PendingImport) -> None:
 
 
 async def wait_written(
-    doors: RuntimeClient, principal: Principal, prefix: str | None, roots: Iterable[str]
+    runtime: RuntimeClient, principal: Principal, prefix: str | None, roots: Iterable[str]
 ) -> list[str]:
     """Wait until the imports that an export would read a part of are written, as long as they go on.
 
     Args:
-        doors: Where the actors are.
+        runtime: Where the actors are.
         principal: Who exports: where it may write it waits also if there was nothing before.
         prefix: Below which leading segments.
         roots: Where it finds something now.
@@ -67,11 +67,11 @@ async def wait_written(
     deadline = trio.current_time() + PATIENCE_SECONDS
     while True:
         now: dict[str, int] = {}
-        for underway in await doors.query(FindUnderway(), principal=principal):
+        for underway in await runtime.query(FindUnderway(), principal=principal):
             for root in underway.roots:
                 if root in known or (_is_in(root, prefix) and policy.may_write_namespace(principal, root)):
                     asked = ReadStaged(staging=underway.staging)
-                    staged = await doors.ask(names.memory_address(root), asked, principal=principal)
+                    staged = await runtime.ask(names.memory_address(root), asked, principal=principal)
                     now[root] = now.get(root, 0) + staged.applied
         if not now:
             return []

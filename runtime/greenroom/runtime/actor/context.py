@@ -36,7 +36,7 @@ class Context:
     Attributes:
         address: The actor's own address.
         principal: Who sent the message, as the sender stated it; None for tells and timers.
-        answer: The answer to the message's `Message.precheck`, else None.
+        precheck_answer: The answer to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
         effects: The staged effects; None until there is one.
     """

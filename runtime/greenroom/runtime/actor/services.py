@@ -30,9 +30,9 @@ class RuntimeServices:
         blinder: Hides names in the keys of an encrypted store.
         secret: The store's, if it is used with one.
         journals: The runtime's, by name.
-        notes: What waits to be appended to them.
-        keys: The keys of each journal.
-        seen: What was seen of the journals before.
+        journal_buffer: What waits to be appended to them.
+        journal_keys: The keys of each journal.
+        checkpoint_file: What was seen of the journals before.
         row_changes: Which actors wrote rows that a query caches.
         query_caches: What queries cache in memory, by what made it.
     """

@@ -82,6 +82,6 @@ class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid
 
     flushes_journals: ClassVar[bool] = False
 
-    async def run(self, desk: ProcedureContext) -> R_co:
+    async def run(self, context: ProcedureContext) -> R_co:
         """Return the answer."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -177,9 +177,9 @@ class Runtime(RuntimeClient):
             await self._commits.wait_committed()  # a group that was on its way may have some of the notes,
             await self._commits.wait_committed()  # and then the next one has the others
         if isinstance(query, Procedure):
-            desk = ProcedureContext(self, self._services, principal, self._clock.now())
+            context = ProcedureContext(self, self._services, principal, self._clock.now())
             try:
-                return await query.run(desk)
+                return await query.run(context)
             except Refusal as refusal:
                 self._note_denial(principal, query, refusal)
                 raise

@@ -179,7 +179,7 @@ class HashChains:
 
     Args:
         keys: Those of each journal.
-        reading: The store as it is found.
+        snapshot: The store as it is found.
     """
 
     def __init__(self, keys: Iterable[JournalKeys], snapshot: Snapshot) -> None:

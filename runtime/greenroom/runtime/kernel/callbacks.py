@@ -92,7 +92,7 @@ class CallbackQueue:
         abandon: Forgets who asked; a message that is not begun leaves its mailbox.
 
     Attributes:
-        then: Called after each round of callbacks.
+        after_callbacks: Called after each round of callbacks.
     """
 
     def __init__(

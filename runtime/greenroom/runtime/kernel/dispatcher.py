@@ -22,7 +22,7 @@ from greenroom.runtime.kernel.mailbox import Activation
 class Dispatcher:
     """The queue of actors with something to do.
 
-    Invariant: a activation is queued at most once, and then ``activation.ready`` is true.
+    Invariant: an activation is queued at most once, and then ``activation.ready`` is true.
 
     Args:
         clock: Measures slices.

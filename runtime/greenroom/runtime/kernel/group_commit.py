@@ -37,7 +37,7 @@ class GroupCommit:
         fail: Called when a commit failed for good.
 
     Attributes:
-        notes: What waits for a group to go with.
+        journal_buffer: What waits for a group to go with.
     """
 
     def __init__(

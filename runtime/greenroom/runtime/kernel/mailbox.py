@@ -50,15 +50,15 @@ class Envelope:
     Attributes:
         asker: The waiting task, or what was posted; None for tells and timers, and once the asker gave up.
         deadline: On trio's clock; a message not begun by then is not begun.
-        row: The stored row (an outbox number, a timer) that brought this message, deleted by the commit
-            that handles it.
+        outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
+            commit that handles it.
         timer: The name of the timer that brought it.
-        told: Whether nobody ever waited for a reply.
-        attempts: How often handling it has failed.
+        one_way: Whether nobody ever waited for a reply.
+        failures: How often handling it has failed.
         begun: Whether a handler has seen it.
-        relay: The row for the answer to a message of another process, which is stored with the message's
+        relay_key: The row for the answer to a message of another process, which is stored with the message's
             effects; None for others, and once nobody will ask for that answer again.
-        again: Whether an owner before may have handled it already, so that there may be such a row.
+        is_retry: Whether an owner before may have handled it already, so that there may be such a row.
         encoded: That answer as stored, once it is.
     """
 

@@ -212,7 +212,7 @@ class Bus:
 
     Attributes:
         is_busy: Says whether requests are under way.
-        wanted: Called with each topic that gets its first listener (true) or loses its last one (false).
+        on_interest: Called with each topic that gets its first listener (true) or loses its last one (false).
     """
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:

@@ -21,7 +21,7 @@ class RestartHistory:
         randomness: Where jitter comes from.
 
     Attributes:
-        set_aside: The addresses that are set aside, each with how often it had failed.
+        quarantined: The addresses that are set aside, each with how often it had failed.
     """
 
     def __init__(self, groups: Mapping[str, Group], randomness: random.Random) -> None:

@@ -51,7 +51,7 @@ class WriteBatch:
     Attributes:
         changes: The puts and deletes, by table.
         entries: Rows to append to journals.
-        lasting: What is to outlast a restored backup.
+        revocations: What is to outlast a restored backup.
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 

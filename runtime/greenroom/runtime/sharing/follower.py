@@ -193,7 +193,7 @@ class Follower:
         )
 
     async def serve(self, wire: FramedConnection[frames.FromLeader], welcome: frames.Welcome) -> None:
-        """Relay over a wire past its greeting until the connection ends; raises `PeerError` then."""
+        """Relay over a connection past its greeting until the connection ends; raises `PeerError` then."""
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics

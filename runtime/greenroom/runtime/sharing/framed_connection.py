@@ -1,6 +1,6 @@
 """Words over a stream socket: what there is to say at one moment is one frame and, mostly, one system call.
 
-A wire never waits when something is said: what the socket does not take at once is kept until it does.
+A connection never waits when something is said: what the socket does not take at once is kept until it does.
 Who says more than the other side reads looks at `unsent`.
 """
 
@@ -33,10 +33,10 @@ class PeerError(Exception):
 
 
 class FramedConnection(Generic[W]):
-    """One side of a connection. `write` must run for what is said `soon`, or more than the socket takes.
+    """One side of a connection. `run_writer` must run for what is said `soon`, or more than the socket takes.
 
     Args:
-        connection: A connected stream socket, which is the wire's from now on.
+        connection: A connected stream socket, which is this one's from now on.
         decode: Makes the other side's words of the payload of a frame.
 
     Attributes:
@@ -86,7 +86,7 @@ class FramedConnection(Generic[W]):
         """Wait for words and return all that have arrived, in their order.
 
         Raises:
-            WireError: the connection has ended, or what comes is none of this protocol's.
+            PeerError: the connection has ended, or what comes is none of this protocol's.
         """
         words: list[W] = []
         while not words:
@@ -114,7 +114,7 @@ class FramedConnection(Generic[W]):
         """Send what `flush` could not, and what is to be said soon. For ever.
 
         Raises:
-            WireError: the connection has ended.
+            PeerError: the connection has ended.
         """
         while True:
             if self._words:

@@ -2,10 +2,10 @@
 
 A frame is a length of four bytes and a msgpack list of words, all that one side had to say at that moment:
 
-    attached  Hello                                   the owner  Welcome, or Sorry
-              Ask, Query, Abandon, Confirm                       Answer, Failure
+    attached  Hello                                   the owner  Welcome, or Reject
+              Request, QueryRequest, Cancel, Confirm             Response, Failure
               Watch                                              Changed
-              Beat                                               Beat, Leaving
+              Heartbeat                                          Heartbeat, Goodbye
 
 A word is an array whose first element says which it is. A newer program may add elements at its end, which
 an older one passes over, and new words once both have said in their greetings that they know them.

@@ -56,8 +56,8 @@ class PendingRequest:
 
     __slots__ = ("envelope", "number", "session")
 
-    def __init__(self, attached: FollowerSession, number: int, envelope: Envelope) -> None:
-        self.session = attached
+    def __init__(self, session: FollowerSession, number: int, envelope: Envelope) -> None:
+        self.session = session
         self.number = number
         self.envelope = envelope
 
@@ -70,16 +70,16 @@ class FollowerSession:
     """One attached process.
 
     Args:
-        host: The owner's side.
-        wire: The connection, past the greeting.
+        leader: The owner's side.
+        connection: The connection, past the greeting.
         hello: How the process introduced itself.
     """
 
     def __init__(
-        self, host: LeaderPort, wire: FramedConnection[frames.FromFollower], hello: frames.Hello
+        self, leader: LeaderPort, connection: FramedConnection[frames.FromFollower], hello: frames.Hello
     ) -> None:
-        self.leader = host
-        self.connection = wire
+        self.leader = leader
+        self.connection = connection
         self.pid = hello.pid
         self.relay = hello.relay
         self.prefix = keys.RELAYED + hello.relay
@@ -100,11 +100,11 @@ class FollowerSession:
 
     async def serve(self) -> None:
         """Do what the process asks until the connection ends; raises `PeerError` then."""
-        wire = self.connection
+        connection = self.connection
         async with trio.open_nursery() as self._nursery:
-            self._nursery.start_soon(wire.run_writer)
+            self._nursery.start_soon(connection.run_writer)
             while True:
-                words = await wire.receive()
+                words = await connection.receive()
                 self._heard_at = trio.current_time()
                 for first in range(0, len(words), WORDS_AT_ONCE):
                     self._do(words[first : first + WORDS_AT_ONCE])

@@ -29,10 +29,10 @@ class Member:
     Attributes:
         bus: Tells its subscribers, whoever owns the folder.
         follower: Its side while it is attached.
-        host: Its side while it owns the folder.
+        leader: Its side while it owns the folder.
         sink: Where messages go: to the follower, then to the own kernel.
         runtime: Its runtime, from when it owns the folder.
-        owning: Set then.
+        became_owner: Set then.
         is_closed: Whether it has ended without owning the folder.
         secret: The store's, while this process is attached to an owner that has one.
     """

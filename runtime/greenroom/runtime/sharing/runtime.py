@@ -49,7 +49,7 @@ class SharedRuntime(RuntimeClient):
         await self._member.became_owner.wait()
 
     def hold_dispatch(self) -> AbstractContextManager[None]:
-        """Return a block that is to be ended with `run_ready`, as `Runtime.held` does."""
+        """Return a block that is to be ended with `run_ready`, as `Runtime.hold_dispatch` does."""
         runtime = self._member.runtime
         return nullcontext() if runtime is None else runtime.hold_dispatch()
 

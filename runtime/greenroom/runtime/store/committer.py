@@ -86,8 +86,8 @@ class InlineCommitter:
     Args:
         commit: What is done with a group. One of your own can raise before or after
             it calls `Store.commit` (a crash: the exception leaves `submit` and nobody is
-            told), raise `StoreFailedError` (a dead disk), or set `Work.error` on works before it calls
-            `Store.commit`, which then skips them and the later ones of their owners.
+            told), raise `StoreFailedError` (a dead disk), or set `WriteBatch.error` on works before it
+            calls `Store.commit`, which then skips them and the later ones of their owners.
     """
 
     def __init__(self, commit: Callable[[Store, Sequence[WriteBatch]], None] = Store.commit) -> None:

@@ -44,7 +44,7 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         resting: Whether no request is under way.
         gone: Whether the connection is over.
         address: Where it comes from, when known.
-        let_in: Called with whose key a request showed (None for none), whenever one is let in.
+        accept: Called with whose key a request showed (None for none), whenever one is let in.
     """
 
     def __init__(self, stream: trio.abc.Stream, hang_up: Callable[[], None]) -> None:

@@ -187,7 +187,7 @@ class Connection:
         if len(self._lines) > SMALL_BATCH:
             self._take(client)
             return
-        with client.server.held():
+        with client.server.hold_dispatch():
             self._take(client)
             client.server.run_ready()
 

@@ -48,14 +48,14 @@ class McpServer:
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
         extend: Registers what else the SDK's server answers.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
-        held: A block that is ended with that (`Runtime.held`).
+        hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
 
     Attributes:
         offers: What clients are offered, by their profiles.
         agent_for: Returns the agent of a client whose transport does not know who it is.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
-        held: A block within which that is posted.
+        hold_dispatch: A block within which that is posted.
         meter: Counts the requests that are over.
         tracer: Makes their spans; None where nobody takes them.
     """
@@ -71,7 +71,7 @@ class McpServer:
         profiles: tuple[str, ...] = DEFAULT,
         extend: Callable[[Server[ClientPort]], None] | None = None,
         run_ready: Callable[[], None] = lambda: None,
-        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+        hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
         self.offers = ToolOffers(tools, profiles)
@@ -81,7 +81,7 @@ class McpServer:
         self._extend = extend
         self._subscriptions = subscriptions = Subscriptions(debounce)
         self.run_ready = run_ready
-        self.held = held
+        self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()

@@ -20,11 +20,11 @@ from greenroom.actors import Agent, GetAuditLog
 from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.runtime import Checkpoint, Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.audit_record import operator, record
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import open_store
-from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.audit_record import operator, record
+from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.support.open_store import open_store
+from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 

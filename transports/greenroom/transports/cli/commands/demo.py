@@ -19,10 +19,10 @@ import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers, servers
-from greenroom.transports.cli.commands.error_report import leaf_errors, run_reported
-from greenroom.transports.cli.commands.narrator import Narrator
-from greenroom.transports.cli.commands.signals import run_until_signal
-from greenroom.transports.cli.commands.terminal import understands_escapes
+from greenroom.transports.cli.support.error_report import leaf_errors, run_reported
+from greenroom.transports.cli.support.narrator import Narrator
+from greenroom.transports.cli.support.signals import run_until_signal
+from greenroom.transports.cli.support.terminal import understands_escapes
 from greenroom.transports.config.load import Resolved
 
 PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
@@ -56,7 +56,7 @@ async def _on_folder() -> int:
 def _narrator() -> Narrator:
     """Return the narrator that fits standard output."""
     if understands_escapes(sys.stdout):
-        from greenroom.transports.cli.commands.narrator_rich import RichNarrator  # noqa: PLC0415 - lines do without it
+        from greenroom.transports.cli.support.narrator_rich import RichNarrator  # noqa: PLC0415 - lines do without it
 
         return RichNarrator()
     return Narrator()

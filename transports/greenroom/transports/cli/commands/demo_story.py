@@ -14,7 +14,7 @@ from greenroom.transports.cli.commands.demo_member import Member, NotificationLo
 
 if TYPE_CHECKING:
     from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers
-    from greenroom.transports.cli.commands.narrator import Narrator
+    from greenroom.transports.cli.support.narrator import Narrator
 
 QUIET: Final = 0.25  # seconds without a notification that show that none comes: more than two windows
 WINDOW: Final = 0.12  # seconds after which the next change is a first one again

@@ -20,10 +20,10 @@ import trio
 from greenroom.actors.recall.evaluate import DEPTHS, Judged, JudgedQuery, judged, read_query, ready
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging
-from greenroom.transports.cli.commands.open_store import embedder_choice, open_store, principal_of
-from greenroom.transports.cli.commands.progress_bar import show_progress
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.error_report import run_reported, start_logging
+from greenroom.transports.cli.support.open_store import embedder_choice, open_store, principal_of
+from greenroom.transports.cli.support.progress_bar import show_progress
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 

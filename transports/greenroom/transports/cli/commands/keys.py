@@ -26,11 +26,11 @@ from greenroom.actors import (
 )
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.audit_record import operator
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import open_store
-from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.audit_record import operator
+from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.support.open_store import open_store
+from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 

@@ -36,8 +36,8 @@ from greenroom.runtime import (
     verify,
 )
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
-from greenroom.transports.cli.commands.open_store import encryption, open_store, runtime_options
+from greenroom.transports.cli.support.audit_record import operator, record, record_afterwards
+from greenroom.transports.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.config.parsers import KeyLocation, key_location
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import NoOwnerError, as_json, merge_verify_results

@@ -24,15 +24,15 @@ from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import FileAccessError
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import (
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
     open_store,
     passport_options,
     principal_of,
 )
-from greenroom.transports.cli.output import complain, say
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import PASSPHRASE_VARIABLE, Settings
 

@@ -6,9 +6,9 @@ import argparse
 
 from greenroom.runtime import renew_secret
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.audit_record import record_afterwards
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.output import remark, say
+from greenroom.transports.cli.support.audit_record import record_afterwards
+from greenroom.transports.cli.support.error_report import run_reported, start_logging
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 

@@ -23,16 +23,16 @@ import trio
 from greenroom.actors import Agent
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.authentication import check_auth_settings, open_authentication
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging
-from greenroom.transports.cli.commands.listeners import open_sockets
-from greenroom.transports.cli.commands.open_store import (
+from greenroom.transports.cli.output import complain
+from greenroom.transports.cli.support.authentication import check_auth_settings, open_authentication
+from greenroom.transports.cli.support.error_report import run_reported, start_logging
+from greenroom.transports.cli.support.listeners import open_sockets
+from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_store,
     passport_options,
 )
-from greenroom.transports.cli.commands.startup_notice import explain_sockets, explain_stdio
-from greenroom.transports.cli.output import complain
+from greenroom.transports.cli.support.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import serve_control
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
     from greenroom.transports.auth.caller import Caller
-    from greenroom.transports.cli.commands.authentication import Authentication
+    from greenroom.transports.cli.support.authentication import Authentication
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
             run_ready=runtime.run_ready,
-            held=runtime.hold_dispatch,
+            hold_dispatch=runtime.hold_dispatch,
         )
         observed = ObservedServer(server.meter, runtime)
         if runtime.role == "owner":

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.store_texts import TEXTS, differs
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import (
     Backup,
@@ -43,8 +43,8 @@ def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
         except NoOwnerError:
             pass
     # Imports trio, which takes longer than all that was done so far.
-    from greenroom.transports.cli.commands.error_report import run_reported, start_logging  # noqa: PLC0415
     from greenroom.transports.cli.commands.offline import run_as_owner  # noqa: PLC0415
+    from greenroom.transports.cli.support.error_report import run_reported, start_logging  # noqa: PLC0415
 
     start_logging(resolved.settings.log_level)
     return run_reported(chosen.command, lambda: _show(chosen, run_as_owner(chosen, resolved.settings, ask)))

@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from greenroom.transports.cli.commands import gauges
-from greenroom.transports.cli.commands.gauges import Sample
-from greenroom.transports.cli.commands.terminal import printable
+from greenroom.transports.cli.support import gauges
+from greenroom.transports.cli.support.gauges import Sample
+from greenroom.transports.cli.support.terminal import printable
 
 _HISTORY: Final = 60  # samples whose rates are drawn as bars
 _WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and three rows of them

@@ -25,15 +25,15 @@ from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableErr
 from greenroom.actors.transfer.sources import FORMATS, open_source
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import (
+from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
     open_store,
     principal_of,
 )
-from greenroom.transports.cli.commands.progress_bar import ProgressDisplay, show_progress
-from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 

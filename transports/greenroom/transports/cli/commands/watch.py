@@ -21,11 +21,11 @@ import trio
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands import watch_lines
-from greenroom.transports.cli.commands.error_report import run_reported
-from greenroom.transports.cli.commands.signals import run_until_signal
-from greenroom.transports.cli.commands.terminal import printable, shows_colours
 from greenroom.transports.cli.commands.watch_source import SCHEME, SessionSource, WatchError
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.error_report import run_reported
+from greenroom.transports.cli.support.signals import run_until_signal
+from greenroom.transports.cli.support.terminal import printable, shows_colours
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.parsers import name
 from greenroom.transports.config.settings import Settings

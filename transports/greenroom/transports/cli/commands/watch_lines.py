@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from greenroom.transports.cli.commands.terminal import paint, printable
+from greenroom.transports.cli.support.terminal import paint, printable
 
 Message = dict[str, Any]
 

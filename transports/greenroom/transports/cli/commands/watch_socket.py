@@ -16,8 +16,8 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Implementation, TextContent, TextResourceContents
 
-from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
 from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.terminal import printable
 
 
 class Narrator:

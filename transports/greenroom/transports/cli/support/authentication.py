@@ -141,13 +141,13 @@ def check_auth_settings(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_authentication(
-    settings: Settings, doors: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
+    settings: Settings, runtime: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
 ) -> AsyncIterator[Authentication]:
     """Return who is let in, kept up with the store's keys while the block runs.
 
     Args:
         settings: The server's.
-        doors: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened.
         environment: The process's, in which the key of a client on standard input and output may stand.
         on_stdio: Whether there is such a client.
 
@@ -162,10 +162,10 @@ async def open_authentication(
     beyond = is_reachable_by_others(settings)
     has_issuer = settings.oauth_issuer is not None
     required = settings.require_key or beyond or has_issuer
-    async with open_key_cache(doors, required=required) as key_cache, _verifying(settings) as tokens:
+    async with open_key_cache(runtime, required=required) as key_cache, _verifying(settings) as tokens:
         if listens and key_cache.is_empty and not has_issuer:
             _check_without_keys(settings, beyond=beyond)
-        heard = partial(tell, doors)
+        heard = partial(tell, runtime)
         shown = None
         if text:
             try:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from greenroom.transports.cli.commands.narrator import Narrator
+from greenroom.transports.cli.support.narrator import Narrator
 
 
 class RichNarrator(Narrator):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from greenroom.transports.cli.commands.terminal import understands_escapes
+from greenroom.transports.cli.support.terminal import understands_escapes
 
 
 class ProgressDisplay(Protocol):

@@ -10,9 +10,9 @@ from greenroom.actors import Principal
 from greenroom.actors.audit.actor import LOG, NoteDeed
 from greenroom.actors.audit.query import CheckpointAudit
 from greenroom.transports.base.exit_codes import exit_code_for
-from greenroom.transports.cli.commands.error_report import leaf_errors
-from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.output import remark
+from greenroom.transports.cli.support.error_report import leaf_errors
+from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:

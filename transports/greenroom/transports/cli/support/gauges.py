@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.cli.commands.store_texts import size
-from greenroom.transports.cli.commands.terminal import printable
+from greenroom.transports.cli.support.store_texts import size
+from greenroom.transports.cli.support.terminal import printable
 
 Figures = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.transports.cli.commands.authentication import is_reachable_by_others
 from greenroom.transports.cli.output import remark
+from greenroom.transports.cli.support.authentication import is_reachable_by_others
 from greenroom.transports.net.listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
