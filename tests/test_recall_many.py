@@ -20,7 +20,7 @@ from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, VerifyIndex
-from greenroom.runtime import IndexReader, Query
+from greenroom.runtime import IndexReader, InlineCommitter, Query, StorageFullError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -349,3 +349,29 @@ async def test_what_is_put_together_anew_is_read_anew(enter: Enter) -> None:
         await at.runtime.ask(memory_address("team:birds"), rebuild)
         assert asked(await search(alice, "kestrel")) == 2
         assert contents(await search(alice, "heron")) == ["the heron"]
+
+
+@pytest.mark.promise("recall.many")
+async def test_a_search_goes_on_where_there_is_no_room_to_write_what_there_is(enter: Enter) -> None:
+    full = False
+
+    def commit(store: Any, works: Any) -> None:
+        if full:
+            for work in works:
+                work.error = StorageFullError("injected")
+        store.commit(works)
+
+    async with house(enter, languages=("german",)) as at:
+        await keep(agent(at), "the kestrels", "team:old")
+        await crowd(at)
+    async with house(enter, committer=InlineCommitter(commit)) as at:
+        alice = agent(at)
+        await keep(alice, "the kestrels of alice", "user:alice")
+        full = True
+        answer = await search(alice, "kestrel")
+        assert contents(answer) == ["the kestrels of alice"]
+        assert "others may have more" in answer.partial_reason
+        full = False
+        answer = await search(alice, "kestrel")
+        assert contents(answer) == ["the kestrels of alice", "the kestrels"]
+        assert answer.partial is msgspec.UNSET
