@@ -19,8 +19,9 @@ from greenroom.actors.memory import root_summary
 from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
+from greenroom.actors.schemas.keyvalue import SummarizeRoot
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, VerifyIndex
-from greenroom.runtime import IndexReader, Query
+from greenroom.runtime import IndexReader, InlineCommitter, Query, StorageFullError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,6 +79,16 @@ def asked(answer: Any) -> int:
 
 def activations_of(at: House) -> int:
     return at.runtime.statistics().actors.activations
+
+
+class HeaderOf(Query[root_summary.SummaryHeader | None], frozen=True, kw_only=True):
+    """Read what tells of one root how far what there is is put together."""
+
+    root: str
+
+    def run(self, reader: IndexReader) -> root_summary.SummaryHeader | None:
+        at = root_summary.META + tag_of_root(self.root)
+        return reader.get(root_summary.INDEX, at, memory_address(self.root), root_summary.SummaryHeader)
 
 
 class RowsOf(Query[dict[bytes, int]], frozen=True, kw_only=True):
@@ -349,3 +360,52 @@ async def test_what_is_put_together_anew_is_read_anew(enter: Enter) -> None:
         await at.runtime.ask(memory_address("team:birds"), rebuild)
         assert asked(await search(alice, "kestrel")) == 2
         assert contents(await search(alice, "heron")) == ["the heron"]
+
+
+@pytest.mark.promise("recall.many")
+async def test_a_search_goes_on_where_there_is_no_room_to_write_what_there_is(enter: Enter) -> None:
+    full = False
+
+    def commit(store: Any, works: Any) -> None:
+        if full:
+            for work in works:
+                work.error = StorageFullError("injected")
+        store.commit(works)
+
+    async with house(enter, languages=("german",)) as at:
+        await keep(agent(at), "the kestrels", "team:old")
+        await crowd(at)
+    async with house(enter, committer=InlineCommitter(commit)) as at:
+        alice = agent(at)
+        await keep(alice, "the kestrels of alice", "user:alice")
+        full = True
+        answer = await search(alice, "kestrel")
+        assert contents(answer) == ["the kestrels of alice"]
+        assert "others may have more" in answer.partial_reason
+        full = False
+        answer = await search(alice, "kestrel")
+        assert contents(answer) == ["the kestrels of alice", "the kestrels"]
+        assert answer.partial is msgspec.UNSET
+
+
+@pytest.mark.promise("recall.many")
+async def test_what_several_searches_ask_for_is_put_together_once(enter: Enter) -> None:
+    birds = memory_address("team:birds")
+    made: list[int] = []
+
+    async def make(at: House) -> None:
+        await at.runtime.ask(birds, SummarizeRoot())
+        header = await at.runtime.query(HeaderOf(root="team:birds"))
+        assert header is not None
+        made.append(header.generation)
+
+    async with house(enter, queries=[HeaderOf]) as at:
+        await keep(agent(at), "the heron", "team:birds")
+        await make(at)
+        await make(at)
+        await keep(agent(at), "the kestrel", "team:birds")
+        await make(at)
+    async with house(enter, queries=[HeaderOf]) as at:
+        await make(at)  # whoever asks one that has just woken may have found a row lost
+        await make(at)
+    assert made == [1, 1, 2, 3, 3]

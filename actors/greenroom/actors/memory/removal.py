@@ -85,7 +85,7 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
 
 def finish(repository: MemoryRepository, context: Context) -> None:
     """Stage what follows from removals; to be called once after all that a message removes."""
-    if repository.finish_removal(context):
+    if repository.unlist_if_empty(context):
         root_summary.clear(repository, context)
 
 

@@ -48,6 +48,7 @@ class MemoryRepository:
         index: Their index.
         uses: Their uses that are not written yet.
         embedder_notified: Whether the embedder was told that some lack vectors.
+        summarized: The generation of the summary that was put together since the actor woke; None: none was.
     """
 
     def __init__(self, context: Context) -> None:
@@ -67,6 +68,7 @@ class MemoryRepository:
         self._views: VisibilityCache | None = None
         self._summary: RootSummary | None = None
         self._knows_summary = False
+        self.summarized: int | None = None
         self._cache_header()
 
     # -- the root ----------------------------------------------------------
@@ -136,7 +138,7 @@ class MemoryRepository:
         if self.header is not None and self._has_entries(context):
             self.list_root(context)
 
-    def finish_removal(self, context: Context) -> bool:
+    def unlist_if_empty(self, context: Context) -> bool:
         """Stage what follows from removals, and return whether no memory is left; see `removal.finish`.
 
         The root stays in the directory as long as there are entries: by it also forgotten ones are found.

@@ -162,8 +162,18 @@ def clear(repository: MemoryRepository, context: Context) -> None:
 
 
 def make(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Stage what there is, put together, for a search that does not know it; all has to be in the index."""
-    if repository.counter:
+    """Stage what there is, put together, for a search that does not know it; all has to be in the index.
+
+    Of several searches that ask before they know the first one is enough. One that asks an activation which
+    has not put it together may have found a row lost.
+    """
+    summary = repository.summary(context)
+    is_made = (
+        summary is not None
+        and (summary.rules, summary.upto) == (current_rules().name, repository.counter)
+        and summary.generation == repository.summarized
+    )
+    if repository.counter and not is_made:
         yield from _put_together(repository, context)
 
 
@@ -223,6 +233,7 @@ def _put_together(repository: MemoryRepository, context: Context) -> Slices[None
         generation=1 if old is None else old.generation + 1,
     )
     _stage(repository, context, summary)
+    repository.summarized = summary.generation
 
 
 def _rows(corpus: Corpus, space: str | None) -> Iterator[SummaryRow | VectorRow | None]:

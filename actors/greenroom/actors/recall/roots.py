@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import trio
+
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import (
     agent_namespace,
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 UNKNOWN = 16
 """Roots that are asked although it is not known what there is; of more of them that is made known first."""
+
+SUMMARIZING = 0.5
+"""Of the caller's own time: what remains is for the search itself."""
 
 
 class Roots(NamedTuple):
@@ -62,21 +67,30 @@ async def roots_for(desk: ProcedureContext, wanted: ChooseRoots) -> Roots:
     if found is not None:
         return Roots(_in_order(found))
     chosen = await desk.query(wanted)
+    told = chosen.unknown
     if len(chosen.unknown) > UNKNOWN:
+        told = []  # of what fails now the next search tells again
         unknown = [Root(name, memory_address(name)) for name in chosen.unknown]
-        await ask_each(desk, unknown, SummarizeRoot())
+        await _summarized(desk, unknown)
         chosen = await desk.query(wanted)
     also = _also(desk, wanted.below)
     if chosen.chosen_from is None:
         return Roots(_in_order({*chosen.roots, *also}))
-    return _chosen(desk, chosen, chosen.chosen_from, also)
-
-
-def _chosen(desk: ProcedureContext, chosen: Chosen, count: int, also: list[str]) -> Roots:
-    unknown = chosen.unknown[:UNKNOWN]
-    for name in unknown:
-        with suppress(OverloadedError, ActorQuarantinedError):  # the next search tells it again
+    for name in told:
+        with suppress(OverloadedError, ActorQuarantinedError):  # likewise
             desk.tell(memory_address(name), SummarizeRoot())
+    return _chosen(chosen, chosen.chosen_from, also)
+
+
+async def _summarized(desk: ProcedureContext, unknown: list[Root]) -> None:
+    """Have it made known what there is, as far as there is time and room; the search tells of the rest."""
+    now = trio.current_time()
+    with trio.move_on_at(now + SUMMARIZING * (trio.current_effective_deadline() - now)):
+        await ask_each(desk, unknown, SummarizeRoot())
+
+
+def _chosen(chosen: Chosen, count: int, also: list[str]) -> Roots:
+    unknown = chosen.unknown[:UNKNOWN]
     anyway = dict.fromkeys([*also, *unknown])
     ordered = dict.fromkeys([*anyway, *chosen.roots])
     return Roots(

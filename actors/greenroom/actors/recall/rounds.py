@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import RootSearchResult
     from greenroom.runtime import ProcedureContext
 
-TURN = 4
+ROUND = 4
 """How many of those that were chosen are asked before it is looked what came of it: each may have to wake."""
 FIRST = 16
-"""How many at most at first; as many as there are to be hits, if these are fewer."""
+"""How many at most in the first round; as many as there are to be hits, if these are fewer."""
 
 
 class Answered(NamedTuple):
@@ -34,21 +34,21 @@ class Answered(NamedTuple):
     partial: str | None = None
 
 
-async def ask_in_rounds(desk: ProcedureContext, roots: Roots, message: FindMemories) -> Answered:
-    """Ask all owners; those that were chosen until a full answer keeps its first half through a turn.
+async def ask_in_rounds(context: ProcedureContext, roots: Roots, message: FindMemories) -> Answered:
+    """Ask all owners; those that were chosen until a full answer keeps its first half through a round.
 
     Raises:
         GreenroomError: as `ask_each`.
     """
     if roots.chosen_from is None:
-        return Answered(await ask_each(desk, roots.ordered, message), len(roots.ordered))
+        return Answered(await ask_each(context, roots.ordered, message), len(roots.ordered))
     answers: Gathered[RootSearchResult] = Gathered([], [], None)
     count, middle, is_full, is_settled = 0, 0.0, False, False
     half = (message.limit + 1) // 2
     while count < len(roots.ordered) and not is_settled:
-        end = count + TURN if count else roots.anyway + max(TURN, min(message.limit, FIRST))
-        turn = roots.ordered[count:end]
-        more = await ask_each(desk, turn, message)
+        end = count + ROUND if count else roots.anyway + max(ROUND, min(message.limit, FIRST))
+        this_round = roots.ordered[count:end]
+        more = await ask_each(context, this_round, message)
         answers = Gathered(
             answers.found + more.found, answers.failed + more.failed, answers.error or more.error
         )
@@ -56,7 +56,7 @@ async def ask_in_rounds(desk: ProcedureContext, roots: Roots, message: FindMemor
         score = hits[half - 1].score if len(hits) >= half else 0.0
         is_settled = is_full and score == middle
         is_full = len(hits) == message.limit
-        count, middle = count + len(turn), score
+        count, middle = count + len(this_round), score
     left = roots.chosen_from - (count - roots.anyway)
     return Answered(
         answers,

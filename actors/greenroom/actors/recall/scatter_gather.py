@@ -20,6 +20,7 @@ from greenroom.runtime import (
     OverloadedError,
     ProcedureContext,
     Refusal,
+    StorageFullError,
     StoreDamagedError,
 )
 
@@ -37,6 +38,7 @@ _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorQuarantinedError, "it failed too often and is set aside until the operator admits it again"),
     (OverloadedError, "too many requests wait for it; ask again"),
     (DeadlineExceededError, "its time ran out before it was asked"),
+    (StorageFullError, "there is no room to write what it has to make anew first"),
     (StoreDamagedError, "a stored record of it is damaged"),
 )
 _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))

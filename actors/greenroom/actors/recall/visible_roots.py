@@ -55,7 +55,7 @@ class VisibleRoots:
         """Return the roots with a visible memory of a day, in days since 1970, each once."""
         return self._of(self._overview.days.get(day))
 
-    def closest(self, space: str, query: Floats, pace: Callable[[], bool]) -> Slices[Floats | None]:
+    def closest(self, space: str, query: Floats, should_yield: Callable[[], bool]) -> Slices[Floats | None]:
         """Return the highest cosine of a query with a visible vector of each root, 0 where there is none.
 
         None if there are none at all.
@@ -73,7 +73,7 @@ class VisibleRoots:
             some = rows[start : start + _BLOCK]
             cosine = np.vecdot(values[some].astype(np.float32), query) * scales[some]
             np.maximum.at(best, self._root[units[some]], cosine)
-            if pace():
+            if should_yield():
                 yield
         return best
 

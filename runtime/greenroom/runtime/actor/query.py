@@ -110,7 +110,7 @@ class IndexReader:
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
         """Return whose rows of an index are not what they were, and a number to ask with the next time.
 
-        Of what this reader sees nothing is left out if it is asked before the query first yields.
+        Nothing that was acknowledged is left out if it is asked before the query first yields.
 
         Args:
             index: The name of the index.
