@@ -52,11 +52,11 @@ class Quota:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def charge(self, doors: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
+    async def charge(self, runtime: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
         """Charge a writing request to the key's quota.
 
         Args:
-            doors: Where the keys' actor is asked.
+            runtime: Where the keys' actor is asked.
             principal: Who asks.
             request: The request.
             scope: That of the caller's idempotency keys.
@@ -69,7 +69,7 @@ class Quota:
         namespace = getattr(request, "namespace", None)
         if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
             policy.check_writes_namespace(principal, namespace)
-            await charge_roots(doors, principal, [root_of(namespace)])
+            await charge_roots(runtime, principal, [root_of(namespace)])
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
@@ -82,16 +82,16 @@ class Quota:
             # Another request under the same key, of this tool or of another, is carried out and costs, too.
             which = blake2b(arguments, digest_size=16).hexdigest()
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
-        await _charge(doors, charge, once)
+        await _charge(runtime, charge, once)
 
-    async def charge_bytes(self, doors: RuntimeClient, stored_bytes: int, deed: str) -> None:
+    async def charge_bytes(self, runtime: RuntimeClient, stored_bytes: int, deed: str) -> None:
         """Charge stored bytes, once for each deed; raises as `charge`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
-            await _charge(doors, charge, Idempotency(deed, "bytes", b""))
+            await _charge(runtime, charge, Idempotency(deed, "bytes", b""))
 
 
-async def charge_roots(doors: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
+async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
     """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
 
     The caller must be known to be allowed to write there: the answer tells which of them are new.
@@ -104,14 +104,14 @@ async def charge_roots(doors: RuntimeClient, principal: Principal, roots: Collec
     own = {user_namespace(principal), agent_namespace(principal)}
     if principal.key_id is None or own.issuperset(roots):
         return
-    fresh = sorted(await doors.query(NewRoots(roots=sorted(set(roots) - own))))
+    fresh = sorted(await runtime.query(NewRoots(roots=sorted(set(roots) - own))))
     for root in fresh:
         if (reserved := imitated(root)) is not None:
             raise auth_errors.imitation(root, reserved)
     if fresh:
         deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
         charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
-        await _charge(doors, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+        await _charge(runtime, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
 
 
 def given_bytes(request: msgspec.Struct) -> int:
@@ -125,9 +125,9 @@ def given_bytes(request: msgspec.Struct) -> int:
     return total
 
 
-async def _charge(doors: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
+async def _charge(runtime: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
-        await doors.ask(KEYS_ADDRESS, charge, idempotency=once)
+        await runtime.ask(KEYS_ADDRESS, charge, idempotency=once)
     except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
         raise auth_errors.denial(refusal) from None
 

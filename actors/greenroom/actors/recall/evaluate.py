@@ -32,13 +32,13 @@ LOOK_SECONDS: Final = 0.1
 class TrySearch(MemorySearch, frozen=True, kw_only=True):
     """A `MemorySearch` that counts for nothing: what it finds is not used more often by it."""
 
-    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
+    async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search, and keep no record of it."""
         began = trio.current_time()
         if self.time_expr is not None:
             await warmed()
-        search = self._asked(self._window(desk.now))
-        return reply(await find(desk, search), search, began, max_tokens=None, debug=None)
+        search = self._asked(self._window(context.now))
+        return reply(await find(context, search), search, began, max_tokens=None, debug=None)
 
 
 class SearchFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,11 +122,11 @@ def measure(
     }
 
 
-async def ready(doors: RuntimeClient, principal: Principal) -> str:
+async def ready(runtime: RuntimeClient, principal: Principal) -> str:
     """Wait until searches go by meaning, or cannot; return which embedder there is, in words."""
-    await doors.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
+    await runtime.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
     while True:
-        found = await doors.query(GetEmbedding(), principal=principal)
+        found = await runtime.query(GetEmbedding(), principal=principal)
         if found.state == "off":
             return "by words alone: the embedder is none"
         if found.state == "failing":
@@ -137,7 +137,7 @@ async def ready(doors: RuntimeClient, principal: Principal) -> str:
 
 
 async def judged(
-    doors: RuntimeClient,
+    runtime: RuntimeClient,
     principal: Principal,
     query: JudgedQuery,
     mode: SearchMode,
@@ -152,7 +152,7 @@ async def judged(
     filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
     asked = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)
     began = trio.current_time()
-    answer: replies.MemoriesFound = await doors.query(asked, principal=principal)
+    answer: replies.MemoriesFound = await runtime.query(asked, principal=principal)
     taken = (trio.current_time() - began) * 1_000
     wanted = set(query.relevant)
     ranked = [each.memory_id if each.memory_id in wanted else each.key for each in answer.memories]

@@ -29,11 +29,11 @@ class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
     key: types.MemoryKey
     forgotten: bool = False
 
-    async def run(self, desk: ProcedureContext) -> PlacesFound:
+    async def run(self, context: ProcedureContext) -> PlacesFound:
         """Ask every owner; the caller's own places come first, then its user's, then by name."""
-        roots = await roots_below(desk, None)
-        answers = await ask_each(desk, roots, LocateKey(key=self.key, forgotten=self.forgotten))
-        own = (agent_namespace(desk.principal), user_namespace(desk.principal))
+        roots = await roots_below(context, None)
+        answers = await ask_each(context, roots, LocateKey(key=self.key, forgotten=self.forgotten))
+        own = (agent_namespace(context.principal), user_namespace(context.principal))
         places = [place for each in answers.found for place in each.places]
         places.sort(
             key=lambda place: (
@@ -50,13 +50,13 @@ class FallbackLookup:
     """Looks for keys in the name of one principal.
 
     Args:
-        doors: Where the actors are.
+        runtime: Where the actors are.
         principal: Who looks.
         tools: What requests are called.
     """
 
-    def __init__(self, doors: RuntimeClient, principal: Principal, tools: dict[type[Any], str]) -> None:
-        self._doors = doors
+    def __init__(self, runtime: RuntimeClient, principal: Principal, tools: dict[type[Any], str]) -> None:
+        self._runtime = runtime
         self._principal = principal
         self._tools = tools
 
@@ -79,7 +79,7 @@ class FallbackLookup:
                     raise
         forgotten = type(request) is memories.ListVersions
         query = PlacesOfKey(key=request.key, forgotten=forgotten)
-        found = await self._doors.query(query, principal=self._principal)
+        found = await self._runtime.query(query, principal=self._principal)
         namespace = key_hints.other_namespace(request, found, self._principal)
         if namespace is None:
             tool = self._tools[type(request)]
@@ -97,7 +97,7 @@ class FallbackLookup:
     async def _carried_out(self, request: Any, namespace: str, idempotency: Idempotency | None) -> Any:
         if idempotency is not None:  # under its own name what was answered first is kept
             idempotency = idempotency._replace(scope=f"{idempotency.scope} elsewhere")
-        return await self._doors.ask(
+        return await self._runtime.ask(
             memory_address(namespace),
             msgspec.structs.replace(request, namespace=namespace),
             principal=self._principal,

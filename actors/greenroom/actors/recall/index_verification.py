@@ -81,15 +81,15 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
 
     rebuild: bool = False
 
-    async def run(self, desk: ProcedureContext) -> MemoriesVerified:
+    async def run(self, context: ProcedureContext) -> MemoriesVerified:
         """Ask the owners one after the other: each may have to read all that it has."""
         memories = unindexed = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []
-        roots = await desk.query(AllNamespaces())
+        roots = await context.query(AllNamespaces())
         for root in roots:
             try:
-                found = await desk.ask(memory_address(root), VerifyIndex(rebuild=self.rebuild))
+                found = await context.ask(memory_address(root), VerifyIndex(rebuild=self.rebuild))
             except GreenroomError as error:
                 problems.append((root, str(error)))
                 continue

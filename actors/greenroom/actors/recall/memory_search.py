@@ -44,7 +44,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
-    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
+    async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Ask every owner for its best and answer with the best of all.
 
         Raises:
@@ -53,9 +53,9 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         began = trio.current_time()
         if self.time_expr is not None:
             await warmed()
-        window = self._window(desk.now)
+        window = self._window(context.now)
         search = self._asked(window)
-        outcome = await find(desk, search)
+        outcome = await find(context, search)
         debug = explained(outcome, search, window) if self.include_debug else None
         return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
 

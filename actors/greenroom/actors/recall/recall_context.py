@@ -26,14 +26,14 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
 
-    async def run(self, desk: ProcedureContext) -> replies.ContextRecalled:
+    async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
         filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
         search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
-        outcome = await find(desk, search)
+        outcome = await find(context, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = budget.take_fitting(candidates, self.max_tokens)
-        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
+        count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

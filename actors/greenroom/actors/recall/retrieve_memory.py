@@ -44,34 +44,34 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="with contents that are compressed")] = True
 
-    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
+    async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
-        search = self._asked(self.namespace or user_namespace(desk.principal))
+        search = self._asked(self.namespace or user_namespace(context.principal))
         if self.key is not None:
-            outcome = await self._by_key(desk, search)
+            outcome = await self._by_key(context, search)
         else:
-            outcome = await find(desk, search)
+            outcome = await find(context, search)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
-        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
+        count_uses(context, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
-    async def _by_key(self, desk: ProcedureContext, search: SearchSpec) -> SearchResult:
+    async def _by_key(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""
         assert self.key is not None, "this is asked by key"
         if self.namespace is not None:
-            return await _with_contents(desk, await find(desk, search))
-        located = await desk.query(PlacesOfKey(key=self.key))
+            return await _with_contents(context, await find(context, search))
+        located = await context.query(PlacesOfKey(key=self.key))
         order = list(dict.fromkeys(root_of(place.namespace) for place in located.places))
         filters = msgspec.structs.replace(search.filters, namespace=None)
         roots = [Root(name, memory_address(name)) for name in order]
         wide = search._replace(below=None, filters=filters, limit=MOST, roots=roots)
-        outcome = await find(desk, wide)
+        outcome = await find(context, wide)
         hits = outcome.hits
         if self.query is None:
             hits = sorted(hits, key=lambda hit: order.index(root_of(hit.memory.namespace)))
         outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
-        return await _with_contents(desk, outcome)
+        return await _with_contents(context, outcome)
 
     def _asked(self, below: str) -> SearchSpec:
         wanted = self.filters or RetrieveFilters()
@@ -85,17 +85,17 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         return SearchSpec(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
 
 
-async def _with_contents(desk: ProcedureContext, outcome: SearchResult) -> SearchResult:
+async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:
     """Return what was found by its key with contents that are too large for lists."""
-    hits = [await _whole(desk, each) if each.memory.withheld else each for each in outcome.hits]
+    hits = [await _whole(context, each) if each.memory.withheld else each for each in outcome.hits]
     return outcome._replace(hits=hits)
 
 
-async def _whole(desk: ProcedureContext, found: FoundMemory) -> FoundMemory:
+async def _whole(context: ProcedureContext, found: FoundMemory) -> FoundMemory:
     memory = found.memory
     request = ReadMemory(memory_id=memory.memory_id, namespace=memory.namespace)
     try:
-        shown = await desk.ask(memory_address(root_of(memory.namespace)), request)
+        shown = await context.ask(memory_address(root_of(memory.namespace)), request)
     except Refusal:  # gone meanwhile
         return found
     return msgspec.structs.replace(found, memory=shown.memory)

@@ -48,45 +48,45 @@ class Roots(NamedTuple):
     unknown: int = 0
 
 
-async def roots_below(desk: ProcedureContext, below: str | None) -> list[Root]:
+async def roots_below(context: ProcedureContext, below: str | None) -> list[Root]:
     """Return all roots, in the order of their names.
 
     Args:
-        desk: Whose principal searches.
+        context: Whose principal searches.
         below: Leading segments of namespaces; None: all.
     """
-    found = _own(desk, below)
+    found = _own(context, below)
     if found is None:
-        found = {*await desk.query(ListNamespaces(prefix=below)), *_also(desk, below)}
+        found = {*await context.query(ListNamespaces(prefix=below)), *_also(context, below)}
     return _in_order(found)
 
 
-async def roots_for(desk: ProcedureContext, wanted: ChooseRoots) -> Roots:
+async def roots_for(context: ProcedureContext, wanted: ChooseRoots) -> Roots:
     """Return the roots to ask for what is wanted: all of them, or the best if there are too many."""
-    found = _own(desk, wanted.below)
+    found = _own(context, wanted.below)
     if found is not None:
         return Roots(_in_order(found))
-    chosen = await desk.query(wanted)
+    chosen = await context.query(wanted)
     told = chosen.unknown
     if len(chosen.unknown) > UNKNOWN:
         told = []  # of what fails now the next search tells again
         unknown = [Root(name, memory_address(name)) for name in chosen.unknown]
-        await _summarized(desk, unknown)
-        chosen = await desk.query(wanted)
-    also = _also(desk, wanted.below)
+        await _summarized(context, unknown)
+        chosen = await context.query(wanted)
+    also = _also(context, wanted.below)
     if chosen.chosen_from is None:
         return Roots(_in_order({*chosen.roots, *also}))
     for name in told:
         with suppress(OverloadedError, ActorQuarantinedError):  # likewise
-            desk.tell(memory_address(name), SummarizeRoot())
+            context.tell(memory_address(name), SummarizeRoot())
     return _chosen(chosen, chosen.chosen_from, also)
 
 
-async def _summarized(desk: ProcedureContext, unknown: list[Root]) -> None:
+async def _summarized(context: ProcedureContext, unknown: list[Root]) -> None:
     """Have it made known what there is, as far as there is time and room; the search tells of the rest."""
     now = trio.current_time()
     with trio.move_on_at(now + SUMMARIZING * (trio.current_effective_deadline() - now)):
-        await ask_each(desk, unknown, SummarizeRoot())
+        await ask_each(context, unknown, SummarizeRoot())
 
 
 def _chosen(chosen: Chosen, count: int, also: list[str]) -> Roots:
@@ -101,20 +101,20 @@ def _chosen(chosen: Chosen, count: int, also: list[str]) -> Roots:
     )
 
 
-def _own(desk: ProcedureContext, below: str | None) -> set[str] | None:
+def _own(context: ProcedureContext, below: str | None) -> set[str] | None:
     """Return the one root that the caller writes, if it is all that is searched.
 
     It is asked in any case: the directory is behind what is being written.
     """
     whole = below_root(below)
-    if whole is not None and policy.may_write_namespace(desk.principal, whole):
+    if whole is not None and policy.may_write_namespace(context.principal, whole):
         return {root_of(whole)}
     return None
 
 
-def _also(desk: ProcedureContext, below: str | None) -> list[str]:
+def _also(context: ProcedureContext, below: str | None) -> list[str]:
     """Return the caller's own roots, which are asked in any case, likewise."""
-    own = (user_namespace(desk.principal), agent_namespace(desk.principal))
+    own = (user_namespace(context.principal), agent_namespace(context.principal))
     return [name for name in own if _agree(name, below)]
 
 

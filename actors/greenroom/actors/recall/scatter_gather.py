@@ -65,7 +65,7 @@ class Gathered(NamedTuple, Generic[R]):
     error: GreenroomError | None
 
 
-async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
+async def ask_each(context: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
     """Ask the owners of all roots; failures of single ones are reported, and cost the others nothing.
 
     Raises:
@@ -74,9 +74,9 @@ async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Messa
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
     if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
-        answers = [await _ask(desk, roots[0], message, end)]
+        answers = [await _ask(context, roots[0], message, end)]
     else:
-        answers = await _side_by_side(desk, roots, message, end)
+        answers = await _side_by_side(context, roots, message, end)
     found: list[R] = []
     failed: list[FailedNamespace] = []
     first: GreenroomError | None = None
@@ -90,7 +90,7 @@ async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Messa
 
 
 async def _side_by_side(
-    desk: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float
+    context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float
 ) -> list[R | GreenroomError]:
     answers: dict[int, R | GreenroomError] = {}
     of_all: GreenroomError | None = None
@@ -102,7 +102,7 @@ async def _side_by_side(
             nonlocal of_all
             try:
                 for number, root in waiting:
-                    answers[number] = await _ask(desk, root, message, end)
+                    answers[number] = await _ask(context, root, message, end)
             except GreenroomError as error:  # out of the nursery it would come in a group
                 of_all = of_all or error
                 nursery.cancel_scope.cancel()
@@ -114,11 +114,11 @@ async def _side_by_side(
     return [answers[number] for number in range(len(roots))]
 
 
-async def _ask(desk: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:
+async def _ask(context: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:
     began = trio.current_time()
     with trio.move_on_at(min(began + OWNER_SECONDS, end)):
         try:
-            return await desk.ask(root.address, message)
+            return await context.ask(root.address, message)
         except _CONTAINED as error:
             return error
     return auth_errors.timed_out(trio.current_time() - began)

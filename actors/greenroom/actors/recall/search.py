@@ -82,7 +82,7 @@ class SearchResult(NamedTuple):
     timings: dict[str, float]
 
 
-async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
+async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     """Search the namespaces that may be seen; owners that fail are named.
 
     Raises:
@@ -90,13 +90,13 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     """
     clock = _Stopwatch()
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.sidecar is not None:
-        vectors = await desk.sidecar.query(search.query)
-        absence = desk.sidecar.absence if vectors is None else _why_nothing(vectors)
-        if vectors is None and not desk.sidecar.is_off:
+    if search.query is not None and search.mode != "exact" and context.sidecar is not None:
+        vectors = await context.sidecar.query(search.query)
+        absence = context.sidecar.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not context.sidecar.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
-    roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
+    roots = await _roots(context, search, vectors=None if absence is not None else vectors)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
@@ -109,7 +109,7 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         use=counted,
         debug=search.debug,
     )
-    asked = await ask_in_rounds(desk, roots, message)
+    asked = await ask_in_rounds(context, roots, message)
     answers = asked.answers
     clock.lap("owners")
     if answers.error is not None and not answers.found:
@@ -120,8 +120,8 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
     audit_record.record_read(
-        desk,
-        desk.principal,
+        context,
+        context.principal,
         "search_memories",
         None,
         namespace=search.below,
@@ -144,7 +144,7 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     )
 
 
-async def _roots(desk: ProcedureContext, search: SearchSpec, *, vectors: QueryVectors | None) -> Roots:
+async def _roots(context: ProcedureContext, search: SearchSpec, *, vectors: QueryVectors | None) -> Roots:
     if search.roots is not None:
         return Roots(search.roots)
     wanted = ChooseRoots(
@@ -154,7 +154,7 @@ async def _roots(desk: ProcedureContext, search: SearchSpec, *, vectors: QueryVe
         filters=search.filters,
         vectors=vectors,
     )
-    return await roots_for(desk, wanted)
+    return await roots_for(context, wanted)
 
 
 def _has_no_vectors(found: RootSearchResult) -> bool:
@@ -240,11 +240,11 @@ def explained(
     )
 
 
-def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
+def count_uses(context: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
     """Count the shown memories as used, unless the search has counted them.
 
     Args:
-        desk: In whose name.
+        context: In whose name.
         outcome: What was found.
         shown: Of each its namespace and its id.
     """
@@ -255,7 +255,7 @@ def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tu
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)
     for address, ids in by_owner.items():
         with suppress(OverloadedError, ActorQuarantinedError):  # that one is not counted
-            desk.tell(address, NoteUses(memory_ids=ids))
+            context.tell(address, NoteUses(memory_ids=ids))
 
 
 class _Stopwatch:
