@@ -6,8 +6,7 @@ is for the folder's own user alone and no part of MCP; both ends are the same
 program, so the lines carry no version.
 
 The caller's end is plain blocking code without trio: a command that only asks for
-figures should not spend most of its time importing an event loop. That is why a little
-of `greenroom.runtime.base.unix_socket` is said again here: to import it is to import one.
+figures should not spend most of its time importing an event loop.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ import contextlib
 import errno
 import os
 import socket
-import struct
-import sys
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from greenroom.runtime.base.unix_socket import peer_is_ours
 from greenroom.transports.base import exit_codes
 
 SOCKET_NAME: Final = "control.sock"
@@ -168,23 +166,6 @@ def merge_verify_results(store: object, index: object) -> dict[str, object]:
     """Return both results of `greenroom verify` as one: the store's, and under ``index`` the memories'."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
-
-
-def peer_is_ours(connection: socket.socket) -> bool:
-    """Return whether the other end belongs to this user, or to the superuser.
-
-    The folder's permissions say so already; this holds as well where somebody has
-    changed them, or where the socket lives outside the folder.
-    """
-    if sys.platform == "linux":
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _pid, user, _group = struct.unpack("3i", credentials)
-    else:
-        # macOS and the BSDs: struct xucred begins with its version and the effective user.
-        sol_local, local_peercred = 0, 1
-        credentials = connection.getsockopt(sol_local, local_peercred, 128)
-        _version, user = struct.unpack_from("=II", credentials)
-    return user in {0, os.geteuid()}
 
 
 def _connect(connection: socket.socket, path: Path) -> None:
