@@ -122,9 +122,9 @@ class _StopError(Exception):
 
 
 @pytest.mark.promise("exchange.resumed")
-@pytest.mark.parametrize("stage", ["staging", "importing"])
-async def test_an_import_that_stopped_goes_on_where_it_was(enter: Enter, stage: str) -> None:
-    lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(2_000)]
+@pytest.mark.parametrize(("stage", "roots"), [("staging", 3), ("importing", 3), ("importing", 200)])
+async def test_an_import_that_stopped_goes_on_where_it_was(enter: Enter, stage: str, roots: int) -> None:
+    lines = [line(f"k{n}", namespace=f"team:t{n % roots}") for n in range(2_000)]
 
     def stop(now: str, done: int, total: int) -> None:
         if now == stage and done >= total // 2:

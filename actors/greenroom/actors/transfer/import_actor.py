@@ -231,5 +231,5 @@ class ImportActor(Actor):
             state=found.state,
             staging=self._staging(context, found),
             roots=found.roots,
-            applied=self._applied,
+            applied=dict(self._applied),  # what is told does not change any more
         )

@@ -22,7 +22,10 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class PendingImport(msgspec.Struct, frozen=True, array_like=True):
-    """An import that is decided, and the roots that have not yet written their part."""
+    """An import that is decided, and the roots that have not yet written their part.
+
+    Of very many some may have: see `import_actor.EXACT_ROOTS`.
+    """
 
     staging: str
     roots: list[str]
