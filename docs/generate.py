@@ -1,8 +1,8 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
-Three pages: the tools from their requests and replies, the settings from their table, and the public
-Python names from their sources. And the tables of docs/security.md, from the policy. What is to be changed
-is the code, never the page.
+Four pages: the tools from their requests and replies, the settings from their table, the metrics from the
+fields of statistics, and the public Python names from their sources. And the tables of docs/security.md,
+from the policy. What is to be changed is the code, never the page.
 """
 
 import argparse
@@ -33,6 +33,8 @@ from greenroom.transports.mcp.schema import input_schema
 from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.mcp.tool_profiles import PROFILES
 from greenroom.transports.mcp.tools import TOOLS, Tool
+from greenroom.transports.observability.metrics import METRICS
+from greenroom.transports.observability.prometheus import connection_families, request_families
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
@@ -89,7 +91,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
     check = parser.parse_args().check
-    pages = {"tools.md": tools_page(), "settings.md": settings_page(), "python.md": python_page()}
+    pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
+    pages["python.md"] = python_page()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
     files[SECURITY] = with_tables(SECURITY.read_text())
@@ -354,6 +357,26 @@ def passport_schema() -> str:
     # In JSON schema's dialect `$` ends the text; in Python a newline may follow it.
     text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
     return text.replace(r"(?!\\n)$", "$") + "\n"
+
+
+# -- metrics ---------------------------------------------------------------------
+
+
+def metrics_page() -> str:
+    """Return the page of what `/metrics` says."""
+    families = [*request_families([]), *connection_families({})]
+    said = [(each.type, each.name, each.documentation) for each in families]
+    said += [(metric.kind, metric.name, metric.help) for metric in METRICS]
+    rows = [
+        (f"`{name}_total`" if kind == "counter" else f"`{name}`", kind, text)
+        for kind, name, text in sorted(said, key=lambda each: each[1])
+    ]
+    return (
+        "# Metrics\n\n"
+        "What `/metrics` says, besides `process_…` and `greenroom_build_info`. How to scrape it and what to "
+        "watch: [deploy](../how-to/deploy.md#metrics).\n\n"
+        f"{table(('name', 'kind', 'meaning'), rows)}"
+    )
 
 
 # -- settings --------------------------------------------------------------------

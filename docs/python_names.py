@@ -75,12 +75,13 @@ def entry(each: Exported) -> str:
     """Return the section of one public name."""
     node, title = each.node, f"### {each.name}"
     if isinstance(node, ast.ClassDef):
+        text = each.text + described_fields(node)  # before the head leaves them out
         members = [member for member in node.body if isinstance(member, FUNCTIONS) and member.name[0] != "_"]
         methods = [
             section(f"#### {each.name}.{member.name}", signature(member), ast.get_docstring(member))
             for member in members
         ]
-        return section(title, class_head(node), each.text) + "".join(methods)
+        return section(title, class_head(node), text) + "".join(methods)
     if isinstance(node, FUNCTIONS):
         return section(title, signature(node), each.text)
     if isinstance(node, ast.AnnAssign):
@@ -93,6 +94,28 @@ def section(title: str, code: str, docstring: str | None) -> str:
     return f"{title}\n\n```py\n{code}\n```\n\n{prose(docstring)}\n\n"
 
 
+def described_fields(node: ast.ClassDef) -> str:
+    """Return what the annotations of a class say of its fields, as the end of a docstring."""
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    lines = [
+        f"    {ast.unparse(each.target)}: {said[1]}"
+        for each in fields
+        if (said := described(each)) is not None
+    ]
+    return "\n".join(["\n\nAttributes:", *lines]) if lines else ""
+
+
+def described(field: ast.AnnAssign) -> tuple[ast.expr, str] | None:
+    """Return a field's type and its meaning, if they are ``Annotated[type, kind(..., "meaning")]``."""
+    match field.annotation:
+        case ast.Subscript(
+            value=ast.Name("Annotated"),
+            slice=ast.Tuple([kind, ast.Call(args=[*_, ast.Constant(str(meaning))])]),
+        ):
+            return kind, meaning
+    return None
+
+
 def class_head(node: ast.ClassDef) -> str:
     """Return a class's line, what makes it, and its fields."""
     documented = "Args:" in (ast.get_docstring(node) or "")  # others are made by the runtime alone
@@ -102,7 +125,9 @@ def class_head(node: ast.ClassDef) -> str:
         if isinstance(each, ast.FunctionDef) and each.name == "__init__" and documented:
             lines.append(f"    {signature(each)}".replace("\n", "\n    "))
         elif isinstance(each, ast.AnnAssign | ast.Assign) and not ast.unparse(each).startswith("_"):
-            lines.append(f"    {ast.unparse(each)}")
+            if isinstance(each, ast.AnnAssign) and (said := described(each)) is not None:
+                each.annotation = said[0]
+            lines.append("    " + ast.unparse(each))
     return "\n".join(lines)
 
 

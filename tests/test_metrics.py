@@ -25,7 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 from greenroom.actors import Agent, SetMemory, open_greenroom
 from greenroom.runtime import Distribution, RuntimeStatistics
 from greenroom.transports.observability.meter import BUCKET_BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
-from greenroom.transports.observability.metrics import COUNTERS, GAUGES, HISTOGRAMS, HistogramMetric, Metric
+from greenroom.transports.observability.metrics import METRICS
 from greenroom.transports.observability.prometheus import render
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer, Snapshot
@@ -188,10 +188,14 @@ def statistics() -> RuntimeStatistics:
 
 @pytest.mark.promise("metrics.runtime")
 def test_every_figure_has_a_name_and_a_source_of_its_own() -> None:
-    figures: list[Metric | HistogramMetric] = [*COUNTERS, *GAUGES, *HISTOGRAMS]
-    assert len({figure.name for figure in figures}) == len(figures)
-    read = [figure.read(statistics()) for figure in figures]
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    read = [metric.read(statistics()) for metric in METRICS]
     assert len(set(map(str, read))) == len(read)
+
+
+def test_the_names_are_those_that_dashboards_know() -> None:
+    known = (Path(__file__).parent / "data" / "metrics.txt").read_text().splitlines()
+    assert sorted(f"{metric.kind} {metric.name}" for metric in METRICS) == known
 
 
 @pytest.mark.promise("metrics.runtime")
@@ -217,8 +221,8 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
                 return value
             return Asked(value)
 
-    for figure in (*COUNTERS, *GAUGES, *HISTOGRAMS):
-        figure.read(Asked(statistics()))  # type: ignore[arg-type]
+    for metric in METRICS:
+        metric.read(Asked(statistics()))  # type: ignore[arg-type]
     parts = [part_of(kind) for kind in get_type_hints(RuntimeStatistics).values() if kind is not int]
     said = {name for part in parts for name in get_type_hints(part)} | {"rows_expired"}
     assert said - asked == untold
@@ -249,24 +253,21 @@ def test_both_formats_say_the_same(accept: str) -> None:
     assert found["greenroom_connections", web] == 7
     assert found["greenroom_connections_accepted_total", web] == 8
     assert found["greenroom_connections_refused_total", web] == 9
-    for figure in COUNTERS:
-        assert found[f"{figure.name}_total", ()] == figure.read(look.runtime)
-    for figure in GAUGES:
-        assert found[figure.name, ()] == figure.read(look.runtime)
-    for spread in HISTOGRAMS:
-        said = spread.read(look.runtime)
-        assert found[f"{spread.name}_bucket", (("le", "0.5"),)] == said.counts[0]
-        assert found[f"{spread.name}_count", ()] == said.count
-        assert found[f"{spread.name}_sum", ()] == said.sum
+    for metric in METRICS:
+        said = metric.read(look.runtime)
+        if metric.kind == "histogram":
+            assert found[f"{metric.name}_bucket", (("le", "0.5"),)] == said.counts[0]
+            assert found[f"{metric.name}_count", ()] == said.count
+            assert found[f"{metric.name}_sum", ()] == said.sum
+        else:
+            assert found[metric.name + ("_total" if metric.kind == "counter" else ""), ()] == said
     if sys.platform == "linux":
         assert found["process_resident_memory_bytes", ()] > 1_000_000
 
 
 def test_units_and_suffixes_follow_the_conventions() -> None:
-    for figure in COUNTERS:
-        assert not figure.name.endswith(("_total", "_count", "_sum", "_bucket"))
-    figures: list[Metric | HistogramMetric] = [*COUNTERS, *GAUGES, *HISTOGRAMS]
-    for each in figures:
+    for each in METRICS:
+        assert not each.name.endswith(("_total", "_count", "_sum", "_bucket"))
         assert re.fullmatch(r"greenroom_[a-z_]+", each.name)
         assert not re.search(r"_(ms|kb|mb|milliseconds)(_|$)", each.name)
         assert each.help.endswith(".")

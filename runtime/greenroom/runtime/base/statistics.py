@@ -1,12 +1,17 @@
-"""The statistics of every part of a runtime, as frozen values, and the histograms they are counted with."""
+"""The statistics of every part of a runtime, as frozen values, and the histograms they are counted with.
+
+What a figure means, its kind and the name under which it is exported stand beside its field and nowhere
+else: metrics and the reference are made from that.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 WORKS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 4_096.0)
 """Bounds of the number of works in a group."""
@@ -59,176 +64,258 @@ class Histogram:
         return Distribution(bounds=self._bounds, counts=counts, sum=self._sum, count=sum(counts))
 
 
-class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The actors in memory. Counts are since the runtime was opened unless they say "now".
+def counter(name: str, meaning: str) -> Meta:
+    """Describe a figure that only grows since the runtime was opened, exported as ``greenroom_<name>``."""
+    return Meta(description=meaning, extra={"kind": "counter", "name": f"greenroom_{name}"})
 
-    Attributes:
-        resident: In memory now.
-        resident_bytes: Their estimated size now.
-        activations: Loaded from the store.
-        passivations: Left memory because they were idle or memory was short.
-        evictions: Of those, because memory was short.
-        restarts: Rebuilt after a failure, their own or a sibling's.
-        set_aside: Addresses that failed too often and answer with an error now.
+
+def gauge(name: str, meaning: str, **reading: Any) -> Meta:
+    """Describe a figure of this moment, exported as ``greenroom_<name>``.
+
+    Args:
+        name: Its name without the program's, with the unit of its values.
+        meaning: What it means, on one line.
+        reading: How a number is made of the field, where it is none: the ``scale`` to multiply it by, the
+            value that is ``one`` while all others are 0; and what stands for it where it is ``absent``.
     """
+    return Meta(description=meaning, extra={"kind": "gauge", "name": f"greenroom_{name}", **reading})
 
-    resident: int
-    resident_bytes: int
-    activations: int
-    passivations: int
-    evictions: int
-    restarts: int
-    set_aside: list[str]
+
+def unexported(meaning: str) -> Meta:
+    """Describe a figure that is no metric of its own."""
+    return Meta(description=meaning)
+
+
+def histogram(name: str, meaning: str) -> Meta:
+    """Describe a `Distribution` since the runtime was opened, exported as ``greenroom_<name>``."""
+    return Meta(description=meaning, extra={"kind": "histogram", "name": f"greenroom_{name}"})
+
+
+class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors in memory."""
+
+    resident: Annotated[int, gauge("actors_resident", "Actors in memory.")]
+    resident_bytes: Annotated[int, gauge("actors_resident_bytes", "Estimated size of the actors in memory.")]
+    activations: Annotated[int, counter("actor_activations", "Actors loaded from the store.")]
+    passivations: Annotated[
+        int,
+        counter("actor_passivations", "Actors that left memory because they were idle or memory was short."),
+    ]
+    evictions: Annotated[
+        int, counter("actor_evictions", "Of the passivated actors, those that left because memory was short.")
+    ]
+    restarts: Annotated[
+        int,
+        counter("actor_restarts", "Actors rebuilt from the store after a failure, their own or a sibling's."),
+    ]
+    set_aside: Annotated[
+        list[str],
+        gauge(
+            "actors_set_aside",
+            "Actors that failed too often and answer with an error until they are readmitted.",
+        ),
+    ]
 
 
 class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages. Counts are since the runtime was opened unless they say "now".
+    """The messages."""
 
-    Attributes:
-        waiting: Accepted and not yet over, now.
-        queued: Of those, in a mailbox, now.
-        deepest: In the fullest mailbox, now.
-        handled: Ended with a reply or a refusal.
-        refused: Of those, the refusals.
-        failed: Ended with an exception of the handler.
-        repeated: Answered with the stored answer to the same idempotent request.
-        expired: Not begun before their deadline.
-        abandoned: Given up by their asker.
-        overloaded: Not accepted by a full mailbox.
-        not_committed: Handled, but the effects found no room in the store.
-        dispensed_with: Answered although their audit or the like found no room in the store.
-        timers_fired: Timers delivered.
-        dead_letters: Tells and timers that could not be handled.
-    """
-
-    waiting: int
-    queued: int
-    deepest: int
-    handled: int
-    refused: int
-    failed: int
-    repeated: int
-    expired: int
-    abandoned: int
-    overloaded: int
-    not_committed: int
-    dispensed_with: int
-    timers_fired: int
-    dead_letters: int
+    waiting: Annotated[
+        int,
+        gauge(
+            "messages_waiting",
+            "Messages that were accepted and are not over: in mailboxes, at work, or waiting for "
+            "their commit.",
+        ),
+    ]
+    queued: Annotated[int, gauge("mailbox_messages", "Messages in the mailboxes of all actors together.")]
+    deepest: Annotated[int, gauge("mailbox_deepest_messages", "Messages in the fullest mailbox.")]
+    handled: Annotated[
+        int, counter("messages_handled", "Messages to actors that ended with a reply or a refusal.")
+    ]
+    refused: Annotated[
+        int, counter("messages_refused", "Of the handled messages, those that an actor refused.")
+    ]
+    failed: Annotated[
+        int,
+        counter(
+            "messages_failed",
+            "Messages whose handler raised an exception: faults in the program; the log has the traceback.",
+        ),
+    ]
+    repeated: Annotated[
+        int,
+        counter(
+            "messages_repeated", "Messages answered with the stored answer to the same idempotent request."
+        ),
+    ]
+    expired: Annotated[
+        int, counter("messages_expired", "Messages that were not begun before their deadline.")
+    ]
+    abandoned: Annotated[int, counter("messages_abandoned", "Messages given up by their asker.")]
+    overloaded: Annotated[int, counter("messages_overloaded", "Messages that a full mailbox did not take.")]
+    not_committed: Annotated[
+        int,
+        counter(
+            "messages_not_committed",
+            "Messages that were handled and whose effects found no room in the store.",
+        ),
+    ]
+    dispensed_with: Annotated[
+        int,
+        counter(
+            "messages_dispensed_with",
+            "Messages answered although their audit or the like found no room in the store.",
+        ),
+    ]
+    timers_fired: Annotated[int, counter("timers_fired", "Timers delivered to actors.")]
+    dead_letters: Annotated[
+        int,
+        counter("dead_letters", "Tells and timers that could not be handled; the log says which and why."),
+    ]
 
 
 class DispatcherStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The event loop's share of the actors.
+    """The event loop's share of the actors."""
 
-    Attributes:
-        ready: Actors that wait for their turn now.
-        longest_slice_ms: The longest time that actors or a query held the event loop, in milliseconds.
-    """
-
-    ready: int
-    longest_slice_ms: float
+    ready: Annotated[int, gauge("actors_ready", "Actors that wait for their turn on the event loop.")]
+    longest_slice_ms: Annotated[
+        float,
+        gauge(
+            "longest_slice_seconds",
+            "Longest time since the start for which actors or a query held the event loop.",
+            scale=0.001,
+        ),
+    ]
 
 
 class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The way to disk.
+    """The way to disk."""
 
-    Attributes:
-        collected: Works in the group that is being collected now.
-        in_flight: Works in the group that is being committed now.
-        group_works: How many works the groups had that were committed.
-        group_seconds: How long it took to commit them, fsync included.
-        sync_seconds: How long their transactions took to reach the disk when all was put into them.
-        dropped_notes: How many notes for journals found no room.
-    """
-
-    collected: int
-    in_flight: int
-    group_works: Distribution
-    group_seconds: Distribution
-    sync_seconds: Distribution
-    dropped_notes: int = 0
+    collected: Annotated[int, gauge("works_collected", "Works in the group that waits for its commit.")]
+    in_flight: Annotated[int, gauge("works_in_flight", "Works in the group that is being committed.")]
+    group_works: Annotated[
+        Distribution,
+        histogram("commit_works", "Works, each the effects of one message, that were committed together."),
+    ]
+    group_seconds: Annotated[
+        Distribution, histogram("commit_seconds", "Time to commit a group of works, fsync included.")
+    ]
+    sync_seconds: Annotated[
+        Distribution, histogram("fsync_seconds", "Of a commit, the time for which the disk was waited for.")
+    ]
+    dropped_notes: Annotated[
+        int, counter("notes_dropped", "Audit records of reads and denials for which there was no room.")
+    ] = 0
 
 
 class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The subscriptions. Counts are since the runtime was opened unless they say "now".
+    """The subscriptions."""
 
-    Attributes:
-        subscribers: Subscribers now.
-        subscriptions: Topics of all subscribers together, now.
-        topics: Different topics among them, now.
-        waiting: Topics with publications that not every subscriber was told of yet, now.
-        published: Publications committed.
-        told: Changes that subscribers took; several publications may be one change.
-    """
-
-    subscribers: int
-    subscriptions: int
-    topics: int
-    waiting: int
-    published: int
-    told: int
+    subscribers: Annotated[int, gauge("subscribers", "Subscribers to changes of resources.")]
+    subscriptions: Annotated[
+        int, gauge("subscriptions", "Resources subscribed to, of all subscribers together.")
+    ]
+    topics: Annotated[int, gauge("resources_subscribed", "Different resources with a subscriber.")]
+    waiting: Annotated[
+        int,
+        gauge("resources_still_telling", "Resources with changes that not every subscriber was told of yet."),
+    ]
+    published: Annotated[
+        int, counter("publications", "Changes of resources that were committed and published.")
+    ]
+    told: Annotated[
+        int, counter("changes_told", "Changes that subscribers took; several publications may be one change.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStatistics:
     """What the store holds and has done. Sizes are bytes, durations seconds.
 
-    Attributes:
-        used_bytes: Pages in use by rows; freed pages are used again and do not count.
-        map_bytes: The quota (``max_size``).
-        file_bytes: The file's length; it never shrinks.
-        disk_free: Free space of the disk for this user.
-        rows: Rows of all tables.
-        commits: Transactions committed since opening.
-        works: Works committed since opening.
-        failures: Works refused or failed since opening.
-        last_commit_seconds: Duration of the newest group, fsync included.
-        max_commit_seconds: Duration of the slowest group.
-        scans: Readings open now; each keeps the pages that it sees from being used again.
-        integrity: Whether all that was in the file when it was opened, and at its last scrub, is known to be
-            sound; one that is unchecked is being scrubbed, or waits for that.
+    It is ``checked`` when all that was in the file when it was opened, and at its last scrub, is known to be
+    sound; one that is ``unchecked`` is being scrubbed, or waits for that.
     """
 
-    used_bytes: int
-    map_bytes: int
-    file_bytes: int
-    disk_free: int
-    rows: int
-    commits: int
-    works: int
-    failures: int
-    last_commit_seconds: float
-    max_commit_seconds: float
-    scans: int
-    integrity: Literal["checked", "unchecked"] = "unchecked"
+    used_bytes: Annotated[
+        int,
+        gauge(
+            "store_used_bytes", "Size of what is in the store; freed pages are used again and do not count."
+        ),
+    ]
+    map_bytes: Annotated[
+        int, gauge("store_quota_bytes", "How large the store may grow (max_size); writes stop at 95 % of it.")
+    ]
+    file_bytes: Annotated[int, gauge("store_file_bytes", "Length of the store's file, which never shrinks.")]
+    disk_free: Annotated[
+        int, gauge("disk_free_bytes", "Free space for this user on the disk that holds the store.")
+    ]
+    rows: Annotated[int, gauge("store_rows", "Rows in the store, of all tables.")]
+    commits: Annotated[int, counter("commits", "Transactions committed to the store.")]
+    works: Annotated[int, unexported("Works committed since opening.")]
+    failures: Annotated[int, counter("commit_failures", "Works that the store refused or that failed.")]
+    last_commit_seconds: Annotated[float, unexported("Duration of the newest group, fsync included.")]
+    max_commit_seconds: Annotated[float, unexported("Duration of the slowest group.")]
+    scans: Annotated[
+        int,
+        gauge("store_scans", "Readings of the store that are open; each keeps pages from being used again."),
+    ]
+    integrity: Annotated[
+        Literal["checked", "unchecked"],
+        gauge(
+            "store_unchecked",
+            "1 while it is not known that all of the store's file is sound, until a scrub has read it.",
+            one="unchecked",
+        ),
+    ] = "unchecked"
 
 
 class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Several processes on one folder, as this one sees it.
 
-    Attributes:
-        role: Whether this process owns the folder, or is attached to the one that does.
-        owner_pid: The process id of the owner; 0 while there is none.
-        attached_pids: The process ids of those that are attached; the owner alone knows them.
-        takeovers: How often the owner changed since this process was attached first.
-        unanswered: Requests that were relayed and are not answered, now; at the owner those of all who
-            are attached.
-        oldest_seconds: How long the oldest of them waits; 0 at the owner.
-        silent_seconds: For how long the owner, or at the owner the most silent of those who are attached,
-            has given no sign of life, in whole seconds.
+    The owner alone knows the ids of those that are attached. ``silent_seconds`` are whole seconds.
     """
 
-    role: Literal["owner", "attached"]
-    owner_pid: int
-    attached_pids: list[int]
-    takeovers: int
-    unanswered: int = 0
-    oldest_seconds: float = 0.0
-    silent_seconds: int = 0
+    role: Annotated[
+        Literal["owner", "attached"],
+        gauge(
+            "owner",
+            "1 in the process that owns the folder, 0 in one attached to it, whose figures of "
+            "messages, actors, commits, subscriptions and store are the owner's.",
+            one="owner",
+            absent=1,
+        ),
+    ]
+    owner_pid: Annotated[int, unexported("The process id of the owner; 0 while there is none.")]
+    attached_pids: Annotated[list[int], gauge("attached", "Processes that are attached to this one.")]
+    takeovers: Annotated[
+        int,
+        counter(
+            "takeovers", "Times that the process which owns the folder changed while this one shared it."
+        ),
+    ]
+    unanswered: Annotated[
+        int, gauge("relayed_waiting", "Requests relayed by this process, or to it, that are not answered.")
+    ] = 0
+    oldest_seconds: Annotated[
+        float,
+        gauge("relayed_oldest_seconds", "Time for which the oldest request that this process relayed waits."),
+    ] = 0.0
+    silent_seconds: Annotated[
+        int,
+        gauge(
+            "relay_silent_seconds",
+            "Time without a sign of life from the owner, or at the owner from the most silent "
+            "attached process.",
+        ),
+    ] = 0
 
 
 class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """All parts of one runtime; those of an attached process are the owner's, a second old at most."""
+    """All parts of one runtime; those of an attached process are the owner's, a second old at most.
+
+    Only a runtime that shares its folder has a ``relay``.
+    """
 
     actors: ActorStatistics
     messages: MessageStatistics
@@ -236,7 +323,5 @@ class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     commits: CommitStatistics
     bus: BusStatistics
     store: StoreStatistics
-    rows_expired: int
-    """Rows that the janitor removed since the runtime was opened."""
+    rows_expired: Annotated[int, counter("rows_expired", "Stored rows removed because their time was over.")]
     relay: RelayStatistics | None = None
-    """What a runtime that shares its folder says of that."""

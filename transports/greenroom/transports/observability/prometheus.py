@@ -23,7 +23,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.utils import floatToGoString
 
 from greenroom.transports.observability.meter import BUCKET_BOUNDS, RequestCounts
-from greenroom.transports.observability.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from greenroom.transports.observability.metrics import METRICS
 from greenroom.transports.observability.snapshot import ConnectionStatistics, Snapshot
 
 _OF_A_TOOL: Final = ("method", "tool")
@@ -66,20 +66,21 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         """Yield every metric."""
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
-        yield from _of_requests(self._snapshot.requests)
-        yield from _of_connections(self._snapshot.connections)
-        for figure in COUNTERS:
-            yield CounterMetricFamily(figure.name, figure.help, figure.read(self._snapshot.runtime))
-        for figure in GAUGES:
-            yield GaugeMetricFamily(figure.name, figure.help, figure.read(self._snapshot.runtime))
-        for spread in HISTOGRAMS:
-            said = spread.read(self._snapshot.runtime)
-            yield HistogramMetricFamily(
-                spread.name, spread.help, _buckets(said.bounds, said.counts), said.sum
-            )
+        yield from request_families(self._snapshot.requests)
+        yield from connection_families(self._snapshot.connections)
+        for metric in METRICS:
+            value = metric.read(self._snapshot.runtime)
+            if metric.kind == "counter":
+                yield CounterMetricFamily(metric.name, metric.help, value)
+            elif metric.kind == "gauge":
+                yield GaugeMetricFamily(metric.name, metric.help, value)
+            else:
+                buckets = _buckets(value.bounds, value.counts)
+                yield HistogramMetricFamily(metric.name, metric.help, buckets, value.sum)
 
 
-def _of_requests(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
+def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
+    """Yield the metrics of requests."""
     count = CounterMetricFamily(
         "greenroom_requests",
         "MCP requests that are over. Outcomes: ok, tool_error (the tool said no), error (a JSON-RPC error), "
@@ -104,7 +105,8 @@ def _of_requests(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
     yield times
 
 
-def _of_connections(transports: Mapping[str, ConnectionStatistics]) -> Iterator[Metric]:
+def connection_families(transports: Mapping[str, ConnectionStatistics]) -> Iterator[Metric]:
+    """Yield the metrics of each transport's connections."""
     for kind, name, text, field in _OF_TRANSPORTS:
         family = kind(name, text, labels=["transport"])
         for transport, said in transports.items():
