@@ -14,9 +14,9 @@ import trio
 from bench.client import VERSIONS, read_answer
 from bench.harness import WrongAnswerError, check
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports import TOOLS, Limits
+from greenroom.transports.mcp.connection import Connection
 from greenroom.transports.mcp.server import DEBOUNCE, McpServer
-from greenroom.transports.mcp.tools import TOOLS
 
 PATIENCE = 60.0  # seconds
 T = TypeVar("T")

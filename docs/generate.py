@@ -19,20 +19,19 @@ import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
-from greenroom.actors import is_write
+from greenroom.actors import MemoryLine, is_write
 from greenroom.actors.passport.envelope import VERSION, Passport
 from greenroom.actors.passport.payload import PassportPayload
 from greenroom.actors.schemas.passport_payload import PayloadMessage
-from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
+from greenroom.transports import TOOLS, Tool
 from greenroom.transports.base import exit_codes
 from greenroom.transports.config import settings
 from greenroom.transports.mcp.aliases import ALIASES
 from greenroom.transports.mcp.schema import input_schema
 from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.mcp.tool_profiles import PROFILES
-from greenroom.transports.mcp.tools import TOOLS, Tool
 from greenroom.transports.observability.metrics import METRICS
 from greenroom.transports.observability.prometheus import connection_families, request_families
 

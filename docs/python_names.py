@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+FOLDERS: Final = {name: name for name in ("runtime", "actors", "transports")} | {"testing": "transports"}
+"""The public packages, in the order of the page, and the folder that each lies in."""
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 WIDTH: Final = 100  # characters of a declaration on one line
 
@@ -23,9 +25,8 @@ class Exported(NamedTuple):
 def python_page() -> str:
     """Return the page of the public Python names."""
     parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
-    for package in ("runtime", "actors", "transports"):
-        folder = ROOT / package / "greenroom" / package
-        tree = ast.parse((folder / "__init__.py").read_text())
+    for package in FOLDERS:
+        tree = ast.parse(module_path(f"greenroom.{package}").read_text())
         parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
         names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
         parts += [entry(each) for each in names]
@@ -53,8 +54,7 @@ def exported(tree: ast.Module) -> Iterator[Exported]:
 
 def module_path(module: str) -> Path:
     """Return the file of a module of ours."""
-    package = module.split(".")[1]
-    path = ROOT / package / Path(*module.split("."))
+    path = ROOT / FOLDERS[module.split(".")[1]] / Path(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 

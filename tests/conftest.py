@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
     from support.asking import Open
-    from support.clocks import VirtualClock
     from support.passports import Opens
     from support.relays import Join
 
     from greenroom.runtime import Runtime, SharedRuntime
+    from greenroom.testing import VirtualClock
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in the background of a shell, and every program that a test starts would not hear Ctrl-C.
@@ -105,7 +105,7 @@ def _forbidden_skips(reporter: pytest.TerminalReporter) -> list[Any]:
 @pytest.fixture
 def clock() -> VirtualClock:
     """The runtime's clock in tests that `reopen`."""
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
     return VirtualClock()
 
@@ -168,7 +168,7 @@ def enter(folder: Path, clock: VirtualClock) -> Enter:
 @pytest.fixture
 def far_clock() -> VirtualClock:
     """A wall clock of our own; time itself passes as ever, since exports work in threads."""
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
     return VirtualClock()
 

@@ -13,7 +13,7 @@ from support.abuse import TRANSPORTS, arena
 from support.desk import Desk
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports import Limits
 
 MANY = 1_000
 DEEP = b"[" * 1_000_000

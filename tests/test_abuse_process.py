@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import trio
-from harness import Client, ServerProcess, server_process
+from harness import ServerProcess, server_process
 from mcp import Client as SdkClient
 from support.https import HEADERS
 from support.websocket_programs import answer, connected
 from support.websockets import TEXT, Peer, frame
 from test_websocket_process import resident
+
+from greenroom.testing import McpClient
 
 ENOUGH = 4_000  # requests, whose answers are a gigabyte
 GROWTH = 48 * 1024  # KB: what a client may cost that does not read, buffers of all kinds included
@@ -43,7 +45,7 @@ async def everywhere(home: Path) -> AsyncIterator[tuple[ServerProcess, SdkClient
 
 
 @asynccontextmanager
-async def flooding(transport: str, client: Client, ws: int, http: int) -> AsyncIterator[Flood]:
+async def flooding(transport: str, client: McpClient, ws: int, http: int) -> AsyncIterator[Flood]:
     """Give what sends a message and never reads."""
     if transport == "pipe":
 
@@ -118,7 +120,7 @@ async def test_a_request_that_comes_byte_by_byte_costs_only_its_sender(
         everywhere(tmp_path) as (here, neighbour, ws, _),
         await trio.open_tcp_stream("127.0.0.1", ws) as tcp,
     ):
-        villain: Client | Peer = here.client
+        villain: McpClient | Peer = here.client
         if transport == "websocket":
             villain = await (await Peer(tcp).open()).initialize()
         sink = tcp if isinstance(villain, Peer) else None

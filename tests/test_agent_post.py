@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from support.agents import FAR_AHEAD, begin, contents, json, refused, value_of
-from support.committers import GatedCommitter
 from support.postings import posting
 from trio.testing import wait_all_tasks_blocked
 
@@ -25,6 +24,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.runtime import DeadlineExceededError, Message, Refusal, RuntimeClosedError
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -10,15 +10,14 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # mcp brings it without types
 import pytest
-from harness import MODERN_META, Client, greenroom, principal, served, server_process
+from harness import greenroom, principal, server_process
 
-from greenroom.actors import Agent, open_greenroom
+from greenroom.actors import Agent, MemorySearch, RetrieveMemory, open_greenroom
 from greenroom.actors.auth import scopes
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.retrieve_memory import RetrieveMemory
 from greenroom.runtime import Refusal
+from greenroom.testing import MODERN_META, McpClient, mcp_client
+from greenroom.transports import TOOLS
 from greenroom.transports.mcp.aliases import ALIASES, META_KEY
-from greenroom.transports.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.promise("recall.aliases")
 
@@ -134,10 +133,10 @@ def test_the_table_names_tools_that_are_there_and_each_name_once() -> None:
 
 
 @asynccontextmanager
-async def serving(folder: Path, era: str = "handshake", **options: Any) -> AsyncIterator[Client]:
+async def serving(folder: Path, era: str = "handshake", **options: Any) -> AsyncIterator[McpClient]:
     async with (
         open_greenroom(folder, embedder="none") as runtime,
-        served(lambda name: Agent(runtime, principal(name)), TOOLS, **options) as client,
+        mcp_client(lambda name: Agent(runtime, principal(name)), **options) as client,
     ):
         if era == "modern":
             client.meta = MODERN_META
@@ -146,7 +145,7 @@ async def serving(folder: Path, era: str = "handshake", **options: Any) -> Async
         yield client
 
 
-async def listed(client: Client) -> set[str]:
+async def listed(client: McpClient) -> set[str]:
     return {tool["name"] for tool in (await client.request("tools/list"))["result"]["tools"]}
 
 

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from harness import served
 from support.agents import FAST, Enter, refused
 from support.agents import json as raw
 from support.commands import run_on_store, sentence, serving
@@ -21,6 +20,7 @@ from support.journals import tampering
 from greenroom.actors import (
     AddMessage,
     Agent,
+    AuditRow,
     CreateSession,
     ExportMemories,
     ExportSession,
@@ -35,10 +35,10 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.audit.actor import tell
-from greenroom.actors.audit.record import INDEX, AuditRow
+from greenroom.actors.audit.record import INDEX
 from greenroom.actors.base import cursor as base_cursor
 from greenroom.runtime import Actor, Context, Index, Message, handles, open_runtime
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.testing import mcp_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,7 +259,7 @@ async def test_the_tool_is_shown_to_those_who_may_by_name_and_answers(enter: Ent
             (Principal(agent_id="all"), False),
             (Principal(agent_id="other", scopes=frozenset({"sessions:*"})), False),
         ):
-            async with served(_door(at.runtime, principal), TOOLS) as client:
+            async with mcp_client(_door(at.runtime, principal)) as client:
                 await client.initialize()
                 listed = (await client.request("tools/list"))["result"]["tools"]
                 assert ("get_audit_log" in {tool["name"] for tool in listed}) is shown

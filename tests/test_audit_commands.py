@@ -10,10 +10,10 @@ import pytest
 from harness import secrets_of
 from support.agents import house
 from support.audits import CONTENT
-from support.clocks import VirtualClock
 from support.commands import run_on_store, serving
 
 from greenroom.actors import CreateSession
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import pytest
 import trio
-from harness import served
 from support.agents import FAST
 from support.agents import json as raw
 from support.audits import CONTENT, SPOKEN, last_number, since
@@ -33,7 +32,8 @@ from greenroom.actors import (
 )
 from greenroom.actors.auth.scopes import SCOPES, needed_for_tool
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.tools import TOOLS as LISTED
+from greenroom.testing import mcp_client
+from greenroom.transports import TOOLS as LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -238,7 +238,7 @@ DEEDS: dict[str, Deed] = {
 
 
 async def called(runtime: RuntimeClient, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
-    async with served(lambda _: Agent(runtime, principal), TOOLS) as client:
+    async with mcp_client(lambda _: Agent(runtime, principal)) as client:
         await client.initialize()
         return await client.call(tool, **arguments)
 
@@ -306,7 +306,7 @@ async def test_a_resource_that_is_read_over_the_relay_leaves_a_record_whichever_
         before = await last_number(owner)
         for runtime in (owner, attached):
             agent = Agent(runtime, ALICE)
-            async with served(partial(_same, agent), TOOLS) as client:
+            async with mcp_client(partial(_same, agent)) as client:
                 await client.initialize()
                 for more in ({}, {"_meta": {"progressToken": 1}, "odd": True}):  # which the SDK answers
                     read = await client.request("resources/read", {"uri": "session://s", **more})

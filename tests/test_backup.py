@@ -15,19 +15,24 @@ import pytest
 from support import stores
 
 from greenroom.runtime import (
+    ACTORS,
+    INDEXES,
+    META,
     StorageFullError,
+    Store,
     StoreDamagedError,
     StoreError,
     StoreOwnedError,
     StoreTooNewError,
+    WriteBatch,
+    backup,
     restore,
+    verify,
 )
 from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
 from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.maintenance.backup import backup, verify
 from greenroom.runtime.store import integrity
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import ACTORS, INDEXES, META, Store, WriteBatch
 
 
 def write(folder: Path, rows: dict[bytes, bytes]) -> None:

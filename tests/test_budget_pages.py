@@ -12,7 +12,6 @@ import trio.testing
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.agents import house, json
-from support.clocks import VirtualClock
 
 from greenroom.actors import (
     AddMessage,
@@ -24,6 +23,7 @@ from greenroom.actors import (
     SetMemory,
     StoreMemory,
 )
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from greenroom.actors import Agent

@@ -11,15 +11,15 @@ from typing import Any, Self
 import outcome
 import pytest
 import trio
-from harness import MODERN_META
 from support.desk import Note, Noted, NoteTool, tool
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.runtime import Query
+from greenroom.testing import MODERN_META
+from greenroom.transports import Limits
 from greenroom.transports.mcp.client import CONNECTION_CLOSED, Client
 from greenroom.transports.mcp.content_blocks import Content
 from greenroom.transports.mcp.frames import parse_frame
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 
 pytestmark = pytest.mark.usefixtures("imported")

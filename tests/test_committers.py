@@ -9,8 +9,15 @@ import pytest
 import trio
 from support.stores import BrokenCodec, put
 
-from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedError, ThreadCommitter
-from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
+from greenroom.runtime import (
+    ACTORS,
+    InlineCommitter,
+    StorageFullError,
+    Store,
+    StoreFailedError,
+    ThreadCommitter,
+    WriteBatch,
+)
 
 
 class Listener:

@@ -21,7 +21,9 @@ from conformance.answers import PROMPTS, RESOURCES, TALKS, TOOLS
 from conformance.bridge import bridged
 from conformance.fixture import HELD, OURS
 from conformance.suite import SUITES, Check, Scenario, read, report, run
-from harness import MODERN_META, PATIENCE
+from harness import PATIENCE
+
+from greenroom.testing import MODERN_META
 
 OF_HTTP: Mapping[str, str] = {
     "localhost-host-rebinding-rejected": "the bridge takes any Host; WebSockets are tested for that apart",

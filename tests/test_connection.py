@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 import trio
-from harness import MODERN_META, Client, line_connection, served
 from support.desk import NOTES, Desk, Noted
-from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_blocked
+from trio.testing import MockClock, memory_stream_one_way_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import (
     ActorFailedError,
@@ -24,9 +23,9 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
+from greenroom.testing import MODERN_META, McpClient, mcp_client, mcp_server
+from greenroom.transports import Limits
 from greenroom.transports.auth.caller import fit_agent_id
-from greenroom.transports.mcp.connection import Limits
-from greenroom.transports.mcp.server import McpServer
 
 
 @pytest.fixture
@@ -35,8 +34,8 @@ def desk() -> Desk:
 
 
 @asynccontextmanager
-async def connected(desk: Desk, **options: Any) -> AsyncIterator[Client]:
-    async with served(desk.open, NOTES, **options) as client:
+async def connected(desk: Desk, **options: Any) -> AsyncIterator[McpClient]:
+    async with mcp_client(desk.open, NOTES, **options) as client:
         await client.initialize()
         yield client
 
@@ -119,11 +118,10 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
         await deliver()
 
     sink.send_all_hook = deliver_when_read
-    server = McpServer(NOTES, desk.open)
     limits = Limits(unsent_bytes=75_000, large_answers=3)
-    async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(line_connection(source, sink, limits).serve, server)
-        client = Client(from_server, to_server)
+    async with mcp_server(desk.open, NOTES, limits=limits) as server:
+        streams = trio.StapledStream(to_server, from_server), trio.StapledStream(sink, source)
+        client = server.connect(streams)
         await client.send({"id": 0, "method": "server/discover", "params": {"_meta": MODERN_META}})
         client.meta = MODERN_META
         for number in range(60):
@@ -139,18 +137,16 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
 
 
 async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Desk) -> None:
-    server = McpServer(NOTES, desk.open)
-    to_server, source = memory_stream_one_way_pair()
-    sink, from_server = memory_stream_one_way_pair()
-    async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(line_connection(source, sink, Limits()).serve, server)
-        client = Client(from_server, to_server)
+    ours, theirs = memory_stream_pair()
+    async with mcp_server(desk.open, NOTES) as server:
+        client = server.connect((ours, theirs))
         await client.initialize()
         await client.send_call("hold", {"text": "work"})
         await wait_all_tasks_blocked()
-        await from_server.aclose()
+        await ours.receive_stream.aclose()
         await client.send_request("ping")
-    assert desk.cancelled == ["work"]
+        await wait_all_tasks_blocked()
+        assert desk.cancelled == ["work"]
 
 
 @pytest.mark.promise("mcp.end-of-input")
@@ -363,7 +359,7 @@ async def test_a_door_that_does_not_open_is_a_tool_error_each_time() -> None:
     def closed(agent: str) -> Desk:
         raise ValueError(agent)
 
-    async with served(closed, NOTES) as client:
+    async with mcp_client(closed, NOTES) as client:
         await client.initialize()
         assert [(await client.call("echo"))["code"] for _ in range(2)] == ["INTERNAL_ERROR"] * 2
 
@@ -390,7 +386,7 @@ async def test_an_unknown_tool_is_named_with_its_neighbours(desk: Desk) -> None:
 
 @pytest.mark.promise("mcp.eras")
 async def test_both_eras_are_served(desk: Desk) -> None:
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         result = await client.initialize()
         assert result["protocolVersion"] == "2025-11-25"
         assert result["serverInfo"]["name"] == "greenroom"
@@ -399,7 +395,7 @@ async def test_both_eras_are_served(desk: Desk) -> None:
             "structuredContent": {"text": ""},
             "isError": False,
         }
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         client.meta = MODERN_META
         discovered = await client.request("server/discover")
         assert "2026-07-28" in discovered["result"]["supportedVersions"]
@@ -409,7 +405,7 @@ async def test_both_eras_are_served(desk: Desk) -> None:
 
 
 async def test_a_handshake_that_would_be_a_burden_is_refused(desk: Desk) -> None:
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         heavy = {"experimental": {"much": {"text": "x" * 70_000}}}
         info = {"name": "tester", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": heavy, "clientInfo": info}
@@ -421,7 +417,7 @@ async def test_a_handshake_that_would_be_a_burden_is_refused(desk: Desk) -> None
 
 
 async def test_an_old_client_gets_no_structured_content_it_does_not_know(desk: Desk) -> None:
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         await client.initialize(version="2024-11-05")
         result = (await client.request("tools/call", {"name": "echo"}))["result"]
     assert result["content"] == [{"type": "text", "text": '{"text":""}'}]
@@ -447,17 +443,17 @@ def test_a_clients_name_is_made_to_fit(name: str | None, agent: str) -> None:
 
 @pytest.mark.promise("identity.agent-id", "identity.principal")
 async def test_the_agent_is_fixed_by_the_first_request_that_names_it(desk: Desk) -> None:
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         await client.request("ping")
         await client.initialize(name="first")
         await client.call("echo")
         await client.call("echo")
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         for name in ("second", "third"):
             info = {"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
             client.meta = {**MODERN_META, **info}
             await client.call("echo")
-    async with served(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES) as client:
         client.meta = {key: value for key, value in MODERN_META.items() if not key.endswith("clientInfo")}
         await client.call("echo")
         client.meta = MODERN_META

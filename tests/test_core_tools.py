@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from harness import Client, greenroom
+from harness import greenroom
 
 from bench import tool_choice
 from bench.harness import Plan
+from greenroom.testing import McpClient
 
 if TYPE_CHECKING:
     from agents.tool import FunctionTool
@@ -23,7 +24,7 @@ MOST_TOKENS = 5_000
 CORE = set(tool_choice.tasks().tasks)
 
 
-async def listed(client: Client) -> list[dict[str, Any]]:
+async def listed(client: McpClient) -> list[dict[str, Any]]:
     await client.initialize()
     tools: list[dict[str, Any]] = (await client.request("tools/list"))["result"]["tools"]
     return tools

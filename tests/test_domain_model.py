@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
-from support.clocks import VirtualClock
 from support.lives import ENDINGS, Action, Lives, answer_to
 from support.model import AGENTS, SESSIONS, STEPS, Model, Said
 
@@ -29,6 +28,7 @@ from greenroom.actors import (
     UpdateSession,
 )
 from greenroom.runtime import RuntimeClient
+from greenroom.testing import Fault, VirtualClock
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -187,7 +187,7 @@ class Machine(Lives):
         super().__init__(Model())
 
     @rule(actions=st.lists(ACTIONS, min_size=1, max_size=12), ending=ENDINGS, at=st.integers(1, 12))
-    def live(self, actions: list[Action], ending: str, at: int) -> None:
+    def live(self, actions: list[Action], ending: Fault | None, at: int) -> None:
         self.lead(actions, ending, at)
 
     def life(self, runtime: RuntimeClient) -> Life:

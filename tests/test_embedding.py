@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from greenroom.actors import EmbedderChoice, EmbedderError, read_choice
 from greenroom.actors.base.budget import estimate_tokens
 from greenroom.actors.embedding import static
-from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
-from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.quantization import to_float32
 from greenroom.actors.embedding.service import LruCache
 from greenroom.actors.embedding.static import StaticEmbedder, load_static, tensors

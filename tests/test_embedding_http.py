@@ -10,8 +10,8 @@ import pytest
 import trio
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 
-from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors import EmbedderChoice, EmbedderError
+from greenroom.actors.embedding.errors import TextRefusedError
 from greenroom.actors.embedding.http import HttpEmbedder
 from greenroom.actors.embedding.loader import load
 

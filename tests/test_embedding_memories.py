@@ -17,20 +17,22 @@ from support.models import write_model
 
 from greenroom.actors import (
     Agent,
+    EmbedderChoice,
+    ForgetMemory,
     GetEmbedding,
     GetMemory,
+    MemoriesFound,
+    MemorySearch,
     RecallContext,
     RetrieveMemory,
+    SearchDebug,
     SetMemory,
+    StoreMemory,
     open_greenroom,
 )
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.choose_roots import MOST
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
-from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
 from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")

@@ -16,8 +16,7 @@ from support.models import HIDDEN, LONGEST, WORDS, write_json, write_model
 from tokenizers import Tokenizer, processors
 
 from bench import minilm
-from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.actors import EmbedderChoice, EmbedderError
 from greenroom.actors.embedding.loader import check_choice, load
 from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.onnx import OnnxEmbedder

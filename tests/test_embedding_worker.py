@@ -10,26 +10,19 @@ from typing import Any
 
 import pytest
 import trio
-from support.clocks import VirtualClock
 from support.endpoints import Endpoint, endpoint, failing
 from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
+from greenroom.actors import EmbedderChoice, EmbedderError, EmbeddingStatistics, GetEmbedding
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.embedder import Embedder
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.errors import TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.rows import EmbedderActor
-from greenroom.actors.embedding.service import (
-    LOAD_SECONDS,
-    QUERY_SECONDS,
-    EmbeddingService,
-    EmbeddingStatistics,
-    GetEmbedding,
-    open_embedding,
-)
+from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, EmbeddingService, open_embedding
 from greenroom.actors.embedding.worker import LONGEST_SECONDS, Backoff
 from greenroom.runtime import Address, Index, InlineCommitter, Runtime, RuntimeOptions, open_runtime
+from greenroom.testing import VirtualClock
 
 ANNA, BERT = Address("keeper", "anna"), Address("keeper", "bert")
 STATIC = EmbedderChoice(kind="static")

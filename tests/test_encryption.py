@@ -20,9 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.runtime import (
+    ACTORS,
     Encryption,
+    Store,
     StoreDamagedError,
     StoreKeyError,
+    WriteBatch,
     backup,
     key_source,
     restore,
@@ -30,7 +33,6 @@ from greenroom.runtime import (
     verify,
 )
 from greenroom.runtime.lmdb.record_cipher import SealedCodec, mark_of, unwrap, wrap
-from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))

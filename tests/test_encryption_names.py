@@ -18,9 +18,8 @@ from greenroom.actors.memory import records as memories
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events
 from greenroom.actors.session import records as sessions
-from greenroom.runtime import Encryption, Names
+from greenroom.runtime import ACTORS, INDEXES, Encryption, Names, Store
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder
-from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
 KEY = b"\x07" * 32
 ENCRYPTED = Encryption(lambda: KEY, required=True)

@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from support.actors import ACTORS, INDEXES, CancelAlarm, Rings, SetAlarm
-from support.clocks import SECOND
 from support.planted import ALICE, SESSION, guesses, live, look
 
 from greenroom.actors import AddMessage, Agent, encrypt_greenroom, open_greenroom
+from greenroom.runtime import ACTORS as RECORDS
+from greenroom.runtime import INDEXES as ROWS
 from greenroom.runtime import (
+    META,
     Actor,
     Address,
     ConfigurationError,
     Encryption,
     RuntimeOptions,
     StorageFullError,
+    Store,
     StoreDamagedError,
     StoreError,
     StoreKeyError,
     StoreOwnedError,
+    WriteBatch,
     backup,
     encrypt,
     rekey,
@@ -34,13 +38,12 @@ from greenroom.runtime import (
 )
 from greenroom.runtime.lmdb.environment import SEAL_KEY, open_environment
 from greenroom.runtime.maintenance import reencrypt as rewriting
-from greenroom.runtime.store.store import ACTORS as RECORDS
-from greenroom.runtime.store.store import INDEXES as ROWS
-from greenroom.runtime.store.store import META, Store, WriteBatch
+from greenroom.testing import SECOND
 
 if TYPE_CHECKING:
     from support.asking import Open
-    from support.clocks import VirtualClock
+
+    from greenroom.testing import VirtualClock
 
 ENCRYPTED = Encryption(lambda: b"\x07" * 32, required=True)
 OTHER = Encryption(lambda: b"\x08" * 32)

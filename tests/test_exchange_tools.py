@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import MODERN_META, Client, greenroom
+from harness import greenroom
 from support.exchanges import line, text
 
-from greenroom.actors import Agent, MemorySearch, Principal, open_greenroom
-from greenroom.actors.keys.admin import CreateApiKey
-from greenroom.actors.orchestrations.import_export import ImportMemories
+from greenroom.actors import Agent, CreateApiKey, ImportMemories, MemorySearch, Principal, open_greenroom
 from greenroom.runtime import Refusal
+from greenroom.testing import MODERN_META, McpClient
 
 SOURCE = text(
     *(line(f"k{n}", f"the {n}th lighthouse", created_at="2024-05-01T00:00:00Z") for n in range(500))
 )
 
 
-async def asked(client: Client, tool: str, arguments: dict[str, Any], **meta: Any) -> tuple[list[Any], Any]:
+async def asked(
+    client: McpClient, tool: str, arguments: dict[str, Any], **meta: Any
+) -> tuple[list[Any], Any]:
     """Return the notifications that a call brought, and its result."""
     number = await client.send_call(tool, arguments, **meta)
     notices = []

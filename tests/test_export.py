@@ -13,15 +13,22 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
-from support.clocks import VirtualClock
 from support.committers import full
 from support.exchanges import export, imported, keys, line
 
-from greenroom.actors import ExportMemories, ImportMemories, Principal, ReadResource, SetMemory
+from greenroom.actors import (
+    ExportMemories,
+    ForgetMemory,
+    ImportMemories,
+    MemoryFilters,
+    Principal,
+    ReadResource,
+    SetMemory,
+    StoreMemory,
+    UpdateMemory,
+)
 from greenroom.actors.orchestrations.import_export import ExportWriter
 from greenroom.actors.schemas import transfer as requests
-from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, UpdateMemory
-from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import (
     Address,
     IndexReader,
@@ -31,6 +38,7 @@ from greenroom.runtime import (
     RuntimeOptions,
     StorageFullError,
 )
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

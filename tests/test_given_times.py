@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 import pytest
-from harness import Client, served
 from support.exchanges import line, text
 
 from greenroom.actors import REQUESTS, Agent, Principal, open_greenroom
+from greenroom.testing import McpClient, mcp_client
 from greenroom.transports.mcp.aliases import ALIASES
-from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -44,12 +43,12 @@ SPANS: dict[str, tuple[tuple[str, str], str | None, dict[str, Any], Callable[[An
 
 
 @asynccontextmanager
-async def in_tokyo(folder: Path) -> AsyncIterator[Client]:
+async def in_tokyo(folder: Path) -> AsyncIterator[McpClient]:
     """Serve a session and memories of around a midnight in UTC, by a server in another zone."""
     who = Principal(agent_id="planner", user="user", projects=None)
     async with open_greenroom(folder, embedder="none") as runtime:
         agent = Agent(runtime, who, timezone="Asia/Tokyo")
-        async with served(lambda _: agent, TOOLS) as client:
+        async with mcp_client(lambda _: agent) as client:
             await client.initialize()
             await client.call("create_session", purpose="p", session_id="s")
             source = text(
@@ -61,13 +60,13 @@ async def in_tokyo(folder: Path) -> AsyncIterator[Client]:
             yield client
 
 
-async def ask(client: Client, tool: str, start: str, end: str) -> Any:
+async def ask(client: McpClient, tool: str, start: str, end: str) -> Any:
     names, within, others, _ = SPANS[tool]
     span = dict(zip(names, (start, end), strict=True))
     return await client.call(tool, **others, **(span if within is None else {within: span}))
 
 
-async def find(client: Client, tool: str, start: str, end: str) -> Any:
+async def find(client: McpClient, tool: str, start: str, end: str) -> Any:
     answer = await ask(client, tool, start, end)
     assert answer["success"], answer
     return SPANS[tool][3](answer)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from data.make_store import KINDS, PEOPLE, Clock, door_to
-from harness import PATIENCE, Client, served
+from harness import PATIENCE
 from support.commands import run
 from support.exchanges import export
 from trio.testing import wait_all_tasks_blocked
@@ -19,15 +19,15 @@ from trio.testing import wait_all_tasks_blocked
 from greenroom.actors import (
     Agent,
     GetEmbedding,
+    KeyRefusedError,
     PassportOptions,
     VerifyMemories,
     open_greenroom,
     open_key_cache,
 )
 from greenroom.actors.audit.query import CheckAudit
-from greenroom.actors.keys.key_cache import KeyRefusedError
 from greenroom.runtime import Encryption, InlineCommitter, key_source
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.testing import McpClient, mcp_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 class House:
     """The agents of the golden store at a server of this version."""
 
-    def __init__(self, runtime: SharedRuntime, clock: Clock, clients: dict[str, Client]) -> None:
+    def __init__(self, runtime: SharedRuntime, clock: Clock, clients: dict[str, McpClient]) -> None:
         self.runtime = runtime
         self.clock = clock
         self.clients = clients
@@ -84,7 +84,7 @@ async def reopened(home: Path, later: int = 1, **options: Any) -> AsyncIterator[
         clients = {}
         for name, who in PEOPLE.items():
             agent = Agent(runtime, who, client=name, passports=PassportOptions())
-            clients[name] = await stack.enter_async_context(served(door_to(agent), TOOLS))
+            clients[name] = await stack.enter_async_context(mcp_client(door_to(agent)))
             await clients[name].initialize(name)
         yield House(runtime, clock, clients)
 

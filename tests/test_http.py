@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import trio
-from harness import MODERN_META
 from support.desk import Desk
 from support.https import Event, place, told
 from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
+from greenroom.testing import MODERN_META
+from greenroom.transports import Limits
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.mcp.limits import Limits
 
 # -- both eras -----------------------------------------------------------------------------------
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from harness import MODERN_META
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp.server.streamable_http import check_accept_headers
 from mcp.shared import inbound
 from starlette.requests import Request
 
+from greenroom.testing import MODERN_META
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http import cors

@@ -14,12 +14,12 @@ from support.scripts import Stage, script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import StoreFailedError
+from greenroom.transports import Limits
 from greenroom.transports.http.asgi_exchange import Exchange, ForeignConnection
 from greenroom.transports.http.hypercorn import HEAD_LIMIT
 from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import CLOSE, Response
 from greenroom.transports.http.timed_connection import Timeouts
-from greenroom.transports.mcp.limits import Limits
 
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n"
 KEY = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"

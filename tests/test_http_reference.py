@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import trio
-from harness import MODERN_META, PATIENCE
+from harness import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.server.lowlevel import Server
@@ -23,8 +23,9 @@ from mcp_types import (
 )
 from support.desk import NOTES, Desk
 
+from greenroom.testing import MODERN_META
+from greenroom.transports import Limits
 from greenroom.transports.http.app import HttpApp, HttpOptions
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 
 HOST, ORIGIN = "localhost:8080", "http://localhost:3000"

@@ -6,13 +6,15 @@ import json
 
 import pytest
 import trio
-from harness import MODERN_META, PATIENCE
+from harness import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.desk import Desk
 from support.https import Guest, place
 from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
+
+from greenroom.testing import MODERN_META
 
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n"
 KEY = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"

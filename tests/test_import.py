@@ -10,10 +10,9 @@ import pytest
 from support.agents import AuditTrail
 from support.exchanges import ANN, BOB, QUIET, export, imported, keys, line
 
-from greenroom.actors import GetMemory, Principal, open_greenroom
+from greenroom.actors import GetMemory, ListVersions, MemorySearch, Principal, StoreMemory, open_greenroom
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.schemas.memories import ListVersions, ReadMemory, StoreMemory
+from greenroom.actors.schemas.memories import ReadMemory
 
 if TYPE_CHECKING:
     from pathlib import Path

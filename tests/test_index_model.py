@@ -13,8 +13,7 @@ import trio
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from support.clocks import VirtualClock
-from support.committers import CrashError, crash_at, full
+from support.committers import crash_at, full
 from support.indexing import (
     DIMENSIONS,
     SMALL,
@@ -36,12 +35,12 @@ from trio.testing import MockClock
 
 from greenroom.actors.schemas.vectors import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
+from greenroom.testing import CrashError, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime import Message, Runtime
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Message, Runtime, Store, WriteBatch
 
 R = TypeVar("R")
 HERE = Address("indexed", "here")

@@ -34,8 +34,8 @@ from greenroom.runtime import (
     RuntimeOptions,
     StorageFullError,
     StoreFailedError,
+    renew_secret,
 )
-from greenroom.runtime.maintenance.rotate_secret import renew_secret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

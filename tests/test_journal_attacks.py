@@ -11,9 +11,8 @@ import pytest
 import trio
 from support.journals import DEEDS, JOURNALS, Breaks, CheckDeeds, Deeds, DeedsCheckpoint, Do, tampering
 
-from greenroom.runtime import Address, Finding, Runtime
+from greenroom.runtime import Address, Finding, Runtime, renew_secret
 from greenroom.runtime.lmdb.environment import SECRET_KEY, TABLES
-from greenroom.runtime.maintenance.rotate_secret import renew_secret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,6 @@ import hypothesis.strategies as st
 import pytest
 import trio
 from hypothesis import given, settings
-from support.clocks import VirtualClock
 from support.journals import JOURNALS, CheckDeeds, Deeds, Do, Look
 from trio.testing import MockClock
 
@@ -25,6 +24,7 @@ from greenroom.runtime import (
     StoreFailedError,
     open_runtime,
 )
+from greenroom.testing import VirtualClock
 
 STEPS = st.lists(
     st.one_of(

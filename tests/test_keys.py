@@ -10,7 +10,6 @@ import msgspec
 import pytest
 import trio
 from support.agents import AuditTrail, refused
-from support.clocks import DAY
 
 from greenroom.actors import (
     REQUESTS,
@@ -31,6 +30,7 @@ from greenroom.actors.auth.key_format import digest_of, fits, has_key, new_key, 
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, RevokeKey
 from greenroom.runtime import Refusal
+from greenroom.testing import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Client, server_process
+from harness import server_process
+
+from greenroom.testing import McpClient
 
 KILLS = 50
 IN_FLIGHT = 48
@@ -55,7 +57,7 @@ async def write_until_killed(home: Path, ledger: Ledger, answers_wanted: int) ->
         await server.process.wait()
 
 
-async def stored_messages(client: Client) -> list[dict[str, Any]]:
+async def stored_messages(client: McpClient) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     cursor = None
     while True:

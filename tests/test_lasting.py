@@ -13,7 +13,6 @@ import pytest
 import trio
 from harness import PATIENCE, PROGRAM, clean_environment
 from support.agents import AuditTrail, House, house, refused
-from support.clocks import DAY, VirtualClock
 from support.keyed import administrator, create_key, revoke_key
 from support.passports import begun, forged, member, signers, text_of
 from support.stores import small_disk
@@ -48,6 +47,7 @@ from greenroom.runtime import (
 )
 from greenroom.runtime.journal.revocations import SUFFIX
 from greenroom.runtime.store.writer import Writer
+from greenroom.testing import DAY, VirtualClock
 from greenroom.transports import WebSocketRefusedError
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ import trio
 from msgspec import UNSET
 from support.agents import AuditTrail, json, keep, moment, refused, value_of
 
-from greenroom.actors import Agent, ListMemory
+from greenroom.actors import Agent, ListMemory, MemoryFilters, MemorySaved, MemoryView
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.memory_replies import MemoryFilters, MemorySaved, MemoryView
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:

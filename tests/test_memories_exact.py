@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from support.agents import wire
-from support.clocks import VirtualClock
 
 from greenroom.actors import Agent, ImportMemories, MemorySearch
 from greenroom.actors.memory import search
 from greenroom.actors.schemas import memories as requests
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -9,10 +9,16 @@ import pytest
 import trio
 from support.agents import AuditTrail, refused
 
-from greenroom.actors import Agent, ImportMemories, MemorySearch, MemoryService
+from greenroom.actors import (
+    Agent,
+    ImportMemories,
+    MemoryFilters,
+    MemoryForgotten,
+    MemorySearch,
+    MemoryService,
+)
 from greenroom.actors.memory import forget as memory_forget
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryForgotten
 from greenroom.runtime import InlineCommitter, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:

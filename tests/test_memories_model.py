@@ -14,16 +14,15 @@ import trio.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 from msgspec import UNSET
-from support.clocks import VirtualClock
 from support.lives import ENDINGS, SECOND, Action, Lives, answer_to
 from support.memory_model import NAMESPACES, PEOPLE, ROOTS, Memories, exported, shown
 
-from greenroom.actors import Agent, DeleteMemory, SetMemory
+from greenroom.actors import Agent, DeleteMemory, MemoryFilters, MemoryView, SetMemory
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
 from greenroom.actors.schemas.transfer import ExportPage
 from greenroom.runtime import Message, Refusal, RuntimeClient
+from greenroom.testing import Fault, VirtualClock
 
 people = st.sampled_from(sorted(PEOPLE))
 writers = st.sampled_from(["alice", "alice", "alice", "bob", "eve"])
@@ -270,7 +269,7 @@ class Machine(Lives):
         super().__init__(Memories())
 
     @rule(actions=st.lists(ACTIONS, min_size=4, max_size=16), ending=ENDINGS, at=st.integers(1, 16))
-    def live(self, actions: list[Action], ending: str, at: int) -> None:
+    def live(self, actions: list[Action], ending: Fault | None, at: int) -> None:
         is_new = not self.latest.writes
         self.lead([*SEED, *actions] if is_new else actions, ending, at)
 

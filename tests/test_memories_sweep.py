@@ -8,12 +8,12 @@ import msgspec
 import pytest
 import trio
 from support.agents import AuditTrail, moment
-from support.clocks import VirtualClock
 
 from greenroom.actors import ListMemory, SetMemory
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
 from greenroom.runtime import InlineCommitter
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -10,14 +10,13 @@ import msgspec
 import pytest
 import trio
 from support.agents import FAST, keep, keys, value_of
-from support.clocks import START, VirtualClock
 from support.commands import run_on_store
 
-from greenroom.actors import ListMemory, VerifyMemories
+from greenroom.actors import ListMemory, MemoryFilters, VerifyMemories
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
+from greenroom.testing import START, VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

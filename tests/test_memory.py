@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Store, WriteBatch
 
 FOUR_BYTES = "\U0001f600"
 MINUTE = 60

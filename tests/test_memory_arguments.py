@@ -13,35 +13,35 @@ from support.agents import FAST, refused, value_of
 
 from greenroom.actors import ListMemories, RateMemory, StoreMemory, UpdateMemory
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.transports import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from harness import Client
     from support.agents import Enter
 
     from greenroom.actors import Agent
+    from greenroom.testing import McpClient
 
 VALUE_TYPES = {"string", "number", "boolean", "object", "array", "null"}
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
+async def client(tmp_path: Path) -> AsyncIterator[McpClient]:
     async with greenroom(tmp_path / "data", "alice") as client:
         await client.initialize()
         yield client
 
 
-async def error(client: Client, tool: str, **arguments: Any) -> tuple[str, str]:
+async def error(client: McpClient, tool: str, **arguments: Any) -> tuple[str, str]:
     """Return the field and the sentence of a wrong argument."""
     answer = await client.call(tool, **arguments)
     assert (answer["success"], answer["code"]) == (False, "VALIDATION_ERROR"), answer
     return answer["details"]["field"], answer["error"]
 
 
-async def shown(client: Client, key: str) -> dict[str, Any]:
+async def shown(client: McpClient, key: str) -> dict[str, Any]:
     memories: list[dict[str, Any]] = (await client.call("list_memories", filters={"key": key}))["memories"]
     return memories[0]
 
@@ -60,7 +60,7 @@ del SHOWN["expiry"]
 
 @pytest.mark.promise("memory.beside-metadata")
 @pytest.mark.parametrize("tool", ["store_memory", "update_memory"])
-async def test_what_metadata_knows_may_stand_beside_it(client: Client, tool: str) -> None:
+async def test_what_metadata_knows_may_stand_beside_it(client: McpClient, tool: str) -> None:
     for key, arguments in (
         ("beside", FIELDS),
         ("within", {"metadata": FIELDS}),
@@ -74,7 +74,7 @@ async def test_what_metadata_knows_may_stand_beside_it(client: Client, tool: str
 
 
 @pytest.mark.promise("memory.beside-metadata")
-async def test_null_beside_metadata_is_not_given_and_within_takes_away(client: Client) -> None:
+async def test_null_beside_metadata_is_not_given_and_within_takes_away(client: McpClient) -> None:
     await client.call("store_memory", key="k", content="x", metadata={"mood": "calm"}, **FIELDS)
     nothing = dict.fromkeys(FIELDS)
     await client.call("update_memory", key="k", content="y", **nothing)
@@ -87,7 +87,7 @@ async def test_null_beside_metadata_is_not_given_and_within_takes_away(client: C
 
 @pytest.mark.promise("memory.beside-metadata")
 @pytest.mark.parametrize("name", FIELDS)
-async def test_two_that_differ_are_refused(client: Client, name: str) -> None:
+async def test_two_that_differ_are_refused(client: McpClient, name: str) -> None:
     other = {"tags": ["c"], "importance": 0.5, "scope": "public", "expiry": "2998-01-31"}[name]
     given = {name: FIELDS[name], "metadata": {name: other}}
     field, sentence = await error(client, "store_memory", key="k", content="x", **given)
@@ -106,7 +106,7 @@ async def test_two_that_differ_are_refused(client: Client, name: str) -> None:
         ("expiry", "2000-01-01"),
     ],
 )
-async def test_the_limits_are_those_of_metadata(client: Client, name: str, value: Any) -> None:
+async def test_the_limits_are_those_of_metadata(client: McpClient, name: str, value: Any) -> None:
     field, _ = await error(client, "store_memory", content="x", **{name: value})
     within, _ = await error(client, "store_memory", content="x", metadata={name: value})
     assert within == f"metadata.{field}"
@@ -139,14 +139,14 @@ async def test_the_limits_are_those_of_metadata(client: Client, name: str, value
     ],
 )
 async def test_a_wrong_argument_is_told_what_to_send(
-    client: Client, tool: str, arguments: dict[str, Any], told: str
+    client: McpClient, tool: str, arguments: dict[str, Any], told: str
 ) -> None:
     _, sentence = await error(client, tool, **arguments)
     assert told in sentence
 
 
 @pytest.mark.promise("recall.tools")
-async def test_an_update_that_changes_nothing_is_refused(client: Client) -> None:
+async def test_an_update_that_changes_nothing_is_refused(client: McpClient) -> None:
     await client.call("store_memory", key="k", content="x")
     wanted: list[dict[str, Any]] = [
         {},

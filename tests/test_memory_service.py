@@ -8,9 +8,8 @@ import pytest
 import trio
 from support.agents import AuditTrail, json, keep, moment, refused, value_of, wire
 
-from greenroom.actors import MemoryService, Principal, ServiceError
+from greenroom.actors import ListMemories, MemoryService, Principal, ServiceError, StoreMemory
 from greenroom.actors.auth.namespaces import owner_of, segment, user_namespace
-from greenroom.actors.schemas.memories import ListMemories, StoreMemory
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import trio
-from harness import Client, served, server_process
+from harness import server_process
 
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.runtime import RuntimeClient
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.testing import McpClient, mcp_client
 
 pytestmark = pytest.mark.promise("recall.tools")
 
@@ -26,9 +26,11 @@ class House:
         self._runtime = runtime
 
     @asynccontextmanager
-    async def client(self, agent: str = "planner", user: str = "alice", **more: Any) -> AsyncIterator[Client]:
+    async def client(
+        self, agent: str = "planner", user: str = "alice", **more: Any
+    ) -> AsyncIterator[McpClient]:
         who = Principal(agent_id=agent, user=user, **more)
-        async with served(lambda _: Agent(self._runtime, who), TOOLS) as client:
+        async with mcp_client(lambda _: Agent(self._runtime, who)) as client:
             await client.initialize()
             yield client
 

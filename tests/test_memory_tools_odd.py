@@ -12,13 +12,13 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
-from support.clocks import VirtualClock
 from support.differential_requests import keys, limits, members, mostly, odd, texts
 from trio.testing import MockClock
 
 from greenroom.actors import Agent, Principal
 from greenroom.runtime import GreenroomError, IdempotencyConflictError, Refusal
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.testing import VirtualClock
+from greenroom.transports import TOOLS
 
 MEMORY = "@memory"
 CURSOR = "@cursor"

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
+from greenroom.runtime import Store, StoreDamagedError, StoreError, StoreOwnedError, open_runtime
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import Store
 
 HOLD = """
 import sys

@@ -15,8 +15,6 @@ import trio
 import trio.testing
 from harness import server_process
 from support.agents import AuditTrail, house, refused
-from support.clocks import VirtualClock
-from support.committers import CrashError, Saboteur
 from support.passports import (
     HOME,
     Opens,
@@ -46,6 +44,7 @@ from greenroom.actors import (
     MemorySearch,
     MigrateSession,
     Principal,
+    ReadResource,
     RecordContext,
     RestoreSession,
     SetMemory,
@@ -58,8 +57,8 @@ from greenroom.actors import (
 from greenroom.actors.passport import envelope, packing, payload
 from greenroom.actors.passport.envelope import Content
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
+from greenroom.testing import CrashError, Fault, FaultyDisk, VirtualClock
 
 WORDS = "correct horse"
 NEW_YEAR = "2026-01-01T00:00:00Z"
@@ -416,7 +415,7 @@ def packed(content: bytes, passport_id: str) -> Any:
 @pytest.mark.promise("passport.all-or-nothing")
 @pytest.mark.parametrize("ending", ["crash before", "crash after", "full"])
 async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
-    tmp_path: Path, far_clock: VirtualClock, ending: str
+    tmp_path: Path, far_clock: VirtualClock, ending: Fault
 ) -> None:
     """Wherever a restoring is cut, the session is there whole or not at all, and once in the end."""
     folder = tmp_path / "origin"
@@ -430,7 +429,7 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
         store = tmp_path / f"{ending}-{cut}"
         async with house(store, far_clock, embedder="none"):
             pass
-        saboteur = Saboteur(ending, cut)
+        saboteur = FaultyDisk(ending, cut)
         with_trouble = house(store, far_clock, embedder="none", committer=InlineCommitter(saboteur))
         restoring = RestoreSession(passport=text, idempotency_key="once")
         with suppress(StorageFullError, ActorFailedError):

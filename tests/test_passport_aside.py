@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from harness import served
 from support.agents import house
-from support.clocks import HOUR, VirtualClock
 from support.passports import begun, member, text_of
 
 from greenroom.actors import Agent, EndSession, ExportSession, ListSessions, Principal
 from greenroom.actors.base.threads import MOST_AT_ONCE, run_in_thread
-from greenroom.runtime import InlineCommitter
-from greenroom.runtime.store.store import ACTORS, Store
+from greenroom.runtime import ACTORS, InlineCommitter, Store
+from greenroom.testing import HOUR, VirtualClock, mcp_client
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS
-from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +127,7 @@ async def test_large_arguments_are_read_aside_and_answered_as_ever(
         def agent_for(_: str) -> Agent:
             return Agent(here.runtime, Principal(agent_id="claude-code", user="user"))
 
-        async with served(agent_for, TOOLS) as client:
+        async with mcp_client(agent_for) as client:
             await client.initialize("claude-code")
             numbers = [
                 await client.send_call("restore_session", {"passport": text}),

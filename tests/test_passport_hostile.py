@@ -21,19 +21,19 @@ from greenroom.actors import (
     GetSession,
     ListMemories,
     MigrateSession,
+    PassportOptions,
     Principal,
     RecordContext,
     RestoreSession,
+    SessionContext,
     StartSession,
     StoreMemory,
     open_greenroom,
 )
 from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
 from greenroom.actors.keys.quota import Quota
-from greenroom.actors.orchestrations.client_session import PassportOptions
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
-from greenroom.actors.schemas.session_travel import SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

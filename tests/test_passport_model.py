@@ -13,7 +13,6 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from support.agents import house
-from support.clocks import VirtualClock
 from support.passports import begun, member, seen, text_of
 
 from greenroom.actors import (
@@ -33,6 +32,7 @@ from greenroom.actors.passport.payload import PassportPayload
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.session_events import AppendEvent
 from greenroom.runtime import Address
+from greenroom.testing import VirtualClock
 
 PEOPLE: dict[str, dict[str, Any]] = {
     "alice": {"user": "u", "agent_type": "planner"},

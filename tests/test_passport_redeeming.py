@@ -9,8 +9,6 @@ import pytest
 import trio
 import trio.testing
 from support.agents import house, refused
-from support.clocks import DAY, SECOND
-from support.committers import CrashError, Saboteur
 from support.passports import begun, contents, forged, member, signer_of, text_of, two
 
 from greenroom.actors import (
@@ -19,19 +17,21 @@ from greenroom.actors import (
     EndSession,
     ExportSession,
     ListSessions,
+    ReadResource,
     RestoreSession,
     StartSession,
     StoreMemory,
 )
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StoreFailedError, restore
+from greenroom.testing import DAY, SECOND, CrashError, Fault, FaultyDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.clocks import VirtualClock
     from support.passports import Opens
+
+    from greenroom.testing import VirtualClock
 
 
 @pytest.mark.promise("passport.one-time")
@@ -231,7 +231,7 @@ async def test_a_store_that_was_put_back_gives_what_is_in_the_passport(
 @pytest.mark.promise("passport.itself", "passport.one-time")
 @pytest.mark.parametrize("ending", ["crash before", "crash after"])
 async def test_the_taking_up_by_a_passport_may_be_cut_short_anywhere(
-    tmp_path: Path, far_clock: VirtualClock, ending: str
+    tmp_path: Path, far_clock: VirtualClock, ending: Fault
 ) -> None:
     for cut in range(1, 12):
         store = tmp_path / f"{ending}-{cut}"
@@ -240,7 +240,7 @@ async def test_the_taking_up_by_a_passport_may_be_cut_short_anywhere(
             session = await begun(claude, "hello")
             exported = await claude.ask(ExportSession(one_time=True))
             claim = exported.claim
-        saboteur = Saboteur(ending, cut)
+        saboteur = FaultyDisk(ending, cut)
         with suppress(ActorFailedError):
             try:
                 async with house(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.agents import FAR_AHEAD, LONG_AGO, house, json, refused, say, wire
-from support.clocks import VirtualClock
 
 from greenroom.actors import (
     AddMessage,
@@ -31,6 +30,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.auth import policy
 from greenroom.runtime import Refusal
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

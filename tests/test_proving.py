@@ -14,11 +14,8 @@ import lmdb.verify
 import pytest
 
 from bench.damaging import KINDS, PAGE
-from greenroom.runtime import PlainCodec, StoreDamagedError
-from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
-from greenroom.runtime.maintenance.backup import verify
+from greenroom.runtime import ACTORS, INDEXES, PlainCodec, Store, StoreDamagedError, WriteBatch, verify
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
-from greenroom.runtime.store.store import Store, WriteBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

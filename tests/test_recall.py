@@ -12,24 +12,27 @@ import msgspec
 import pytest
 import trio
 from support.agents import House, json, moment, refused, wire
-from support.committers import GatedCommitter
 
-from greenroom.actors import Agent, Principal, SetMemory
+from greenroom.actors import (
+    Agent,
+    ForgetMemory,
+    MemorySearch,
+    MemoryStats,
+    MemoryView,
+    Principal,
+    RateMemory,
+    RecallContext,
+    RetrieveFilters,
+    RetrieveMemory,
+    SetMemory,
+    StoreMemory,
+)
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
 from greenroom.actors.recall.choose_roots import MOST
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.recall_context import RecallContext
-from greenroom.actors.recall.retrieve_memory import RetrieveFilters, RetrieveMemory
 from greenroom.actors.recall.scatter_gather import Root
-from greenroom.actors.schemas.memories import (
-    FindMemories,
-    ForgetMemory,
-    MemoryStats,
-    RateMemory,
-    StoreMemory,
-)
-from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryView, RootSearchResult
+from greenroom.actors.schemas.memories import FindMemories
+from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
 from greenroom.runtime import (
     Actor,
     Address,
@@ -45,6 +48,7 @@ from greenroom.runtime import (
     StoreFailedError,
     handles,
 )
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -11,17 +11,15 @@ import pytest
 import trio
 from support.agents import House, wire
 from support.agents import house as housed
-from support.clocks import VirtualClock
 
-from greenroom.actors import Agent, Principal
+from greenroom.actors import Agent, ForgetMemory, MemorySearch, Principal, RecallContext, StoreMemory
 from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
 from greenroom.actors.recall.choose_roots import MOST
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.schemas.keyvalue import SummarizeRoot
-from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, VerifyIndex
+from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.runtime import IndexReader, InlineCommitter, Query, StorageFullError
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

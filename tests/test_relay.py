@@ -10,8 +10,6 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, Append, Entries, FailAfter, Place, Read, RefuseAdd, Rows, Whoami
 from support.asking import post
-from support.clocks import DAY, HOUR, VirtualClock
-from support.committers import CrashError, GatedCommitter
 from support.postings import Posting, posting
 from support.relays import (
     LOG,
@@ -42,6 +40,7 @@ from greenroom.runtime import (
 )
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import PeerError
+from greenroom.testing import DAY, HOUR, CrashError, GatedCommitter, VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from support.actors import Add, Read, Rows
-from support.committers import GatedCommitter
 from support.postings import posting
 from support.relays import (
     SHARED,
@@ -33,6 +32,7 @@ from greenroom.runtime import (
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import PeerError
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from pathlib import Path

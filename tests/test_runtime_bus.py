@@ -11,7 +11,6 @@ import pytest
 import trio
 import trio.testing
 from support.asking import post
-from support.committers import GatedCommitter
 
 from greenroom.runtime import (
     Actor,
@@ -25,6 +24,7 @@ from greenroom.runtime import (
     Subscriber,
     handles,
 )
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from support.asking import Open

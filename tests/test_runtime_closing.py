@@ -9,7 +9,7 @@ import pytest
 import trio
 from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, FailAfter, Forward, Read, Rows
 from support.asking import Open, Pending, post
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 
 from greenroom.runtime import (
     Actor,
@@ -26,6 +26,7 @@ from greenroom.runtime import (
     handles,
     open_runtime,
 )
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from pathlib import Path

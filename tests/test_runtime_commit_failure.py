@@ -9,7 +9,7 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, Append, Counter, Entries, Forward, Log, Place, Read, Rows, Take
 from support.asking import Open, Pending, post
-from support.committers import GatedCommitter, full
+from support.committers import full
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -26,11 +26,12 @@ from greenroom.runtime import (
     StoreFailedError,
     handles,
 )
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Store, WriteBatch
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.actors import ACTORS, Everything, Find, Place, Rows, Take
 from support.asking import Open, post
-from support.clocks import VirtualClock
-from support.committers import GatedCommitter
 from trio.testing import MockClock
 
 from greenroom.runtime import (
@@ -29,6 +27,7 @@ from greenroom.runtime import (
     handles,
     open_runtime,
 )
+from greenroom.testing import GatedCommitter, VirtualClock
 
 SHELF = Address("shelf", "s")
 

@@ -20,14 +20,14 @@ from support.actors import (
     SetAlarm,
 )
 from support.asking import Open, post
-from support.clocks import START
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import ActorFailedError, ActorQuarantinedError, Address, Group, Runtime, RuntimeOptions
+from greenroom.testing import START, GatedCommitter
 
 if TYPE_CHECKING:
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
 VISITS = Address("counter", "visits")
 LOG = Address("log", "log")

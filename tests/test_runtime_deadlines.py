@@ -6,7 +6,6 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, Append, Entries, FailAfter, Forward, Read
 from support.asking import Open, post
-from support.committers import GatedCommitter
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -19,6 +18,7 @@ from greenroom.runtime import (
     RuntimeOptions,
     UnknownKindError,
 )
+from greenroom.testing import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

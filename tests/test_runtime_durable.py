@@ -6,10 +6,11 @@ import pytest
 import trio
 from support.actors import Add, Counter, FailAfter, Find, Place, Read, RefuseAdd, Rows
 from support.asking import Open, post
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import ActorFailedError, Address, Refusal
+from greenroom.testing import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

@@ -6,7 +6,6 @@ import pytest
 import trio
 from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Counter, Entries, Place, Read
 from support.asking import Open, Pending, post
-from support.clocks import VirtualClock
 
 from greenroom.runtime import (
     Actor,
@@ -19,6 +18,7 @@ from greenroom.runtime import (
     Slices,
     handles,
 )
+from greenroom.testing import VirtualClock
 
 BUSY = Address("counter", "busy")
 QUIET = Address("counter", "quiet")

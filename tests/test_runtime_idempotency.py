@@ -8,8 +8,7 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, FailAfter, Read, RefuseAdd, Whoami
 from support.asking import Open, post
-from support.clocks import DAY, HOUR
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -25,9 +24,10 @@ from greenroom.runtime import (
     RuntimeOptions,
     handles,
 )
+from greenroom.testing import DAY, HOUR, GatedCommitter
 
 if TYPE_CHECKING:
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

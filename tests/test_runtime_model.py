@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.asking import Pending
-from support.clocks import HOUR, SECOND, START, VirtualClock
-from support.committers import CrashError, crash_at, full
+from support.committers import crash_at, full
 from support.ledgers import INDEXES, Book, DeedRows, Ledger, Perform, Report
 from trio.testing import MockClock
 
@@ -33,11 +32,12 @@ from greenroom.runtime import (
     StorageFullError,
     open_runtime,
 )
+from greenroom.testing import HOUR, SECOND, START, CrashError, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Store, WriteBatch
 
 LEDGERS = ("a", "b", "c")
 OPTIONS = RuntimeOptions(durability="process", mailbox_limit=8, quantum=3, resident_limit=2, idle_seconds=5)

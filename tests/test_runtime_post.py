@@ -10,7 +10,7 @@ import pytest
 import trio
 from support.actors import ACTORS, Add, AddSlowly, Append, Entries, FailAfter, Read, RefuseAdd, Whoami
 from support.asking import Open, post
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from support.postings import Posting, posting
 from trio.testing import wait_all_tasks_blocked
 
@@ -34,6 +34,7 @@ from greenroom.runtime import (
     UnknownKindError,
     handles,
 )
+from greenroom.testing import GatedCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

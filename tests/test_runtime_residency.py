@@ -6,9 +6,9 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, Counter, Read
 from support.asking import Open, post
-from support.committers import GatedCommitter
 
 from greenroom.runtime import Actor, Address, Context, Message, RuntimeOptions, handles
+from greenroom.testing import GatedCommitter
 
 pytestmark = pytest.mark.promise("runtime.one-owner")
 

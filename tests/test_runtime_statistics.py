@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.actors import Add, AddSlowly, FailAfter, Read
 from support.asking import Open
-from support.committers import GatedCommitter
 from support.postings import posting
 
 from greenroom.runtime import ActorFailedError, Address, RuntimeOptions
 from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
+from greenroom.testing import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

@@ -13,7 +13,6 @@ from support.actors import (
     Read,
 )
 from support.asking import Open, post
-from support.committers import GatedCommitter
 
 from greenroom.runtime import (
     Actor,
@@ -31,6 +30,7 @@ from greenroom.runtime import (
     Strategy,
     handles,
 )
+from greenroom.testing import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

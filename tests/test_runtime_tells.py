@@ -8,8 +8,7 @@ import pytest
 import trio
 from support.actors import ACTORS, Add, Append, Entries, Forward, Log, Misdirect, Read, Relay
 from support.asking import Open, post
-from support.clocks import DAY
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -23,9 +22,10 @@ from greenroom.runtime import (
     UnknownKindError,
     handles,
 )
+from greenroom.testing import DAY, GatedCommitter
 
 if TYPE_CHECKING:
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
 RELAY = Address("relay", "r")
 LOG = Address("log", "log")

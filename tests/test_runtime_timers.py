@@ -8,8 +8,7 @@ import pytest
 import trio
 from support.actors import ACTORS, Alarm, CancelAlarm, Place, Rings, Rows, SetAlarm
 from support.asking import Open, post
-from support.clocks import HOUR, SECOND, START
-from support.committers import GatedCommitter, crash_at, crashing
+from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -25,9 +24,10 @@ from greenroom.runtime import (
     StoreDamagedError,
     handles,
 )
+from greenroom.testing import HOUR, SECOND, START, GatedCommitter
 
 if TYPE_CHECKING:
-    from support.clocks import VirtualClock
+    from greenroom.testing import VirtualClock
 
 ALARM = Address("alarm", "a")
 pytestmark = pytest.mark.promise("runtime.timers", "runtime.time-injected")

@@ -37,8 +37,8 @@ from greenroom.actors.auth.scopes import (
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.runtime import Message
+from greenroom.transports import TOOLS as LISTED
 from greenroom.transports.mcp.fast_path import template_list
-from greenroom.transports.mcp.tools import TOOLS as LISTED
 from greenroom.transports.mcp.tools import visible_tools
 
 if TYPE_CHECKING:

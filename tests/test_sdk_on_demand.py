@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from harness import MODERN_META, Client, server_process
+from harness import server_process
 from mcp_types import ResourceTemplateReference
 from support.websocket_programs import answer, connected, server, until
+
+from greenroom.testing import MODERN_META, McpClient
 
 ARGUMENT = {"name": "session_id", "value": ""}
 COMPLETION = {"ref": {"type": "ref/resource", "uri": "session://{session_id}"}, "argument": ARGUMENT}
@@ -22,7 +24,7 @@ def has_the_sdk(process: int) -> bool:
     return "pydantic_core" in Path(f"/proc/{process}/maps").read_text()
 
 
-async def begin(client: Client, *, modern: bool) -> None:
+async def begin(client: McpClient, *, modern: bool) -> None:
     if modern:
         client.meta = MODERN_META
         await client.request("server/discover")

@@ -11,8 +11,8 @@ import trio
 from support.actors import Add
 from support.commands import run, run_on_store, serving
 
-from greenroom.runtime import Address, StoreError
-from greenroom.runtime.journal.secrets import Secret, find_secret, make_secret, read_secret
+from greenroom.runtime import Address, Secret, StoreError
+from greenroom.runtime.journal.secrets import find_secret, make_secret, read_secret
 
 if TYPE_CHECKING:
     from pathlib import Path

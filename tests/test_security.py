@@ -44,12 +44,13 @@ from greenroom.actors import (
     StoreMemory,
     UpdateMemory,
     UpdateSession,
+    parse_request,
 )
 from greenroom.actors.api import _ASKED as ASKED
 from greenroom.actors.auth.scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
-from greenroom.actors.base.parse import check_request, parse_request
+from greenroom.actors.base.parse import check_request
 from greenroom.runtime import Message, Refusal
-from greenroom.transports.mcp.tools import TOOLS as LISTED
+from greenroom.transports import TOOLS as LISTED
 from greenroom.transports.mcp.tools import visible_tools
 
 if TYPE_CHECKING:

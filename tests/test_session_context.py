@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from harness import Client, greenroom, server_process
+from harness import greenroom, server_process
 from support.https import Guest, told
 from test_http_process import call, guests_at
 from test_http_process import server as http_server
@@ -38,6 +38,7 @@ from greenroom.actors.orchestrations.client_session import project_of_path
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session.client_tools import ADAPTERS, client_tool
 from greenroom.runtime import Refusal
+from greenroom.testing import McpClient
 from greenroom.transports.mcp import roots as mcp_roots
 
 HOME = "/home/user/greenroom"
@@ -365,7 +366,7 @@ async def test_a_session_goes_from_tool_to_tool_over_mcp(tmp_path: Path) -> None
         assert (await client.call("end_session"))["session_id"] == session
 
 
-async def shake_hands_with_roots(client: Client) -> None:
+async def shake_hands_with_roots(client: McpClient) -> None:
     info = {"name": "claude-code", "version": "1"}
     greeting = {
         "protocolVersion": "2025-11-25",

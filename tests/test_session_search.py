@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from support.agents import FAR_AHEAD, LONG_AGO, begin, house, json, keep, moment, refused, say, wire
-from support.clocks import START, VirtualClock
 
 from greenroom.actors import (
     GetMessages,
@@ -22,6 +21,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.session.search_window import CHARACTERS
+from greenroom.testing import START, VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Store, WriteBatch
 
 
 def event(text: str = "hello", **fields: Any) -> Event:

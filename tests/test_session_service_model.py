@@ -25,6 +25,7 @@ from greenroom.actors import (
     SessionService,
 )
 from greenroom.runtime import RuntimeClient, StorageFullError
+from greenroom.testing import Fault
 
 sessions = st.sampled_from(SESSIONS)
 keys = st.sampled_from(["k", "user:k", "temp:k", "temp:"])
@@ -206,7 +207,7 @@ class Machine(Lives):
         super().__init__(Model())
 
     @rule(actions=st.lists(ACTIONS, min_size=1, max_size=12), ending=ENDINGS, at=st.integers(1, 12))
-    def live(self, actions: list[Action], ending: str, at: int) -> None:
+    def live(self, actions: list[Action], ending: Fault | None, at: int) -> None:
         self.lead(actions, ending, at)
 
     def life(self, runtime: RuntimeClient) -> Life:

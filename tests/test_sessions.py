@@ -22,7 +22,6 @@ from support.agents import (
     value_of,
     wire,
 )
-from support.clocks import DAY, HOUR
 
 from greenroom.actors import (
     CreateSession,
@@ -38,6 +37,7 @@ from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import ids as session_ids
 from greenroom.actors.session.lifecycle import STEPS
 from greenroom.runtime import InlineCommitter
+from greenroom.testing import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
     from greenroom.actors import Agent
-    from greenroom.runtime.store.store import Store, WriteBatch
+    from greenroom.runtime import Store, WriteBatch
 
 STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 

@@ -13,9 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stores import BrokenCodec, put
 
-from greenroom.runtime import PlainCodec, StoreDamagedError, StoreError, StoreFailedError, StoreTooNewError
+from greenroom.runtime import (
+    ACTORS,
+    INDEXES,
+    PlainCodec,
+    Store,
+    StoreDamagedError,
+    StoreError,
+    StoreFailedError,
+    StoreTooNewError,
+    WriteBatch,
+)
 from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime.store.store import ACTORS, INDEXES, Op, Store, WriteBatch
+from greenroom.runtime.store.store import Op
 
 # What is read is what was written
 

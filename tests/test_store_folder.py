@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from support.stores import put
 
-from greenroom.runtime import StoreError
+from greenroom.runtime import Store, StoreError
 from greenroom.runtime.lmdb.environment import MIN_SIZE
 from greenroom.runtime.lmdb.files import is_remote, mount_of
-from greenroom.runtime.store.store import Store
 
 
 def mode(path: Path) -> int:

@@ -13,21 +13,26 @@ from support import stores
 from support.stores import delete, fill, put
 
 from greenroom.runtime import (
+    ACTORS,
+    INDEXES,
+    META,
     Actor,
     Address,
     Context,
     Message,
     RuntimeOptions,
     StorageFullError,
+    Store,
     StoreError,
     StoreFailedError,
+    WriteBatch,
     handles,
     open_runtime,
 )
 from greenroom.runtime.lmdb.environment import MIN_SIZE
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import PAGE, Space, select_fitting
-from greenroom.runtime.store.store import ACTORS, INDEXES, META, Op, Store, WriteBatch
+from greenroom.runtime.store.store import Op
 
 
 @pytest.fixture

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from harness import MODERN_META, Client, line_connection, principal, served
+from harness import principal
 from support.agents import begin, keep, say
 from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import Agent, CreateSession
 from greenroom.runtime import RuntimeClient
-from greenroom.transports.mcp.connection import Limits
-from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.mcp.tools import TOOLS
+from greenroom.testing import MODERN_META, McpClient, mcp_client, mcp_server
+from greenroom.transports import Limits
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -32,9 +31,9 @@ STREAM = "io.modelcontextprotocol/subscriptionId"
 @asynccontextmanager
 async def visitor(
     runtime: RuntimeClient, name: str, *, modern: bool = False, **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[McpClient]:
     """Serve one agent over streams in memory."""
-    async with served(lambda _: Agent(runtime, principal(name)), TOOLS, **options) as client:
+    async with mcp_client(lambda _: Agent(runtime, principal(name)), **options) as client:
         if modern:
             client.meta = MODERN_META
         else:
@@ -42,13 +41,13 @@ async def visitor(
         yield client
 
 
-async def silence(client: Client, seconds: float = 5) -> None:
+async def silence(client: McpClient, seconds: float = 5) -> None:
     """See to it that a client hears of nothing."""
     with trio.move_on_after(seconds):
         raise AssertionError(await client.receive())
 
 
-async def listen(client: Client, *uris: str, **wanted: Any) -> int:
+async def listen(client: McpClient, *uris: str, **wanted: Any) -> int:
     """Open a listen stream and return its id, once it is acknowledged."""
     notifications = {"resourceSubscriptions": list(uris)} if uris else {}
     number = await client.send_request("subscriptions/listen", {"notifications": {**notifications, **wanted}})
@@ -58,7 +57,7 @@ async def listen(client: Client, *uris: str, **wanted: Any) -> int:
     return number
 
 
-async def subscribe(client: Client, *uris: str) -> None:
+async def subscribe(client: McpClient, *uris: str) -> None:
     for uri in uris:
         assert (await client.request("resources/subscribe", {"uri": uri}))["result"] == {}
 
@@ -225,15 +224,11 @@ async def test_streams_end_with_their_result(enter: Enter, how: str) -> None:
 
 
 @asynccontextmanager
-async def unread(runtime: RuntimeClient, name: str) -> AsyncIterator[Client]:
+async def unread(runtime: RuntimeClient, name: str) -> AsyncIterator[McpClient]:
     """Serve one agent over streams that hold nothing: what the client does not read is not sent."""
-    server = McpServer(TOOLS, lambda _: Agent(runtime, principal(name)))
-    ours, theirs = lockstep_stream_pair()
-    connection = line_connection(theirs.receive_stream, theirs.send_stream, Limits(unsent_notices=0))
-    async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(connection.serve, server)
-        yield Client(ours.receive_stream, ours.send_stream)
-        nursery.cancel_scope.cancel()
+    limits = Limits(unsent_notices=0)
+    async with mcp_server(lambda _: Agent(runtime, principal(name)), limits=limits) as server:
+        yield server.connect(lockstep_stream_pair())
 
 
 @pytest.mark.promise("bus.bounded")

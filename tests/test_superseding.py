@@ -11,11 +11,18 @@ import trio
 from support.agents import keep, refused
 from support.exchanges import export, imported, line
 
-from greenroom.actors import Agent, CreateSession, MemorySearch, RetrieveMemory
+from greenroom.actors import (
+    Agent,
+    CreateSession,
+    MemoryFilters,
+    MemorySaved,
+    MemorySearch,
+    MemoryView,
+    RetrieveMemory,
+)
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.memories import VerifyIndex
-from greenroom.actors.schemas.memory_replies import MemoryFilters, MemorySaved, MemoryView
 
 if TYPE_CHECKING:
     from support.agents import Enter, House

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from harness import MODERN_META, PATIENCE, PROGRAM, Client, clean_environment, greenroom, server_process
+from harness import PATIENCE, PROGRAM, clean_environment, greenroom, server_process
 from support.agents import begin
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises
@@ -19,9 +19,10 @@ from greenroom.actors import UpdateSession
 from greenroom.actors.auth.grants import Grant, KeyRecord
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
+from greenroom.testing import MODERN_META, McpClient
+from greenroom.transports import TOOLS
 from greenroom.transports.mcp.aliases import ALIASES, META_KEY
 from greenroom.transports.mcp.tool_profiles import PROFILES
-from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ def names(result: dict[str, Any]) -> list[str]:
     return [tool["name"] for tool in result["tools"]]
 
 
-async def listed(client: Client, **more: Any) -> list[str]:
+async def listed(client: McpClient, **more: Any) -> list[str]:
     return names((await client.request("tools/list", more))["result"])
 
 
@@ -261,7 +262,7 @@ async def test_what_is_not_listed_is_called_all_the_same(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_the_first_profile_decides_what_a_call_means_by_default(tmp_path: Path, path: str) -> None:
-    async def recalled(client: Client, **arguments: Any) -> tuple[int, bool]:
+    async def recalled(client: McpClient, **arguments: Any) -> tuple[int, bool]:
         params = {"name": "retrieve_memory", "arguments": arguments, **PATHS[path]}
         result = (await client.request("tools/call", params))["result"]
         return len(result["structuredContent"]["memories"]), META_KEY in result.get("_meta", {})
@@ -291,7 +292,7 @@ async def test_the_first_profile_decides_what_a_call_means_by_default(tmp_path: 
 # -- answers -----------------------------------------------------------------------------------------
 
 
-async def conversation(client: Client, path: str) -> dict[str, Any]:
+async def conversation(client: McpClient, path: str) -> dict[str, Any]:
     """Return what the tools answer that have older names in their answers."""
 
     async def call(tool: str, **arguments: Any) -> Any:

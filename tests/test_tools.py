@@ -10,15 +10,16 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # mcp brings it without types
 import msgspec
 import pytest
-from harness import MODERN_META, Client, greenroom
+from harness import greenroom
 
 from greenroom.actors import REQUESTS
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
 from greenroom.actors.auth.scopes import TOOLS as SCOPES
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime import reply_type
+from greenroom.testing import MODERN_META, McpClient
+from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
-from greenroom.transports.mcp.tools import TOOLS, Tool
 
 INPUT_BUDGET = 8_500
 WHOLE_BUDGET = 14_500
@@ -67,7 +68,7 @@ def tokens(value: Any) -> float:
     return len(msgspec.json.encode(value).decode()) / 4
 
 
-async def listed(client: Client) -> list[dict[str, Any]]:
+async def listed(client: McpClient) -> list[dict[str, Any]]:
     await client.initialize()
     tools: list[dict[str, Any]] = (await client.request("tools/list"))["result"]["tools"]
     return tools

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trio
-from harness import line_connection, principal
+from harness import principal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.propagators.textmap import TextMapPropagator
@@ -22,21 +22,18 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import use_span
 from support import agents
-from support.clocks import VirtualClock
 from support.differential import SDK_SERVER, Holding
 from support.differential_reference import reference
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import (
     MockClock,
     active_thread_count,
-    memory_stream_pair,
     wait_all_tasks_blocked,
     wait_all_threads_completed,
 )
 
 from greenroom.actors import Agent
-from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.server import McpServer
+from greenroom.testing import VirtualClock, mcp_client
 from greenroom.transports.observability.tracing import Tracer
 
 MODERN = {
@@ -209,15 +206,10 @@ async def ours(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> list
     collector, stray = Collector(), Collector()
     async with AsyncExitStack() as stack:
         stack.enter_context(spans_of_the_sdk(stray))
-        server = McpServer(TOOLS_AND_HOLD, await _agent_for(stack, folder))
-        server.tracer = Tracer(collector.provider.get_tracer("greenroom"))
-        near, far = memory_stream_pair()
-        await stack.enter_async_context(server.running())
-        nursery = await stack.enter_async_context(trio.open_nursery())
-        connection = line_connection(far.receive_stream, far.send_stream, Limits())
-        nursery.start_soon(connection.serve, server)
-        spans = await tell(near.send_stream.send_all, lines, collector, clock)
-        nursery.cancel_scope.cancel()
+        tracer = Tracer(collector.provider.get_tracer("greenroom"))
+        agent_for = await _agent_for(stack, folder)
+        client = await stack.enter_async_context(mcp_client(agent_for, TOOLS_AND_HOLD, tracer=tracer))
+        spans = await tell(client.send_bytes, lines, collector, clock)
     assert stray.take() == [], "the SDK's middleware made spans besides"
     return spans
 

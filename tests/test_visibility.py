@@ -20,7 +20,6 @@ import pytest
 import trio
 import trio.testing
 from hypothesis import example, given, settings
-from support.clocks import VirtualClock
 
 from greenroom.actors import (
     AddMessage,
@@ -31,6 +30,7 @@ from greenroom.actors import (
     GetSession,
     ListMemory,
     ListSessions,
+    MessageAdded,
     Principal,
     SearchBySender,
     SearchByTimerange,
@@ -39,8 +39,8 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.schemas.replies import MessageAdded
 from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions
+from greenroom.testing import VirtualClock
 
 PEOPLE = {
     "ann": Principal(agent_id="ann", agent_type="coder", projects=frozenset({"p"})),

@@ -14,8 +14,8 @@ from support.websockets import BINARY, CLOSE, PING, TEXT, Peer, frame, told, ven
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
+from greenroom.transports import Limits
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.mcp.connection import Limits
 
 
 @pytest.fixture

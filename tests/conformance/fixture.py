@@ -20,14 +20,12 @@ import outcome
 import trio
 from conformance import answers
 
-from greenroom.actors import ListResources, ReadResource, ResourceList
+from greenroom.actors import ListResources, ReadResource, ResourceItem, ResourceList
 from greenroom.actors.auth.errors import resource_not_found
-from greenroom.actors.resources.listing import ResourceItem
+from greenroom.transports import Limits, Tool
 from greenroom.transports.mcp.content_blocks import Content
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.stdio.server import serve_stdio
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ import trio
 
 from greenroom.actors import Agent, GetEmbedding, PassportOptions, Principal, open_greenroom
 from greenroom.runtime import Encryption, InlineCommitter, key_source
+from greenroom.testing import McpClient, mcp_client
 
 TOOLS: Any = vars(harness)["TOOLS"]
 """The tools by their names; where they are defined is another module in each version."""
@@ -85,7 +86,7 @@ class Killer:
 class House:
     """The agents of `PEOPLE` at one server, and what they said."""
 
-    def __init__(self, clients: dict[str, harness.Client], clock: Clock) -> None:
+    def __init__(self, clients: dict[str, McpClient], clock: Clock) -> None:
         self._clients = clients
         self._clock = clock
         self.writes: list[dict[str, Any]] = []
@@ -260,7 +261,7 @@ async def make(home: Path, encryption: Encryption | None, count: int, killed_aft
         clients = {}
         for name, who in PEOPLE.items():
             agent = Agent(runtime, who, client=name, passports=PassportOptions())
-            clients[name] = await stack.enter_async_context(harness.served(door_to(agent), TOOLS))
+            clients[name] = await stack.enter_async_context(mcp_client(door_to(agent)))
             await clients[name].initialize(name)
         house = House(clients, clock)
         for part in (sessions, memories, travels, keys):

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import outcome
 import trio
-from harness import Client, served
 from support.desk import Noted, Posted
 from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_id
 from support.differential_tools import TOOLS_AND_HOLD
@@ -24,6 +23,8 @@ from trio.testing import MockClock
 
 import greenroom.transports.mcp.sdk_server  # noqa: F401  virtual time would pass while a thread imports it
 from greenroom.actors import CompleteResource, ListResources, ResourceCompletion, ResourceList
+from greenroom.testing import McpClient, mcp_client
+from greenroom.transports import Limits
 from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -34,7 +35,6 @@ from greenroom.transports.mcp.frames import (
     Oversized,
     parse_frame,
 )
-from greenroom.transports.mcp.limits import Limits
 
 FRAME_LIMIT = 4_096  # bytes
 CODES = {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND}
@@ -130,7 +130,7 @@ async def _exchange(data: bytes) -> list[bytes]:
     released = trio.Event()
     limits = Limits(frame=FRAME_LIMIT, in_flight=8, streams=4, subscriptions=16, unsent_bytes=20_000)
     said = []
-    async with served(lambda _name: Echo(released), TOOLS_AND_HOLD, limits=limits) as client:
+    async with mcp_client(lambda _name: Echo(released), TOOLS_AND_HOLD, limits=limits) as client:
         await client.send_bytes(data + b"\n" + _last() + b"\n")
         await client.end_input()
         async with trio.open_nursery() as nursery:
@@ -147,7 +147,7 @@ async def _release_in_time(released: trio.Event) -> None:
     released.set()
 
 
-async def _line(client: Client) -> bytes:
+async def _line(client: McpClient) -> bytes:
     with trio.fail_after(100):  # virtual seconds, which pass when nothing can happen any more
         return await client.receive_line()
 

@@ -8,14 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import trio
-from harness import Client, line_connection
 from support.desk import NOTES, Desk
 from support.https import Guest, Place, place
 from support.websockets import TEXT, Peer, frame, venue
-from trio.testing import memory_stream_pair
 
-from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.server import McpServer
+from greenroom.testing import McpClient, mcp_server
+from greenroom.transports import Limits
 
 TRANSPORTS = ("pipe", "websocket", "http")
 
@@ -60,7 +58,7 @@ class Guy:
 
 
 class _Lines:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: McpClient) -> None:
         self._client = client
         self.receive = client.receive
 
@@ -127,16 +125,11 @@ async def arena(transport: str, desk: Desk, limits: Limits | None = None) -> Asy
             desk.released.set()
             nursery.cancel_scope.cancel()
     else:
-        server = McpServer(NOTES, desk.open)
-        async with server.running(), trio.open_nursery() as nursery:
+        async with mcp_server(desk.open, NOTES, limits=limits) as server:
 
             async def client() -> Guy:
-                ours, theirs = memory_stream_pair()
-                connection = line_connection(theirs.receive_stream, theirs.send_stream, limits)
-                nursery.start_soon(connection.serve, server)
-                client = Client(ours.receive_stream, ours.send_stream)
+                client = server.connect()
                 await client.initialize()
                 return Guy(_Lines(client))
 
             yield client
-            nursery.cancel_scope.cancel()

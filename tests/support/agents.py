@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from support.clocks import VirtualClock
-
     from greenroom.runtime import RuntimeClient
+    from greenroom.testing import VirtualClock
 
 LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 FAR_AHEAD = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)

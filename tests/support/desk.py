@@ -11,8 +11,8 @@ import msgspec
 import outcome
 import trio
 
+from greenroom.transports import Tool
 from greenroom.transports.mcp.agent_port import SubscriberPort
-from greenroom.transports.mcp.tools import Tool
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -18,9 +18,8 @@ from typing import Any
 
 import msgspec
 import trio
-from harness import Client, principal, served
+from harness import principal
 from support import agents
-from support.clocks import VirtualClock
 from support.differential_conversations import Burst, Conversation, Step, Wait
 from support.differential_deviations import (
     ANY,
@@ -54,6 +53,7 @@ from greenroom.actors import (
     is_write,
 )
 from greenroom.runtime import Procedure, Query, Refusal
+from greenroom.testing import McpClient, VirtualClock, mcp_client
 from greenroom.transports.mcp.agent_port import Cancellable, SubscriberPort
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
@@ -174,7 +174,7 @@ class Sides:
     """Both servers, and the conversation so far."""
 
     def __init__(
-        self, ours: Client, theirs: Reference, clock: MockClock, deviations: Sequence[Deviation]
+        self, ours: McpClient, theirs: Reference, clock: MockClock, deviations: Sequence[Deviation]
     ) -> None:
         self._deviations = deviations
         self._ours = ours
@@ -380,7 +380,7 @@ async def _hold(
 ) -> str | None:
     async with AsyncExitStack() as stack:
         ours = await stack.enter_async_context(
-            served(await _world(stack, folder / "ours"), TOOLS_AND_HOLD, profiles=("all",))
+            mcp_client(await _world(stack, folder / "ours"), TOOLS_AND_HOLD, profiles=("all",))
         )
         theirs = await stack.enter_async_context(
             reference(SDK_SERVER, await _world(stack, folder / "theirs"))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from support.desk import NoteTool
 
-from greenroom.transports.mcp.tools import TOOLS, Tool
+from greenroom.transports import TOOLS, Tool
 
 
 class ListedOnce(Tool, frozen=True, kw_only=True):

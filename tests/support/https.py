@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import h11
 import msgspec
 import trio
-from harness import MODERN_META, PATIENCE
+from harness import PATIENCE
 from support.desk import NOTES
 from trio.testing import memory_stream_pair
 
+from greenroom.testing import MODERN_META
+from greenroom.transports import Limits
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
 from greenroom.transports.http.timed_connection import Timeouts
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 
 HEADERS = {

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actors import EmbedderError
 from greenroom.actors.embedding import rows as embedding_rows
 from greenroom.actors.embedding.embedder import LocalEmbedder
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.errors import TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors

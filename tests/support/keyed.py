@@ -15,14 +15,13 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
 from greenroom.actors.audit.actor import tell
+from greenroom.transports import TOOLS, Limits
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:

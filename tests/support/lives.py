@@ -11,11 +11,10 @@ import hypothesis.strategies as st
 import trio
 import trio.testing
 from hypothesis.stateful import RuleBasedStateMachine
-from support.clocks import VirtualClock
-from support.committers import CrashError, Saboteur
 
 from greenroom.actors import open_greenroom
 from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageFullError
+from greenroom.testing import CrashError, Fault, FaultyDisk, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from greenroom.runtime import RuntimeClient
 
 SECOND = 1_000_000
-ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
+ENDINGS = st.sampled_from([None, "crash before", "crash after", "full"])
 Action = tuple[Any, ...]
 """Its name and its arguments; ("tick", seconds) lets time pass."""
 
@@ -104,12 +103,12 @@ class Lives(RuleBasedStateMachine):
 
     # -- lives ---------------------------------------------------------------
 
-    def lead(self, actions: Sequence[Action], ending: str, at: int) -> None:
+    def lead(self, actions: Sequence[Action], ending: Fault | None, at: int) -> None:
         """Live once; the ending comes at the ``at``-th commit."""
         clock = trio.testing.MockClock(autojump_threshold=self.autojump)
-        trio.run(self._live, actions, Saboteur(ending, at), clock=clock)
+        trio.run(self._live, actions, FaultyDisk(ending, at), clock=clock)
 
-    async def _live(self, actions: Sequence[Action], saboteur: Saboteur) -> None:
+    async def _live(self, actions: Sequence[Action], saboteur: FaultyDisk) -> None:
         self.clock.jump(SECOND)
         try:
             async with open_greenroom(
@@ -129,7 +128,7 @@ class Lives(RuleBasedStateMachine):
             assert saboteur.struck
         self.clock.jump(round(trio.current_time() * SECOND))  # the next life's time begins at 0
 
-    async def _do(self, life: Life, action: Action, saboteur: Saboteur) -> None:
+    async def _do(self, life: Life, action: Action, saboteur: FaultyDisk) -> None:
         await self.pause()
         if action[0] == "tick":
             self.clock.jump(action[1] * SECOND)

@@ -7,12 +7,19 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    GetMessages,
+    PassportOptions,
+    Principal,
+    ReadResource,
+    StartSession,
+)
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.passport_export import collected
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.schemas.resource_reads import ReadResource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,13 +11,13 @@ import msgspec
 import trio
 from support.actors import ACTORS, INDEXES, Read, Rows, Shelf
 
+from greenroom.runtime import INDEXES as INDEX_TABLE
 from greenroom.runtime import Address, Context, Message, handles
 from greenroom.runtime.base.unix_socket import listening, socket_path
 from greenroom.runtime.lmdb.keys import RELAYED
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection
 from greenroom.runtime.sharing.leader import SOCKET_NAME
-from greenroom.runtime.store.store import INDEXES as INDEX_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from harness import MODERN_META, ServerProcess, server_process
+from harness import ServerProcess, server_process
 from support.commands import run_on_store
 
+from greenroom.testing import MODERN_META
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 Answer = dict[str, Any]

@@ -17,7 +17,7 @@ import trio
 from greenroom.actors import REQUESTS, open_greenroom
 from greenroom.actors.audit.record import action_of, journal
 from greenroom.actors.open import shared_indexes
-from greenroom.runtime.actor.message import reply_type
+from greenroom.runtime import reply_type
 from greenroom.runtime.sharing import errors, frames, type_registry
 from greenroom.transports.control import client as control
 

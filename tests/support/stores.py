@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.runtime import PlainCodec, StorageFullError
-from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
+from greenroom.runtime import ACTORS, PlainCodec, StorageFullError, Store, WriteBatch
 
 
 def put(key: bytes, payload: bytes = b"", owner: object = None, *, reserve: bool = False) -> WriteBatch:

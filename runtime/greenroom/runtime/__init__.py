@@ -80,6 +80,9 @@ if TYPE_CHECKING:
     from greenroom.runtime.lmdb.codec import RecordCodec as RecordCodec
     from greenroom.runtime.lmdb.encryption import Encryption as Encryption
     from greenroom.runtime.lmdb.encryption import key_source as key_source
+    from greenroom.runtime.lmdb.environment import ACTORS as ACTORS
+    from greenroom.runtime.lmdb.environment import INDEXES as INDEXES
+    from greenroom.runtime.lmdb.environment import META as META
     from greenroom.runtime.lmdb.key_blinding import Names as Names
     from greenroom.runtime.lmdb.keys import Index as Index
     from greenroom.runtime.lmdb.keys import Row as Row
@@ -142,6 +145,7 @@ _NAMES = {
     "kernel.pubsub": "Subscriber",
     "lmdb.codec": "PlainCodec RecordCodec",
     "lmdb.encryption": "Encryption key_source",
+    "lmdb.environment": "ACTORS INDEXES META",
     "lmdb.key_blinding": "Names",
     "lmdb.keys": "Index Row",
     "lmdb.write_batch": "WriteBatch",

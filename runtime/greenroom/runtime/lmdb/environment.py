@@ -25,8 +25,13 @@ from greenroom.runtime.lmdb.write_batch import PAGE
 
 TABLES: Final = (b"actors", b"indexes", b"meta")
 ACTORS: Final = 0
+"""The table of what actors keep."""
+
 INDEXES: Final = 1
+"""The table of the rows of shared indexes."""
+
 META: Final = 2
+"""The table of what the runtime keeps about the whole store."""
 
 FORMAT_VERSION: Final = 2
 PLAIN_FORMAT: Final = 1

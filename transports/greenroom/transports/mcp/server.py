@@ -24,7 +24,7 @@ from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.mcp.versions import Era
 from greenroom.transports.observability.meter import Outcome, RequestMeter
-from greenroom.transports.observability.tracing import find_tracer
+from greenroom.transports.observability.tracing import Tracer, find_tracer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -47,6 +47,7 @@ class McpServer:
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
         extend: Registers what else the SDK's server answers.
+        tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
 
@@ -70,6 +71,7 @@ class McpServer:
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
         extend: Callable[[Server[ClientPort]], None] | None = None,
+        tracer: Tracer | None = None,
         run_ready: Callable[[], None] = lambda: None,
         hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -84,7 +86,7 @@ class McpServer:
         self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
-        self.tracer = find_tracer()
+        self.tracer = find_tracer() if tracer is None else tracer
         self.agent_for = agent_for
         self._fast_paths = {
             era: FastPath(era, self.offers.usual, profile, subscriptions, self.deadlines) for era in Era

@@ -1,0 +1,51 @@
+"""What tests of programs that embed Greenroom, or have actors of their own, need in the place of the world.
+
+A clock that a test moves, committers that wait, a disk that fails, and a client of MCP without sockets or
+processes. All of them are handed over as arguments, so nothing of Greenroom is patched.
+
+    disk = FaultyDisk("full", at=2)
+    async with open_runtime("data", actors=[Counter], clock=VirtualClock(), committer=InlineCommitter(disk)):
+        ...
+
+No part of Greenroom imports this package, so a server never loads it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from greenroom.testing.client import MODERN_META as MODERN_META
+    from greenroom.testing.client import McpClient as McpClient
+    from greenroom.testing.clock import DAY as DAY
+    from greenroom.testing.clock import HOUR as HOUR
+    from greenroom.testing.clock import SECOND as SECOND
+    from greenroom.testing.clock import START as START
+    from greenroom.testing.clock import VirtualClock as VirtualClock
+    from greenroom.testing.committer import CrashError as CrashError
+    from greenroom.testing.committer import Fault as Fault
+    from greenroom.testing.committer import FaultyDisk as FaultyDisk
+    from greenroom.testing.committer import GatedCommitter as GatedCommitter
+    from greenroom.testing.server import InMemoryServer as InMemoryServer
+    from greenroom.testing.server import mcp_client as mcp_client
+    from greenroom.testing.server import mcp_server as mcp_server
+
+_NAMES = {
+    "clock": "DAY HOUR SECOND START VirtualClock",
+    "committer": "CrashError Fault FaultyDisk GatedCommitter",
+    "client": "MODERN_META McpClient",
+    "server": "InMemoryServer mcp_client mcp_server",
+}
+"""The public names of each module. A module is imported when one of its names is first asked for."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a type checker would take it for any name at all
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value

@@ -1,0 +1,49 @@
+"""A wall clock that follows trio's (virtual) time and jumps when told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+START: Final = 1_700_000_000_000_000
+"""What a `VirtualClock` shows when trio's clock stands at 0: a moment of November 2023."""
+
+SECOND: Final = 1_000_000
+"""A second in the microseconds that a clock counts."""
+
+HOUR: Final = 3_600 * SECOND
+"""An hour in microseconds."""
+
+DAY: Final = 24 * HOUR
+"""A day in microseconds."""
+
+
+class VirtualClock:
+    """A `Clock` whose wall time is trio's time plus an offset, so that a test moves it.
+
+    With trio's ``MockClock(autojump_threshold=0)`` every wait is over at once. Each look at `perf`
+    takes a tick, so that slices of a handler end by counting and not by the machine's speed.
+
+    Args:
+        start: The wall clock when trio's clock stands at 0, in microseconds since 1970 UTC.
+        tick: Seconds that pass between two looks at `perf`.
+    """
+
+    def __init__(self, start: int = START, tick: float = 0.000_1) -> None:
+        self._offset = start
+        self._tick = tick
+        self._perf = 0.0
+
+    def now(self) -> int:
+        """Return the wall clock in microseconds since 1970 UTC."""
+        return self._offset + round(trio.current_time() * SECOND)
+
+    def perf(self) -> float:
+        """Return a time that is one tick later with every call, in seconds."""
+        self._perf += self._tick
+        return self._perf
+
+    def jump(self, microseconds: int) -> None:
+        """Set the wall clock forward, or back."""
+        self._offset += microseconds

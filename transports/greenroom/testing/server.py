@@ -1,0 +1,83 @@
+"""An MCP server in this process, whose clients are connected over streams in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from trio.testing import memory_stream_pair
+
+from greenroom.testing.client import McpClient
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.connection import Connection
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.line_io import LineSink, LineSource
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tools import TOOLS, Tool
+
+Streams = trio.StapledStream[Any, Any]
+"""One end of a connection."""
+
+
+class InMemoryServer:
+    """A server without sockets and processes, made by `mcp_server`."""
+
+    def __init__(
+        self, server: McpServer, limits: Limits, stop: trio.Event | None, nursery: trio.Nursery
+    ) -> None:
+        self._server = server
+        self._limits = limits
+        self._stop = stop
+        self._nursery = nursery
+
+    def connect(self, streams: tuple[Streams, Streams] | None = None) -> McpClient:
+        """Connect one more client and return it.
+
+        Args:
+            streams: The client's end and the server's; trio's ``memory_stream_pair()`` unless given.
+        """
+        ours, theirs = streams or memory_stream_pair()
+        self._nursery.start_soon(self._serve, theirs.receive_stream, theirs.send_stream)
+        return McpClient(ours.receive_stream, ours.send_stream)
+
+    async def _serve(self, source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
+        connection = Connection(LineSource(source, self._limits.frame), LineSink(sink), self._limits)
+        await connection.serve(self._server, stop=self._stop)
+        await sink.aclose()
+
+
+@asynccontextmanager
+async def mcp_server(
+    agent_for: Callable[[str], AgentPort],
+    tools: Mapping[str, Tool] = TOOLS,
+    *,
+    limits: Limits | None = None,
+    stop: trio.Event | None = None,
+    **options: Any,
+) -> AsyncIterator[InMemoryServer]:
+    """Serve MCP in this process to the clients that a test connects; cancel them at the end of the block.
+
+    Args:
+        agent_for: Returns the agent of a client by the name that it gives itself, such as
+            ``lambda name: Agent(runtime, Principal(agent_id=name))``.
+        tools: The tools by name.
+        limits: What each client may take.
+        stop: Set it to end gracefully, as a signal ends a server.
+        **options: As the settings of `greenroom serve` say: ``request_timeout`` and ``debounce`` in seconds,
+            ``profiles`` as a tuple of names.
+    """
+    server = McpServer(tools, agent_for, **options)
+    async with server.running(), trio.open_nursery() as nursery:
+        yield InMemoryServer(server, limits or Limits(), stop, nursery)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def mcp_client(
+    agent_for: Callable[[str], AgentPort], tools: Mapping[str, Tool] = TOOLS, **options: Any
+) -> AsyncIterator[McpClient]:
+    """Connect one client to an `mcp_server` of its own, whose arguments it takes."""
+    async with mcp_server(agent_for, tools, **options) as server:
+        yield server.connect()
