@@ -1,6 +1,6 @@
 """Answers with members under older names besides today's, for clients of the systems that had those.
 
-Which names is declared in `tool_profiles`. Types and values are made from the same plan, so that a tool's
+Which names is declared in `profiles`. Types and values are made from the same plan, so that a tool's
 output schema fits what it answers.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.transports.mcp.tool_profiles import Made, OlderNames
+from greenroom.transports.mcp.profiles.profile import Made, OlderNames
 
 
 class _Plan(NamedTuple):

@@ -1,0 +1,1 @@
+"""Tool profiles, one module for each system whose clients a profile is for."""
