@@ -12,6 +12,7 @@ from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
+    Actor,
     ActorFailedError,
     Address,
     Context,
@@ -189,6 +190,38 @@ async def test_timers_of_a_kind_that_is_gone_become_dead_letters(reopen: Open, c
         await trio.sleep(100)
         assert runtime.statistics().messages.dead_letters == 300
         assert runtime.statistics().store.rows == 302, "dead letters and a shelf; no names of timers"
+
+
+class Chime(Message[None], frozen=True):
+    """What timers of an older program brought."""
+
+
+class OlderAlarm(Actor):
+    """The alarm of an older program."""
+
+    kind = "alarm"
+
+    @handles(SetAlarm)
+    def set(self, message: SetAlarm, context: Context) -> None:
+        context.set_timer(message.name, message.due, Chime())
+
+    @handles(Chime)
+    def chime(self, message: Chime, context: Context) -> None:
+        raise NotImplementedError
+
+
+async def test_a_timer_set_anew_outlives_the_burial_of_the_one_before(reopen: Open) -> None:
+    async with reopen(actors=[OlderAlarm]) as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND))
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, ALARM, SetAlarm(name="x", due=START + 20 * SECOND))
+        await gate.arrived()
+        await trio.sleep(11)
+        assert runtime.statistics().messages.dead_letters == 1, "nobody knows what the older one brings"
+        gate.let_all_through()
+        await trio.sleep(20)
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["x"]
 
 
 @pytest.mark.promise("runtime.fair", "runtime.supervision")

@@ -12,6 +12,7 @@ the relay has confirmed the answer.
 from __future__ import annotations
 
 import hashlib
+from enum import Enum
 
 import msgspec
 import outcome
@@ -23,7 +24,6 @@ from greenroom.runtime.base.errors import (
     GreenroomError,
     IdempotencyConflictError,
     Refusal,
-    StoreError,
 )
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.lmdb import keys
@@ -33,6 +33,13 @@ from greenroom.runtime.store.store import INDEXES, Store
 TAG_BYTES = 16
 
 
+class Admission(Enum):
+    """What becomes of a request that is not to be answered with the answer to an earlier one."""
+
+    FIRST = "it is handled"
+    REPEAT = "it waits for the first one's answer"
+
+
 class IdempotencyTable:
     """Looks repeats up and stages first answers."""
 
@@ -40,52 +47,46 @@ class IdempotencyTable:
         self._store = store
         self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
 
-    def begin(self, envelope: Envelope) -> Result | Waiting | None:
-        """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
-        tag = self._tag_of(envelope)
-        if self._under_way.get(tag, (None,))[0] is envelope:  # it is handled anew
-            return None
-        if envelope.idempotency is None:
-            return self._admit_relayed(envelope)
-        return self._admit_keyed(envelope, envelope.idempotency, tag)
-
-    def _admit_keyed(self, envelope: Envelope, request: Idempotency, tag: bytes) -> Result | Waiting | None:
-        under_way = self._under_way.get(tag)
-        if under_way is not None:
-            first, repeats = under_way
+    def admit(self, envelope: Envelope) -> Result | Admission:
+        """Return the stored answer to a repeat, or else what becomes of the request."""
+        tag, request = self._tag_of(envelope), envelope.idempotency
+        first, repeats = self._under_way.get(tag, (None, []))
+        if first is envelope:
+            return Admission.FIRST  # it is handled anew
+        if first is not None:
             if first.idempotency != request:
+                assert request is not None, "a relayed message and a keyed one have tags of other lengths"
                 return outcome.Error(_conflict(request))
             repeats.append(envelope)
-            return WAITING
+            return Admission.REPEAT
         try:
-            payload = self._store.get(INDEXES, keys.ANSWERS + tag)
-            if payload is None:
-                self._under_way[tag] = (envelope, [])
-                return None
-            answer = keys.decode(payload, keys.StoredAnswer)
-        except StoreError as error:
+            answer = self._answer_to_relayed(envelope) if request is None else self._answer(envelope, tag)
+        except GreenroomError as error:
             return outcome.Error(error)
+        if answer is None:
+            self._under_way[tag] = (envelope, [])
+            return Admission.FIRST
+        return answer
+
+    def _answer(self, envelope: Envelope, tag: bytes) -> Result | None:
+        request = envelope.idempotency
+        assert request is not None
+        payload = self._store.get(INDEXES, keys.ANSWERS + tag)
+        if payload is None:
+            return None
+        answer = keys.decode(payload, keys.StoredAnswer)
         if answer.fingerprint != request.fingerprint:
             return outcome.Error(_conflict(request))
         return _outcome(answer, envelope)
 
-    def _admit_relayed(self, envelope: Envelope) -> Result | Waiting | None:
-        row = envelope.relay_key
-        assert row is not None
-        under_way = self._under_way.get(row)
-        if under_way is not None:
-            under_way[1].append(envelope)
-            return WAITING
-        try:
-            payload = self._store.get(INDEXES, row) if envelope.is_retry else None
-            if payload is None:
-                self._under_way[row] = (envelope, [])
-                return None
-            answer = keys.decode(payload, keys.RelayedAnswer)
-            envelope.encoded = EncodedReply(answer.body, answer.variant)
-            return outcome.Value(decode_reply(type(envelope.message), envelope.encoded))
-        except GreenroomError as error:
-            return outcome.Error(error)
+    def _answer_to_relayed(self, envelope: Envelope) -> Result | None:
+        assert envelope.relay_key is not None
+        payload = self._store.get(INDEXES, envelope.relay_key) if envelope.is_retry else None
+        if payload is None:
+            return None
+        answer = keys.decode(payload, keys.RelayedAnswer)
+        envelope.encoded = EncodedReply(answer.body, answer.variant)
+        return outcome.Value(decode_reply(type(envelope.message), envelope.encoded))
 
     def rows(self, envelope: Envelope, result: Result, now: int) -> Changes:
         """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
@@ -136,13 +137,6 @@ class IdempotencyTable:
         name = f"{request.scope}\0{request.key}".encode()
         tag = hashlib.blake2b(name, digest_size=TAG_BYTES).digest()
         return tag if self._store.blinder is None else self._store.blinder.tag(tag)
-
-
-class Waiting:
-    """Marks a repeat that waits for the first request's answer."""
-
-
-WAITING = Waiting()
 
 
 def expired_answer(time_key: bytes) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from types import GeneratorType
 
@@ -40,7 +41,7 @@ from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.dispatcher import Dispatcher
 from greenroom.runtime.kernel.group_commit import BufferedEntriesUnit, GroupCommit
-from greenroom.runtime.kernel.idempotency import IdempotencyTable, Waiting
+from greenroom.runtime.kernel.idempotency import Admission, IdempotencyTable
 from greenroom.runtime.kernel.mailbox import Activation, CommitUnit, Envelope, Result, Running
 from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import Bus
@@ -52,6 +53,35 @@ RETRY_AFTER_MS = 100
 BUSY_SECONDS = 0.25
 SUSPENDED_LIMIT = 256
 """How many handlers may stand between two slices at once; each may hold a few readers of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tainted:
+    """The messages that ran on a state which could not be committed, oldest first.
+
+    Attributes:
+        stored: Tells and timers, which are handled later.
+        returned: What was asked and merely came after one of these; it is handled anew: while that one waits
+            for room, what needs none goes on.
+        failed: What else was asked, which fails with the error.
+    """
+
+    stored: list[Envelope]
+    returned: list[Envelope]
+    failed: list[Envelope]
+
+    @classmethod
+    def by_fate(cls, envelopes: Sequence[Envelope]) -> Tainted:
+        """Return them sorted by what becomes of them."""
+        tainted = cls([], [], [])
+        for envelope in envelopes:
+            if envelope.is_durable:
+                tainted.stored.append(envelope)
+            elif envelopes[0].is_durable and envelope.needs_handling:
+                tainted.returned.append(envelope)
+            else:
+                tainted.failed.append(envelope)
+        return tainted
 
 
 class Kernel:
@@ -127,6 +157,11 @@ class Kernel:
         """Return how many messages wait in an actor's mailbox."""
         activation = self.residents.get(address)
         return 0 if activation is None or activation.mailbox is None else len(activation.mailbox)
+
+    def uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
+        """Return what is on its way to disk of an actor's record at a full key, as its overlay has it."""
+        activation = self.residents.get(address)
+        return None if activation is None else activation.overlay.get(key)
 
     def cancel(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun leaves its mailbox."""
@@ -206,10 +241,10 @@ class Kernel:
             self._complete(envelope, outcome.Error(DeadlineExceededError(sentence)))
             return
         if envelope.idempotency is not None or envelope.relay_key is not None:
-            earlier = self._idempotency.begin(envelope)
-            if isinstance(earlier, Waiting):
+            earlier = self._idempotency.admit(envelope)
+            if earlier is Admission.REPEAT:
                 return
-            if earlier is not None:
+            if earlier is not Admission.FIRST:
                 self.counts["repeated"] += 1
                 self._complete(envelope, earlier)
                 return
@@ -282,18 +317,9 @@ class Kernel:
 
     def _finish(self, activation: Activation, envelope: Envelope, context: Context, result: Result) -> None:
         """Let ``result`` go when everything that it may have seen is on disk."""
-        effects = context.effects
-        if envelope.idempotency is not None or (
-            envelope.relay_key is not None
-            and effects is not None
-            and effects.has_effects
-            and not effects.dispensable
-        ):
-            try:
-                context.stage_rows(self._idempotency.rows(envelope, result, context.now))
-            except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
-                self._failed(activation, envelope, error)
-                return
+        has_repeats = envelope.idempotency is not None or envelope.relay_key is not None
+        if has_repeats and not self._stage_answer(activation, envelope, context, result):
+            return
         self.counts["handled"] += 1
         effects = context.effects
         if effects is not None and effects.has_effects:
@@ -308,6 +334,25 @@ class Kernel:
             activation.last_work.settlements.append((envelope, result))
         else:
             self._complete(envelope, result)
+
+    def _stage_answer(
+        self, activation: Activation, envelope: Envelope, context: Context, result: Result
+    ) -> bool:
+        """Stage what repeats are answered with; return whether the message did not fail by that.
+
+        Of what another process relays only that is stored which has effects to commit.
+        """
+        effects = context.effects
+        if envelope.idempotency is None and (
+            effects is None or not effects.has_effects or effects.dispensable
+        ):
+            return True
+        try:
+            context.stage_rows(self._idempotency.rows(envelope, result, context.now))
+        except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
+            self._failed(activation, envelope, error)
+            return False
+        return True
 
     def _refused(
         self, activation: Activation, envelope: Envelope, context: Context | None, refusal: Refusal
@@ -378,25 +423,31 @@ class Kernel:
 
     def settle(self, works: Sequence[CommitUnit]) -> None:
         """Complete the units of a finished group: on disk, or refused for lack of space."""
-        failed: dict[Activation, list[CommitUnit]] = {}
+        lost: dict[Activation, list[CommitUnit]] = {}
         for work in works:
-            if work.error is not None:
-                if type(work) is BufferedEntriesUnit:
-                    self._services.journal_buffer.count_lost(work.noted)
-                elif work.effects.dispensable and work.activation not in failed:
-                    self.counts["dispensed_with"] += 1
-                elif work.activation is not None:
-                    failed.setdefault(work.activation, []).append(work)
-                    continue
+            if work.error is not None and self._is_lost(work, lost):
+                assert work.activation is not None
+                lost.setdefault(work.activation, []).append(work)
+                continue
             if work.buried is not None:
                 self.outbox.forget(work.buried)
             if work.activation is not None:
                 self._committed(work.activation, work, work.effects)
             for envelope, result in work.settlements:
                 self._complete(envelope, result)
-        for activation, lost in failed.items():
-            self._not_committed(activation, [*lost, *self.commits.withdraw(activation)])
+        for activation, units in lost.items():
+            self._not_committed(activation, [*units, *self.commits.withdraw(activation)])
         self._after_pass()
+
+    def _is_lost(self, work: CommitUnit, lost: Mapping[Activation, list[CommitUnit]]) -> bool:
+        """Return whether an actor's state is lost with a unit without room; count what is done without."""
+        if type(work) is BufferedEntriesUnit:
+            self._services.journal_buffer.count_lost(work.noted)
+            return False
+        if work.effects.dispensable and work.activation not in lost:
+            self.counts["dispensed_with"] += 1
+            return False
+        return work.activation is not None
 
     def _committed(self, activation: Activation, work: CommitUnit, effects: Effects) -> None:
         overlay = activation.overlay
@@ -415,37 +466,34 @@ class Kernel:
             self.bus.publish(topic, label)
 
     def _not_committed(self, activation: Activation, works: Sequence[CommitUnit]) -> None:
-        """Fail an actor's works, which are all that ran on the state that the first of them left.
-
-        Stored messages are handled later. Whoever asked and merely came after one of these is handled
-        anew: while it waits for room, what needs none goes on.
-        """
+        """Undo an actor's works, which are all that ran on the state that the first of them left."""
         self.counts["not_committed"] += len(works)
         error = works[0].error
         assert error is not None
-        tainted = [envelope for work in works for envelope, _ in work.settlements]
-        after_stored = tainted[0].is_durable
+        ran = [envelope for work in works for envelope, _ in work.settlements]
         if activation.running is not None:
-            tainted.append(activation.running.envelope)
+            ran.append(activation.running.envelope)
             self._close_running(activation, activation.running)
         activation.overlay.clear()
         activation.last_work = None
         activation.actor = None
-        stored = [envelope for envelope in tainted if envelope.is_durable]
-        for envelope in reversed(tainted):  # so that they return to the mailbox in their order
-            if after_stored and not envelope.is_durable and envelope.needs_handling:
-                self._put_back(activation, envelope)
-            elif not envelope.is_durable:
-                self._complete(envelope, outcome.Error(error))
-        if stored:
-            stored += [envelope for envelope in activation.mailbox or () if envelope.is_durable]
-            activation.mailbox = deque(
-                envelope for envelope in activation.mailbox or () if not envelope.is_durable
-            )
-            self.waiting -= len(stored)
-            self.outbox.back_off(activation.address, stored)
+        tainted = Tainted.by_fate(ran)
+        for envelope in reversed(tainted.returned):  # so that they return to the mailbox in their order
+            self._put_back(activation, envelope)
+        for envelope in tainted.failed:
+            self._complete(envelope, outcome.Error(error))
+        if tainted.stored:
+            self._return_stored(activation, tainted.stored)
         if activation.mailbox:
             self.dispatcher.make_ready(activation)
+
+    def _return_stored(self, activation: Activation, stored: list[Envelope]) -> None:
+        """Give stored messages back to the outbox, and those in the mailbox with them: their order stays."""
+        waiting = activation.mailbox or ()
+        stored = stored + [envelope for envelope in waiting if envelope.is_durable]
+        activation.mailbox = deque(envelope for envelope in waiting if not envelope.is_durable)
+        self.waiting -= len(stored)
+        self.outbox.back_off(activation.address, stored)
 
     def _after_pass(self) -> None:
         self._services.cached_snapshot.close()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, Final, Protocol
 
 import msgspec
 import outcome
@@ -51,6 +52,48 @@ SHARE = 128
 """How full a mailbox may be and still get stored messages, so that no single actor fills the window."""
 
 
+class Progress(Enum):
+    """How far the stored messages of one kind are handed over."""
+
+    DONE = "all of them are"
+    DUE = "some may not be"
+    LOOKING = "a look at them is under way"
+    OVERTAKEN = "a look is under way, and more were stored since it began"
+    VOID = "a look is under way that has to begin again"
+
+
+_ADDED: Final = {Progress.DONE: Progress.DUE, Progress.LOOKING: Progress.OVERTAKEN}
+_RESCAN: Final = {
+    Progress.DONE: Progress.DUE,
+    Progress.LOOKING: Progress.VOID,
+    Progress.OVERTAKEN: Progress.VOID,
+}
+
+
+class Scanner:
+    """Whether the store may hold tells, or due timers, that nobody has handed over."""
+
+    def __init__(self) -> None:
+        self.progress = Progress.DUE  # what an earlier process left
+
+    def add(self) -> None:
+        """Leave one in the store that was just committed."""
+        self.progress = _ADDED.get(self.progress, self.progress)
+
+    def rescan(self) -> None:
+        """Look at all of them again."""
+        self.progress = _RESCAN.get(self.progress, self.progress)
+
+    def begin(self) -> None:
+        """Begin a look, which sees what is stored now."""
+        self.progress = Progress.LOOKING
+
+    def end(self, *, is_complete: bool) -> None:
+        """End the look; it is not complete where it left one of those that it saw."""
+        is_done = is_complete and self.progress is Progress.LOOKING
+        self.progress = Progress.DONE if is_done else Progress.DUE
+
+
 class Mailboxes(Protocol):
     """The mailboxes that stored messages are delivered to: the kernel's."""
 
@@ -62,6 +105,9 @@ class Mailboxes(Protocol):
     def waiting_for(self, address: Address) -> int:
         """Return how many messages wait in an actor's mailbox."""
         ...
+
+    def uncommitted(self, address: Address, key: bytes) -> tuple[int, bytes | None] | None:
+        """Return what is on its way to disk of an actor's record at a full key, as its overlay has it."""
 
 
 class Outbox:
@@ -85,10 +131,8 @@ class Outbox:
         self._handed_over: set[bytes] = set()
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
         self._short_of_room: dict[Address, tuple[float, float]] = {}  # until when, and the pause
-        self._tells_wait = True  # whether the store may hold tells that nobody has handed over
-        self._new_tells = False  # whether one was added to them since the last look
-        self._from_the_start = False  # whether an actor takes again what this look has passed
-        self._timers_wait = True  # whether it may hold due timers that nobody has handed over
+        self._tells = Scanner()
+        self._timers = Scanner()
         self._look = trio.Event()
         self._next_due: int | None = 0
         self.fired = 0
@@ -96,12 +140,13 @@ class Outbox:
 
     def dispatch(self, row: bytes, address: Address, message: Message[Any]) -> None:
         """Deliver a tell that was just committed, unless earlier ones still wait in the store."""
-        if self._tells_wait or self._is_full():
-            self._tells_wait = self._new_tells = True
-            self._look.set()
-        elif not self._deliver(address, Envelope(message, row=row), row) and address in self._behind:
-            self._tells_wait = True
-            self._look.set()
+        is_next = self._tells.progress is Progress.DONE and not self._is_full()
+        if is_next and (
+            self._deliver(address, Envelope(message, row=row), row) or address not in self._behind
+        ):
+            return
+        self._tells.add()
+        self._look.set()
 
     def add_timer(self, due: int) -> None:
         """Add a timer that was just committed, due in microseconds since 1970."""
@@ -111,7 +156,8 @@ class Outbox:
 
     def rescan(self) -> None:
         """Look at every stored message again: an actor that refused its own may take them now."""
-        self._tells_wait = self._timers_wait = self._from_the_start = True
+        self._tells.rescan()
+        self._timers.rescan()
         self._look.set()
 
     def back_off(self, address: Address, envelopes: Sequence[Envelope]) -> None:
@@ -137,19 +183,17 @@ class Outbox:
     def forget(self, row: bytes) -> None:
         """Forget a message that is over."""
         self._handed_over.discard(row)
-        if (self._tells_wait or self._timers_wait) and len(self._handed_over) == WINDOW // 2:
+        if len(self._handed_over) == WINDOW // 2 and (
+            self._tells.progress is not Progress.DONE or self._timers.progress is not Progress.DONE
+        ):
             self._look.set()
 
     def dead_letter(self, envelope: Envelope, error: Exception, reason: str) -> None:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
         assert envelope.outbox_key is not None
         assert envelope.activation is not None
-        activation, timer = envelope.activation, envelope.timer or ""
-        stored = _stored_message(activation.address, envelope.message, reason, timer)
-        pending = activation.overlay.get(keys.timer_name_key(activation.prefix, timer, activation.blinder))
-        work = self._bury(
-            envelope.outbox_key, stored, is_set_anew=pending is not None and pending[1] != envelope.outbox_key
-        )
+        stored = _stored_message(envelope.activation.address, envelope.message, reason, envelope.timer or "")
+        work = self._bury(envelope.outbox_key, stored)
         work.settlements.append((envelope, outcome.Error(error)))
 
     def recover(self) -> None:
@@ -186,50 +230,55 @@ class Outbox:
     def _hand_over_tells(self) -> Iterator[None]:
         """Deliver the tells in the store that nobody has handed over; yield when the slice is over."""
         self._behind.clear()
-        if not self._tells_wait:
+        if self._tells.progress is Progress.DONE:
             return
-        self._new_tells = self._from_the_start = False
+        self._tells.begin()
         refusing: set[Address] = set()  # a later tell must not go before one that was refused
         for row, payload in self._store.scan(INDEXES, keys.OUTBOX):
-            if self._is_full():
+            if self._is_full() or self._tells.progress is Progress.VOID:
+                self._tells.end(is_complete=False)
                 return
-            if row in self._handed_over or self._store.get(INDEXES, row) is None:
-                continue  # the scan shows the store as it was when it began
-            stored = keys.decode(payload, keys.StoredMessage)
-            address = Address(stored.kind, stored.key)
-            if address in refusing:
+            stored = self._unhandled(row, payload)
+            if stored is None or (address := Address(stored.kind, stored.key)) in refusing:
                 continue
-            message = self._unpack(row, stored)
-            if message is not None:
-                self._deliver(address, Envelope(message, row=row), row)
-                if row not in self._handed_over:
-                    refusing.add(address)
+            if not self._hand_over(row, stored) and row not in self._handed_over:
+                refusing.add(address)
             if self._mailboxes.dispatcher.should_yield():
                 yield
-                if self._from_the_start:
-                    return
-        self._tells_wait = self._new_tells or bool(self._behind)
+        self._tells.end(is_complete=not self._behind)
 
     def _fire(self) -> Iterator[None]:
         """Deliver the timers that are due, and note when the next one is; yield when the slice is over."""
         now = self._clock.now()
         self._next_due = None
-        self._timers_wait = False
+        self._timers.begin()
         for row, payload in self._store.scan(INDEXES, keys.TIMERS):
             due = keys.timer_due(row)
             if due > now or self._is_full():
-                self._timers_wait = due <= now
+                self._timers.end(is_complete=due > now)
                 self._next_due = min(due, self._next_due or due)
                 return
-            if row in self._handed_over or self._store.get(INDEXES, row) is None:
+            stored = self._unhandled(row, payload)
+            if stored is None:
                 continue
-            stored = keys.decode(payload, keys.StoredMessage)
-            message = self._unpack(row, stored)
-            if message is not None:
-                envelope = Envelope(message, row=row, timer=stored.name)
-                self.fired += self._deliver(Address(stored.kind, stored.key), envelope, row)
+            self.fired += self._hand_over(row, stored)
             if self._mailboxes.dispatcher.should_yield():
                 yield
+        self._timers.end(is_complete=True)
+
+    def _unhandled(self, row: bytes, payload: bytes) -> keys.StoredMessage | None:
+        """Return what a scan found at a row, unless it was handed over or is gone since the scan began."""
+        if row in self._handed_over or self._store.get(INDEXES, row) is None:
+            return None
+        return keys.decode(payload, keys.StoredMessage)
+
+    def _hand_over(self, row: bytes, stored: keys.StoredMessage) -> bool:
+        """Return whether a stored message is in its mailbox; one that nobody can read is buried."""
+        message = self._unpack(row, stored)
+        if message is None:
+            return False
+        timer = stored.name if row.startswith(keys.TIMERS) else None
+        return self._deliver(Address(stored.kind, stored.key), Envelope(message, row=row, timer=timer), row)
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
@@ -266,13 +315,10 @@ class Outbox:
         self._bury(row, msgspec.structs.replace(stored, reason=reason))
         return None
 
-    def _bury(self, row: bytes, stored: keys.StoredMessage, *, is_set_anew: bool = False) -> CommitUnit:
-        """Stage the move to the dead letters. Until that is committed nobody may hand the row over again.
+    def _bury(self, row: bytes, stored: keys.StoredMessage) -> CommitUnit:
+        """Stage the move of a row to the dead letters, with the reason in ``stored``.
 
-        Args:
-            row: The stored message's row.
-            stored: The message, with the reason.
-            is_set_anew: Whether a setting of the same timer is on its way to disk.
+        Until that is committed nobody may hand the row over again.
         """
         self._handed_over.add(row)
         self.dead_letters += 1
@@ -281,10 +327,14 @@ class Outbox:
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
         effects = Effects(reserve=True)
         effects.rows.update({row: None, key: keys.encode(stored)})
-        if row.startswith(keys.TIMERS) and not is_set_anew:
-            prefix = keys.prefix_of(Address(stored.kind, stored.key), self._store.blinder)
-            name_key = keys.timer_name_key(prefix, stored.name, self._store.blinder)
-            if self._store.get(ACTORS, name_key) == row:
+        if row.startswith(keys.TIMERS):
+            address = Address(stored.kind, stored.key)
+            name_key = keys.timer_name_key(
+                keys.prefix_of(address, self._store.blinder), stored.name, self._store.blinder
+            )
+            pending = self._mailboxes.uncommitted(address, name_key)
+            is_set_anew = pending is not None and pending[1] != row
+            if not is_set_anew and self._store.get(ACTORS, name_key) == row:
                 effects.own[name_key] = None
         work = CommitUnit(number, None, effects)
         work.buried = row
