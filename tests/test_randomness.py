@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from greenroom.runtime.base.random_pool import BLOCK_BYTES, BlockRandom
+from greenroom.runtime.base.clock import BLOCK_BYTES, BlockRandom
 
 pytestmark = pytest.mark.promise("sessions.message-ids")
 

@@ -18,7 +18,7 @@ from greenroom.actors import REQUESTS, open_greenroom
 from greenroom.actors.audit.record import action_of, journal
 from greenroom.actors.open import shared_indexes
 from greenroom.runtime import reply_type
-from greenroom.runtime.sharing import errors, frames, type_registry
+from greenroom.runtime.sharing import frames, type_registry
 from greenroom.transports.control import client as control
 
 NAMES = Path(__file__).parents[1] / "data" / "names.txt"
@@ -27,7 +27,7 @@ NAMES = Path(__file__).parents[1] / "data" / "names.txt"
 def stored_names(registry: type_registry.TypeRegistry) -> list[str]:
     """Return a line for each name, and with it the fields that are stored or travel under it."""
     lines = [*_relay_words(), *_control_words()]
-    lines += [f"error {name}" for name in errors._BY_NAME]
+    lines += [f"error {name}" for name in frames._BY_NAME]
     lines += [f"index {index.name}" for index in shared_indexes(1)]
     lines += [f"journal {journal(ttl=1, max_bytes=None).name}"]
     lines += [f"action {action_of(request)}" for request in REQUESTS.values()]

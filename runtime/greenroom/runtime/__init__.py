@@ -99,12 +99,12 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
     from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
     from greenroom.runtime.maintenance.reencrypt import rekey as rekey
+    from greenroom.runtime.maintenance.reencrypt import renew_secret as renew_secret
     from greenroom.runtime.maintenance.repair import Losses as Losses
     from greenroom.runtime.maintenance.repair import MissingRange as MissingRange
     from greenroom.runtime.maintenance.repair import RepairInfo as RepairInfo
     from greenroom.runtime.maintenance.repair import Restate as Restate
     from greenroom.runtime.maintenance.repair import repair as repair
-    from greenroom.runtime.maintenance.rotate_secret import renew_secret as renew_secret
     from greenroom.runtime.sharing.runtime import SharedRuntime as SharedRuntime
     from greenroom.runtime.sharing.runtime import open_shared_runtime as open_shared_runtime
     from greenroom.runtime.store.committer import Committer as Committer
@@ -151,9 +151,8 @@ _NAMES = {
     "lmdb.write_batch": "WriteBatch",
     "maintenance.backup": "BackupInfo RestoreInfo VerifyReport backup restore verify",
     "maintenance.offline_stats": "StoppedStore stopped_statistics stopped_store",
-    "maintenance.reencrypt": "EncryptInfo encrypt rekey",
+    "maintenance.reencrypt": "EncryptInfo encrypt rekey renew_secret",
     "maintenance.repair": "Losses MissingRange RepairInfo Restate repair",
-    "maintenance.rotate_secret": "renew_secret",
     "sharing.runtime": "SharedRuntime open_shared_runtime",
     "store.committer": "Committer InlineCommitter ThreadCommitter",
     "store.integrity": "TableReport",

@@ -12,8 +12,7 @@ import random
 from collections.abc import Hashable, Iterator
 from typing import Any, TypeVar
 
-from greenroom.runtime.actor.activation_keys import ActorKeys
-from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.effects import ActorKeys, Effects
 from greenroom.runtime.actor.message import Message, check_told
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address

@@ -45,10 +45,6 @@ class IndexReader:
         self.principal = principal
         self.now = now
 
-    def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose; as `Context.derive`."""
-        return self._services.derive(purpose)
-
     def should_yield(self) -> bool:
         """Return whether a generator query should yield now, so that others get the event loop."""
         return self._services.should_yield()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 
@@ -22,7 +22,7 @@ from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 R = TypeVar("R")
 
 
-class RuntimeClient:
+class RuntimeClient(Protocol):
     """A client of actors: a `Runtime` of its own, or one that it shares with other processes."""
 
     _kernel: MessageSink
@@ -128,7 +128,6 @@ class RuntimeClient:
 
     async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
-        raise NotImplementedError
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, a context manager.
@@ -139,7 +138,6 @@ class RuntimeClient:
         Raises:
             RuntimeClosedError: the runtime is closed.
         """
-        raise NotImplementedError
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
@@ -149,7 +147,6 @@ class RuntimeClient:
         Raises:
             StoreError: the runtime was opened without a secret, or no owner has been reached yet.
         """
-        raise NotImplementedError
 
     def run_ready(self) -> None:
         """Give actors that have something to do their turns now, not when the event loop comes round to it.
@@ -157,15 +154,12 @@ class RuntimeClient:
         For a program that has posted all it has and would only wait: its callbacks come a pass earlier.
         It takes no longer than one slice, and must not be called from a handler or a callback.
         """
-        raise NotImplementedError
 
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
-        raise NotImplementedError
 
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
-        raise NotImplementedError
 
     async def backup(self, destination: Path) -> BackupInfo:
         """Write a copy of the store, as of now, to a new file while the runtime goes on.
@@ -173,7 +167,6 @@ class RuntimeClient:
         Raises:
             StoreError: the destination exists or cannot be written.
         """
-        raise NotImplementedError
 
     async def verify(self) -> VerifyReport:
         """Check the structure and every record, on a copy, in a process of its own.
@@ -181,13 +174,10 @@ class RuntimeClient:
         Raises:
             StoreDamagedError: naming what is wrong and the remedy.
         """
-        raise NotImplementedError
 
     @property
     def is_sound(self) -> bool:
         """Whether every commit so far ended as a commit can: on disk, or refused for lack of space."""
-        raise NotImplementedError
 
     def _check_open(self) -> None:
         """Raise `RuntimeClosedError` or `StoreFailedError` when nothing is taken any more."""
-        raise NotImplementedError

@@ -50,10 +50,6 @@ class ProcedureContext:
         """Append a row to a journal with a later commit; see `Context.append_soon`."""
         self._services.append_soon(journal, value)
 
-    def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose; as `Context.derive`."""
-        return self._services.derive(purpose)
-
     async def ask(self, address: Address, message: Message[R]) -> R:
         """Send a message in the name of who asks and return its reply; raises as `RuntimeClient.ask`."""
         return await self._runtime.ask(address, message, principal=self.principal)

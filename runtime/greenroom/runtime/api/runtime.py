@@ -20,7 +20,7 @@ from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.api.client import RuntimeClient
 from greenroom.runtime.api.procedure import Procedure, ProcedureContext
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.base.clock import BlockRandom, Clock
 from greenroom.runtime.base.errors import (
     GreenroomError,
     Refusal,
@@ -30,7 +30,6 @@ from greenroom.runtime.base.errors import (
     UnknownKindError,
 )
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.base.random_pool import BlockRandom
 from greenroom.runtime.base.statistics import RuntimeStatistics
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
@@ -151,11 +150,7 @@ class Runtime(RuntimeClient):
         return self._ended
 
     def run_ready(self) -> None:
-        """Give actors that have something to do their turns now, not when the event loop comes round to it.
-
-        For a program that has posted all it has and would only wait: its callbacks come a pass earlier.
-        It takes no longer than one slice, and must not be called from a handler or a callback.
-        """
+        """Give actors that have something to do their turns now, as `RuntimeClient.run_ready` says."""
         if not self._ended:
             self._kernel.dispatcher.run_ready()
 
@@ -215,14 +210,7 @@ class Runtime(RuntimeClient):
         return answer
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
-        """Return a subscriber without topics, a context manager.
-
-        The first change of a quiet topic is told at once; those within ``window`` seconds after a
-        telling become one, told at its end.
-
-        Raises:
-            RuntimeClosedError: the runtime is closed.
-        """
+        """Return a subscriber without topics, as `RuntimeClient.subscriber` does."""
         self._check_open()
         return self._bus.subscriber(window)
 
@@ -235,11 +223,7 @@ class Runtime(RuntimeClient):
         self._services.append_soon(journal, value)
 
     def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
-
-        Raises:
-            StoreError: the runtime was opened without a secret.
-        """
+        """Return the store's key for a purpose, as `RuntimeClient.derive` does."""
         return self._services.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
@@ -247,11 +231,7 @@ class Runtime(RuntimeClient):
         return self._kernel.readmit(address)
 
     async def backup(self, destination: Path) -> maintenance_backup.BackupInfo:
-        """Write a copy of the store, as of now, to a new file while the runtime goes on.
-
-        Raises:
-            StoreError: the destination exists or cannot be written.
-        """
+        """Write a copy of the store to a new file, as `RuntimeClient.backup` does."""
         return await trio.to_thread.run_sync(
             partial(
                 maintenance_backup.backup, self._store, destination, poll=trio.from_thread.check_cancelled
@@ -259,11 +239,7 @@ class Runtime(RuntimeClient):
         )
 
     async def verify(self) -> maintenance_backup.VerifyReport:
-        """Check the structure and every record, on a copy, in a process of its own.
-
-        Raises:
-            StoreDamagedError: naming what is wrong and the remedy.
-        """
+        """Check the structure and every record, as `RuntimeClient.verify` does."""
         return await trio.to_thread.run_sync(
             partial(maintenance_backup.verify, self._store, poll=trio.from_thread.check_cancelled)
         )
@@ -385,24 +361,14 @@ class Runtime(RuntimeClient):
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    for part in (self._kernel.dispatcher, self._outbox, self._sweeper, self._bus):
-                        nursery.start_soon(part.run)
-                    nursery.start_soon(self._notes.run, self._flush_notes)
-                    nursery.start_soon(self._watch_ownership, owner)
-                    if self._store.has_own_codec:
-                        nursery.start_soon(self._scrub)
+                    self._start_parts(nursery, owner)
                     try:
                         await self._catch_up()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
                         error = raised
-                    if not isinstance(error, trio.Cancelled):
-                        try:
-                            with trio.move_on_after(drain_seconds):
-                                await self._drain(relay)
-                        except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
-                            error = error or cancelled
+                    error = await self._drain_after(error, drain_seconds, relay)
                     # Otherwise an outer cancellation would end the nursery with `Cancelled` for an error.
                     nursery.cancel_scope.shield = True
                     nursery.cancel_scope.cancel()
@@ -412,6 +378,26 @@ class Runtime(RuntimeClient):
             raise self._failure from error
         if error is not None:
             raise error
+
+    def _start_parts(self, nursery: trio.Nursery, owner: FolderLock) -> None:
+        for part in (self._kernel.dispatcher, self._outbox, self._sweeper, self._bus):
+            nursery.start_soon(part.run)
+        nursery.start_soon(self._notes.run, self._flush_notes)
+        nursery.start_soon(self._watch_ownership, owner)
+        if self._store.has_own_codec:
+            nursery.start_soon(self._scrub)
+
+    async def _drain_after(
+        self, error: BaseException | None, seconds: float, relay: LeaderService | None
+    ) -> BaseException | None:
+        """Drain unless the block was cancelled; return what is raised: its own error, or who cancels this."""
+        if not isinstance(error, trio.Cancelled):
+            try:
+                with trio.move_on_after(seconds):
+                    await self._drain(relay)
+            except trio.Cancelled as cancelled:
+                return error or cancelled
+        return error
 
 
 def _last_outbox_number(store: Store) -> int:

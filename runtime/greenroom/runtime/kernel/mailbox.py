@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import outcome
 import trio
 
-from greenroom.runtime.actor.activation_keys import ActorKeys
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.context import Context
-from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.effects import ActorKeys, Effects
 from greenroom.runtime.actor.message import Message
 from greenroom.runtime.actor.reply_codec import EncodedReply
 from greenroom.runtime.base.address import Address

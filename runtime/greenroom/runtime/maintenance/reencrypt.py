@@ -1,4 +1,4 @@
-"""Switching encryption on, and changing the key.
+"""Switching encryption on, changing the key, and giving a store another secret.
 
 A store in the clear is rewritten into a new file, which takes the old one's place when it is whole, on the
 disk and checked. A rewriting that was interrupted goes on where it was, if the store has not changed since;
@@ -18,14 +18,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import lmdb
 import msgspec
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
 from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError, StoreError
 from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.journal.secrets import Secret, make_secret, read_secret
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
-from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, META, TABLES
+from greenroom.runtime.lmdb.environment import (
+    ACTORS,
+    INDEXES,
+    META,
+    SECRET_KEY,
+    STORE_KEY,
+    TABLES,
+    open_environment,
+    store_error,
+)
 from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
@@ -319,3 +330,52 @@ class _Names:
 
 def _timer(blinder: KeyBlinder, row: bytes) -> bytes:
     return row[: -keys.TAG_BYTES] + blinder.tag(row[-keys.TAG_BYTES :])
+
+
+def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
+    """Make a new secret for the store in a folder that nobody owns; the old file is kept under its mark.
+
+    What was signed with the old one proves nothing any more: API keys and passports end, and the records of
+    the audit log up to now can be checked with the old secret only.
+
+    Args:
+        folder: The store's.
+        secrets: Where its secret is, or was.
+        max_size: As the store is opened with, in bytes.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        StoreError: there is no store, or it, or the secret, could not be written.
+    """
+    with FolderLock(folder, create=False) as owner:
+        is_checked = check_store(owner)
+        try:
+            environment = open_environment(owner.folder, max_size=max_size, sync=True)
+        except lmdb.Error as error:
+            raise store_error(error, f"{owner.folder / DATA_FILE} cannot be opened") from error
+        with environment:
+            with environment.begin() as transaction:
+                store_id = (transaction.get(STORE_KEY) or b"").decode()
+            try:
+                secret = _renewed(secrets, store_id)
+            except OSError as error:
+                raise folder_error(error, f"the store's secret cannot be made in {secrets}") from error
+            try:
+                with environment.begin(write=True) as transaction:
+                    transaction.put(SECRET_KEY, secret.mark.encode())
+            except lmdb.Error as error:
+                raise store_error(error, f"{owner.folder / DATA_FILE} cannot be written") from error
+        owner.mark_clean(is_checked=is_checked)
+        return secret
+
+
+def _renewed(secrets: Path, store_id: str) -> Secret:
+    path = secrets / f"{store_id}.key"
+    try:
+        mark = read_secret(path).mark
+    except FileNotFoundError:
+        pass
+    else:
+        path.rename(path.with_name(f"{store_id}.{mark}.old"))
+        sync_folder(secrets)
+    return make_secret(secrets, store_id)

@@ -35,8 +35,8 @@ from greenroom.runtime.kernel.mailbox import Envelope
 from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.errors import error_of
 from greenroom.runtime.sharing.framed_connection import FramedConnection
+from greenroom.runtime.sharing.frames import error_of
 from greenroom.runtime.sharing.pending import AGAIN, Pending, PendingMessage, PendingQuery
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 

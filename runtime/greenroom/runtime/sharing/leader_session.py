@@ -21,8 +21,8 @@ from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.errors import failure_of
 from greenroom.runtime.sharing.framed_connection import FramedConnection
+from greenroom.runtime.sharing.frames import failure_of
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 logger = logging.getLogger(__name__)

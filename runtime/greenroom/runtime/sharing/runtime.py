@@ -72,22 +72,15 @@ class SharedRuntime(RuntimeClient):
         return await self._member.runtime.query(query, principal=principal)
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
-        """Return a subscriber without topics, a context manager, as `Runtime.subscriber` does.
+        """Return a subscriber without topics, as `RuntimeClient.subscriber` does.
 
         It goes on when another process takes over, and then hears of each of its topics once.
-
-        Raises:
-            RuntimeClosedError: the runtime is closed.
         """
         self._check_open()
         return self._member.bus.subscriber(window)
 
     def derive(self, purpose: str) -> bytes:
-        """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
-
-        Raises:
-            StoreError: the runtime was opened without a secret, or no owner has been reached yet.
-        """
+        """Return the store's key for a purpose, as `RuntimeClient.derive` does."""
         if self._member.runtime is not None:
             return self._member.runtime.derive(purpose)
         if self._member.secret is None:
