@@ -86,7 +86,7 @@ def entry(each: Exported) -> str:
         return section(title, signature(node), each.text)
     if isinstance(node, ast.AnnAssign):
         return section(title, f"{each.name}: {ast.unparse(node.annotation)}", each.text)
-    return section(title, ast.unparse(node), each.text)
+    return section(title, ast.unparse(node).replace("'", '"'), each.text)  # as ruff writes it
 
 
 def section(title: str, code: str, docstring: str | None) -> str:
