@@ -34,26 +34,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
 """The fixtures whose tests run in virtual time."""
 
-STARTS_PROCESSES = re.compile(
-    r"\bsubprocess\b|\bos\.fork\b|\b(open|run|server)_process\b|^from conformance\b"
+SLOW = re.compile(
+    r"^pytestmark = .*pytest\.mark\.slow"
+    r"|\bsubprocess\b|\bos\.fork\b|\b(open|run|server)_process\b|^from conformance\b"
     r"|^from support\.(commands|programs|sdk_clients|several|tools|websocket_programs) import",
     re.MULTILINE,
 )
-"""What says of a test file that it starts programs, kills them, or both: all its tests are slow."""
+"""What says of a test file that all its tests are slow: their mark, or that they start programs."""
 
 # Each run draws new examples, and prints of one that fails how to draw it again. How long one takes says
-# something about the machine only.
-hypothesis.settings.register_profile(
-    "greenroom",
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("greenroom")
+# something about the machine only. `--hypothesis-profile` chooses another than `.ci/run` has.
+for profile, examples in {"quick": 5, "ci": 50, "nightly": 1_000}.items():
+    hypothesis.settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize=False,
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+    )
+hypothesis.settings.load_profile("ci")
 
-TAKES_LONG = frozenset(Path(__file__).with_name("slow.txt").read_text().split())
-"""The test files that start none and take more than a second of processor time."""
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what is slow as a whole when nothing slow is asked for: that is half of the time."""
+    unasked = config.option.markexpr == "not slow" and collection_path.suffix == ".py"
+    return True if unasked and _is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @functools.cache
 def _is_slow(path: Path) -> bool:
-    return path.stem in TAKES_LONG or STARTS_PROCESSES.search(path.read_text()) is not None
+    return SLOW.search(path.read_text()) is not None
 
 
 def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:

@@ -15,6 +15,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from greenroom.transports import Limits
 
+pytestmark = pytest.mark.slow
+
 MANY = 1_000
 DEEP = b"[" * 1_000_000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.agents import house, json
 
@@ -27,6 +27,8 @@ from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from greenroom.actors import Agent
+
+pytestmark = pytest.mark.slow
 
 LISTS: dict[str, tuple[Any, str, str]] = {
     "messages": (GetMessages(session_id="s"), "messages", "message_id"),
@@ -59,7 +61,6 @@ async def ids(agent: Agent, name: str, **arguments: Any) -> tuple[list[Any], lis
     limit=st.integers(1, 4),
 )
 @example(sizes=[3_000, 3_000, 3_000, 3_000, 1], budget=150, limit=2)
-@settings(max_examples=25, deadline=None)
 def test_every_list_gives_or_names_everything_once(sizes: list[int], budget: int, limit: int) -> None:
     async def walk() -> None:
         with tempfile.TemporaryDirectory() as folder:

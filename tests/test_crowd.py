@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from greenroom.transports.net.connection_limits import ConnectionSlot
 
-pytestmark = pytest.mark.promise("limits.connections")
+pytestmark = [pytest.mark.promise("limits.connections"), pytest.mark.slow]
 
 
 class Comers:

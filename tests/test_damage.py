@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import Runtime
 
+pytestmark = pytest.mark.slow
+
 VISITS = Address("counter", "visits")
 REMEDY = r"`greenroom verify`.*`greenroom restore`"
 

@@ -1,19 +1,17 @@
 """Our answers beside the SDK's: the same conversation with both, over two stores alike.
 
 Ours answers the frequent requests without the SDK; these tests show that nobody can tell. Where it is
-stricter on purpose, the table in `support.differential_deviations` says so. ``GREENROOM_TEST_EXAMPLES``
-sets how many conversations are tried, for a longer run.
+stricter on purpose, the table in `support.differential_deviations` says so.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from support.differential import difference
 from support.differential_conversations import (
     DISCOVER,
@@ -31,9 +29,7 @@ from support.differential_conversations import (
 from support.differential_deviations import DEVIATIONS, Deviation
 from support.differential_requests import PROPER, Message
 
-EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "200"))
-
-thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -91,21 +87,18 @@ def assert_alike(held: Conversation) -> None:
 )
 @example(conversation(DISCOVER, handshake()))
 @example(conversation(handshake(), DISCOVER))
-@settings(thorough, max_examples=EXAMPLES)
 def test_ours_answers_as_the_sdk_does(held: Conversation) -> None:
     assert_alike(held)
 
 
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.eras")
 @given(openings())
-@settings(thorough, max_examples=EXAMPLES)
 def test_handshakes_and_envelopes_are_judged_as_the_sdk_does(held: Conversation) -> None:
     assert_alike(held)
 
 
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.pipelining")
 @given(bursts())
-@settings(thorough, max_examples=EXAMPLES // 2)
 def test_what_is_written_at_once_acts_as_if_one_waited_for_each_answer(held: Conversation) -> None:
     assert_alike(held)
 

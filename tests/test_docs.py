@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
+from support.effort import by_night
 from support.lives import ENDINGS, Action, Lives, answer_to
 from support.model import AGENTS, SESSIONS, STEPS, Model, Said
 
@@ -29,6 +30,8 @@ from greenroom.actors import (
 )
 from greenroom.runtime import RuntimeClient
 from greenroom.testing import Fault, VirtualClock
+
+pytestmark = pytest.mark.slow
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -209,9 +212,8 @@ def test_sessions_and_memory_agree_with_the_model() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=30,
+            max_examples=by_night(300, by_day=12),
             stateful_step_count=6,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

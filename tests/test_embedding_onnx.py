@@ -22,6 +22,8 @@ from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.onnx import OnnxEmbedder
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
+pytestmark = pytest.mark.slow
+
 MINILM_REQUIRED = os.environ.get("MINILM_REQUIRED")
 
 

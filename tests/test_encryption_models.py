@@ -14,6 +14,8 @@ from greenroom.runtime import Encryption
 from greenroom.runtime.lmdb.encryption import Opened, open_seal
 from greenroom.runtime.store import store
 
+pytestmark = pytest.mark.slow
+
 ENCRYPTED = Encryption(lambda: bytes(32), required=True)
 
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
+pytestmark = pytest.mark.slow
+
 ANN = Principal(agent_id="planner", user="ann", projects=frozenset({"atlas"}))
 BOB = Principal(agent_id="coder", user="bob", projects=frozenset({"zeus"}))
 QUIET: dict[str, Any] = {"embedder": "none"}
@@ -179,7 +181,7 @@ _LINES = st.builds(
 
 
 @pytest.mark.promise("exchange.round-trip")
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(lines=st.lists(_LINES, max_size=8, unique_by=lambda one: (one["key"], one["namespace"])))
 def test_an_export_imports_as_what_it_was(
     tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]]

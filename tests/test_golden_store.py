@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import SharedRuntime
 
+pytestmark = pytest.mark.slow
+
 STORES = Path(__file__).parent / "data" / "store-0.1.0.tar.xz"
 
 DAY = 86_400

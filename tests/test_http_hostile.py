@@ -21,6 +21,8 @@ from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import CLOSE, Response
 from greenroom.transports.http.timed_connection import Timeouts
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n"
 KEY = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

@@ -22,6 +22,8 @@ from support.websocket_programs import answer as ask
 from support.websocket_programs import connected, until
 from test_websocket_process import certificate, descriptors, refused, resident, statistics, threads
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 1_000
 FEW = 60
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import trio
 from harness import PATIENCE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -200,7 +200,6 @@ def several_faults(asked: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.promise("http.eras")
-@settings(max_examples=300, deadline=None)
 @given(requests.filter(lambda asked: not several_faults(asked)))
 def test_the_same_request_gets_the_same_status_and_code(asked: dict[str, Any]) -> None:
     theirs, mine = trio.run(_both, asked)

@@ -7,7 +7,7 @@ import json
 import pytest
 import trio
 from harness import PATIENCE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.desk import Desk
 from support.https import Guest, place
@@ -170,7 +170,6 @@ def spoilt(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.promise("http.slow", "http.smuggling")
-@settings(deadline=None)
 @given(st.lists(spoilt(), min_size=1, max_size=20))
 def test_whatever_comes_is_answered_or_ended_and_nothing_is_left(requests: list[bytes]) -> None:
     trio.run(_send_all, requests)

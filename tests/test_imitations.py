@@ -29,7 +29,7 @@ from greenroom.runtime import Context, Index, Message, Refusal, handles, open_ru
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.promise("memory.imitations")
+pytestmark = [pytest.mark.promise("memory.imitations"), pytest.mark.slow]
 
 ANN = Principal(agent_id="planner", user="ann")
 BOB = Principal(agent_id="writer", user="bob")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.exchanges import ANN, read
 
@@ -197,7 +197,6 @@ _FIELDS = (
 )
 
 
-@settings(max_examples=300)
 @given(
     st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING, max_size=6),
     st.sampled_from(["mem0", "server-memory"]),
@@ -211,7 +210,6 @@ def test_no_file_breaks_a_reader(content: dict[str, Any], chosen: str) -> None:
                 read(path, chosen)
 
 
-@settings(max_examples=300)
 @given(
     st.dictionaries(
         st.sampled_from(["tags", "created", "key", "importance", "kind", "scope", "x"]), _ANYTHING

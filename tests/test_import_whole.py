@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.promise("exchange.atomic")
 async def test_a_bad_line_means_that_nothing_is_imported(enter: Enter) -> None:

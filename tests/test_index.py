@@ -48,6 +48,8 @@ from greenroom.runtime import ActorFailedError, Address
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+pytestmark = pytest.mark.slow
+
 HERE = Address("indexed", "here")
 MINE = Partition("me")
 

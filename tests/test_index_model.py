@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.committers import crash_at, full
+from support.effort import by_night
 from support.indexing import (
     DIMENSIONS,
     SMALL,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.runtime import Message, Runtime, Store, WriteBatch
+
+pytestmark = pytest.mark.slow
 
 R = TypeVar("R")
 HERE = Address("indexed", "here")
@@ -265,9 +268,8 @@ def test_index_equals_the_documents_after_any_life(sizes: str, monkeypatch: pyte
     run_state_machine_as_test(
         Indexes,
         settings=settings(
-            max_examples=30 if sizes == "small" else 5,
+            max_examples=by_night(300, by_day=12 if sizes == "small" else 2),
             stateful_step_count=4,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

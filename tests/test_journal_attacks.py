@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from support.asking import Open
 
-pytestmark = pytest.mark.promise("audit.tampering")
+pytestmark = [pytest.mark.promise("audit.tampering"), pytest.mark.slow]
 
 DOER = Address("doer", "d")
 HOUR = 3_600 * 1_000_000

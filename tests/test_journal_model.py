@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from support.journals import JOURNALS, CheckDeeds, Deeds, Do, Look
 from trio.testing import MockClock
 
@@ -25,6 +25,8 @@ from greenroom.runtime import (
     open_runtime,
 )
 from greenroom.testing import VirtualClock
+
+pytestmark = pytest.mark.slow
 
 STEPS = st.lists(
     st.one_of(
@@ -156,7 +158,6 @@ class World:
 
 
 @pytest.mark.promise("audit.with-the-deed", "audit.crash")
-@settings(max_examples=60)
 @given(steps=STEPS)
 def test_rows_are_those_of_the_deeds(steps: list[tuple[str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 class Place:
     """A store, its backup, and the list beside its secret."""

@@ -14,6 +14,7 @@ import trio.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 from msgspec import UNSET
+from support.effort import by_night
 from support.lives import ENDINGS, SECOND, Action, Lives, answer_to
 from support.memory_model import NAMESPACES, PEOPLE, ROOTS, Memories, exported, shown
 
@@ -23,6 +24,8 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.transfer import ExportPage
 from greenroom.runtime import Message, Refusal, RuntimeClient
 from greenroom.testing import Fault, VirtualClock
+
+pytestmark = pytest.mark.slow
 
 people = st.sampled_from(sorted(PEOPLE))
 writers = st.sampled_from(["alice", "alice", "alice", "bob", "eve"])
@@ -296,9 +299,8 @@ def test_memories_agree_with_the_model() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=25,
+            max_examples=by_night(300, by_day=12),
             stateful_step_count=5,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

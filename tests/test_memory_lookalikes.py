@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
-pytestmark = pytest.mark.promise("memory.look-alikes")
+pytestmark = [pytest.mark.promise("memory.look-alikes"), pytest.mark.slow]
 
 SECRET = Encryption(lambda: bytes(32), required=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.agents import house
 from support.differential_requests import keys, limits, members, mostly, odd, texts
@@ -125,7 +125,6 @@ calls = st.sampled_from(sorted(CALLS)).flatmap(lambda name: st.tuples(st.just(na
 
 @pytest.mark.promise("recall.tools")
 @given(st.lists(calls, min_size=1, max_size=15))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_each_call_is_answered_or_refused(made: list[tuple[str, dict[str, Any]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         trio.run(_hold, Path(folder), made, clock=MockClock(autojump_threshold=0))

@@ -21,6 +21,8 @@ from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 20.0
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
+pytestmark = pytest.mark.slow
+
 UNSIGNED: dict[str, Any] = {
     "greenroom_passport": 2,
     "passport_id": "0" * 32,

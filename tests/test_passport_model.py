@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from support.agents import house
 from support.passports import begun, member, seen, text_of
 
@@ -33,6 +33,8 @@ from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.session_events import AppendEvent
 from greenroom.runtime import Address
 from greenroom.testing import VirtualClock
+
+pytestmark = pytest.mark.slow
 
 PEOPLE: dict[str, dict[str, Any]] = {
     "alice": {"user": "u", "agent_type": "planner"},
@@ -77,7 +79,6 @@ def _json(value: Any) -> bytes:
 
 
 @pytest.mark.promise("passport.identity")
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(actions=st.lists(ACTIONS, max_size=25), exporter=st.sampled_from(["alice", "bob", "eve"]))
 def test_what_comes_back_is_what_the_exporter_saw(actions: list[tuple[Any, ...]], exporter: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

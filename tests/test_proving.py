@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from greenroom.runtime.lmdb.snapshot import Snapshot
 
+pytestmark = pytest.mark.slow
+
 SIZES = (0, 10, 200, 1_900, 2_100, 9_000)
 """Bytes of payloads; from half a page on a record has pages of its own."""
 

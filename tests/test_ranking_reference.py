@@ -19,6 +19,8 @@ from greenroom.actors.ranking import RankQuery, View, signals
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.slow
+
 FEW = 50  # texts that there are at least, as far as rarity in texts goes
 WORDS = ("walrus", "walnut", "cheese", "moon", "rocket", "garden")
 BEFORE, AFTER = (0.6, 0.45, 0.3, 0.2), (0.25, 0.2, 0.1)

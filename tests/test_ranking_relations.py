@@ -17,6 +17,8 @@ from greenroom.actors.schemas.vectors import QueryVectors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("walrus", "zebra", "May", "Ann", "Bob", "tea", "walruses", "walrsu", "3", "yesterday", "?")
 QUERIES = ("walrus", "When did Ann see the zebra in May?", "walrsu tea", "Bob and Ann 3", "tea zebrra 2022")
 FAR, NEAR = "the kettle hums", "the walrus and the zebra drink tea"

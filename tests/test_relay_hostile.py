@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from support.relays import Join
 
+pytestmark = pytest.mark.slow
+
 
 GARBAGE = [
     b"",

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.lmdb.pages import Head
     from greenroom.runtime.store.page_proofs import Tree
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = 8
 MESSAGES = 10
 

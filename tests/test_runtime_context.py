@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.actors import ACTORS, Everything, Find, Place, Rows, Take
 from support.asking import Open, post
@@ -98,7 +98,6 @@ def simulate(main: Any, *arguments: Any) -> None:
 
 
 @pytest.mark.promise("runtime.isolation")
-@settings(max_examples=60, deadline=None)
 @given(stored=st.lists(SCANS, max_size=3), in_flight=st.lists(SCANS, min_size=1, max_size=4))
 def test_a_scan_merges_what_is_stored_in_flight_and_staged_like_a_sorted_map(
     stored: list[Scan], in_flight: list[Scan]
@@ -226,7 +225,6 @@ async def test_an_actor_cannot_remove_or_change_another_ones_row(reopen: Open) -
 
 
 @pytest.mark.promise("runtime.shared-indexes")
-@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.tuples(KEYS, st.sampled_from("abc")), unique=True, max_size=12),
     scans=st.lists(st.tuples(KEYS, st.none() | KEYS, st.booleans()), min_size=1, max_size=8),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.asking import Pending
 from support.committers import crash_at, full
+from support.effort import by_night
 from support.ledgers import INDEXES, Book, DeedRows, Ledger, Perform, Report
 from trio.testing import MockClock
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from greenroom.runtime import Store, WriteBatch
+
+pytestmark = pytest.mark.slow
 
 LEDGERS = ("a", "b", "c")
 OPTIONS = RuntimeOptions(durability="process", mailbox_limit=8, quantum=3, resident_limit=2, idle_seconds=5)
@@ -271,6 +274,8 @@ def test_ledgers_keep_every_promise_through_crashes_and_full_disks() -> None:
     run_state_machine_as_test(
         Ledgers,
         settings=settings(
-            max_examples=30, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=by_night(300, by_day=12),
+            stateful_step_count=12,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import Store, WriteBatch
 
+pytestmark = pytest.mark.slow
+
 
 def event(text: str = "hello", **fields: Any) -> Event:
     return Event(**{"event_type": "message", "actor": "user", "content": {"text": text}} | fields)

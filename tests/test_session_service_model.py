@@ -12,6 +12,7 @@ import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
+from support.effort import by_night
 from support.lives import ENDINGS, Action, Lives, answer_to
 from support.model import CLOSED, SESSIONS, STEPS
 
@@ -26,6 +27,8 @@ from greenroom.actors import (
 )
 from greenroom.runtime import RuntimeClient, StorageFullError
 from greenroom.testing import Fault
+
+pytestmark = pytest.mark.slow
 
 sessions = st.sampled_from(SESSIONS)
 keys = st.sampled_from(["k", "user:k", "temp:k", "temp:"])
@@ -230,9 +233,8 @@ def test_the_service_agrees_with_the_model() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=by_night(300, by_day=12),
             stateful_step_count=6,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

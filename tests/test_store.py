@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.stores import BrokenCodec, put
 
@@ -43,7 +43,6 @@ GROUPS = st.lists(
 SCANS = st.lists(st.tuples(PREFIXES, st.none() | PREFIXES, st.booleans()), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(groups=GROUPS, scans=SCANS)
 def test_rows_come_back_in_order_from_wherever_one_starts(
     tmp_path_factory: pytest.TempPathFactory,

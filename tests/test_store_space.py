@@ -34,6 +34,8 @@ from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import PAGE, Space, select_fitting
 from greenroom.runtime.store.store import Op
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:

@@ -25,6 +25,8 @@ from greenroom.actors.timeexpr.words import (
     WEEKDAYS,
 )
 
+pytestmark = pytest.mark.slow
+
 BERLIN: Final = "Europe/Berlin"
 THURSDAY: Final = "2026-11-19T14:20"
 """The present of the table, in Berlin, unless a case names another one."""

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from greenroom.actors import (
     AddMessage,
@@ -41,6 +41,8 @@ from greenroom.actors import (
 )
 from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions
 from greenroom.testing import VirtualClock
+
+pytestmark = pytest.mark.slow
 
 PEOPLE = {
     "ann": Principal(agent_id="ann", agent_type="coder", projects=frozenset({"p"})),
@@ -222,7 +224,6 @@ def ranked(answers: list[Any]) -> list[Any]:
     story=[(1, ("say", "ann", "open", "42", kind, kind == "public")) for kind in ("private", "public")],
     reader="ben",
 )
-@settings(max_examples=60, deadline=None)
 def test_the_hidden_leaves_no_trace(story: Story, reader: str) -> None:
     async def compare() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,13 +1,12 @@
 """Bytes of every kind into the frame decoder and the dispatcher, which must bear them.
 
-``GREENROOM_TEST_EXAMPLES`` sets how many are tried. With atheris (`pip install -e '.[fuzz]'`) the same
+With atheris (`pip install -e '.[fuzz]'`) the same
 targets are fuzzed by coverage: ``python tests/fuzz/fuzz_dispatch.py`` does so for ten minutes.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
 import subprocess
 import sys
@@ -16,19 +15,14 @@ from pathlib import Path
 
 import pytest
 from fuzz.targets import dispatch, frames
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.differential_conversations import Conversation, Step, conversations
 
-HERE = Path(__file__).parent
-EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "150"))
-RUNS = {"fuzz_frames.py": 5_000, "fuzz_dispatch.py": 300}
+pytestmark = pytest.mark.slow
 
-thorough = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+HERE = Path(__file__).parent
+RUNS = {"fuzz_frames.py": 5_000, "fuzz_dispatch.py": 300}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,14 +65,12 @@ def test_the_seeds_are_borne(seed: Path) -> None:
 
 @pytest.mark.promise("mcp.hostile-frames")
 @given(st.binary(max_size=500) | damaged())
-@thorough
 def test_any_bytes_are_frames_or_errors_wherever_they_are_cut(data: bytes) -> None:
     frames(data)
 
 
 @pytest.mark.promise("mcp.hostile-frames", "mcp.errors")
 @given(damaged() | st.binary(max_size=500))
-@thorough
 def test_any_bytes_are_answered_by_json_rpc_and_the_connection_goes_on(data: bytes) -> None:
     dispatch(data)
 
