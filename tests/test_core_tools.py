@@ -53,6 +53,7 @@ async def test_every_parameter_is_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("mcp.strict")
+@pytest.mark.slow
 def test_openais_agents_take_every_schema_in_strict_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ async def test_a_text_that_is_no_object_is_refused(tmp_path: Path, text: str, sa
 
 
 @pytest.mark.promise("mcp.words")
+@pytest.mark.slow
 def test_what_tools_say_of_themselves_leads_to_the_right_one(tmp_path: Path) -> None:
     figures = {figure.what: figure for figure in tool_choice.run(_plan(tmp_path)).figures}
     assert figures["right tool first, %"].value >= 90

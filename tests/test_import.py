@@ -202,6 +202,7 @@ async def test_links_are_made_whichever_line_comes_first(enter: Enter) -> None:
     assert sorted(each.key for each in found.memories) == ["3", "4"]
 
 
+@pytest.mark.slow
 async def test_thousands_of_links_to_nowhere_cost_no_more_than_they_should(enter: Enter) -> None:
     async with enter(**QUIET) as home:
         nowhere = [line(f"n{n}", supersedes=f"gone {n}") for n in range(3_000)]
@@ -239,6 +240,7 @@ async def test_hostile_content_comes_back_as_it_went_in(enter: Enter) -> None:
 
 
 @pytest.mark.promise("exchange.hostile")
+@pytest.mark.slow
 async def test_ten_megabytes_and_ten_thousand_tags(enter: Enter) -> None:
     large = "".join(f"word{n} " for n in range(1_100_000))[: 10 << 20]
     tags = [f"tag number {n}" for n in range(10_000)]

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from harness import server_process
+from support.effort import by_night
 
 from greenroom.testing import McpClient
 
-KILLS = 50
+KILLS = by_night(50, by_day=12)
 IN_FLIGHT = 48
 SESSION = "killed"
 
@@ -70,7 +71,7 @@ async def stored_messages(client: McpClient) -> list[dict[str, Any]]:
 
 
 @pytest.mark.promise("store.kill", "runtime.exactly-once", "runtime.reply-means-durable", "store.damage")
-async def test_what_was_answered_is_there_once_after_fifty_kills(tmp_path: Path) -> None:
+async def test_what_was_answered_is_there_once_after_many_kills(tmp_path: Path) -> None:
     chance = random.Random(20_261_121)  # noqa: S311  which answer is the last is no secret
     ledger = Ledger()
     for _ in range(KILLS):

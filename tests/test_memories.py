@@ -457,6 +457,7 @@ async def test_two_namespaces_never_see_each_other(enter: Enter) -> None:
             assert len(await find(at, agent, "mine", namespace="team:alice")) == 1, number
 
 
+@pytest.mark.slow
 async def test_a_thousand_writers_on_a_hundred_namespaces(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         agents = [at.agent(f"a{number}", user=f"u{number}") for number in range(100)]

@@ -146,7 +146,7 @@ async def _ended(at: Any) -> int:
 @pytest.mark.promise("memory.forget", "store.space-reserve")
 @pytest.mark.parametrize("purge", [False, True])
 async def test_a_full_store_is_emptied_by_forgetting_many_at_a_time(enter: Enter, *, purge: bool) -> None:
-    options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
+    options = RuntimeOptions(durability="process", max_size=1 << 20, min_free=0)
     async with enter(embedder="none", options=options) as at:
         alice = at.agent("a", user="alice")
         count = refusals = 0

@@ -98,6 +98,7 @@ async def test_what_is_kept_for_each_reader_is_part_of_the_actor_s_size(enter: E
 
 
 @pytest.mark.promise("memory.ratings")
+@pytest.mark.slow
 async def test_the_uses_that_wait_to_be_written_have_a_limit(enter: Enter) -> None:
     lines = "\n".join(f'{{"key": "k{one}", "content": "x"}}' for one in range(8_200))
     async with enter(embedder="none") as at:

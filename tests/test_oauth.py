@@ -341,6 +341,7 @@ async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
 
 
 @pytest.mark.promise("oauth.discovery")
+@pytest.mark.slow
 async def test_who_comes_without_a_token_is_told_where_to_look(tmp_path: Path) -> None:
     async with issuing() as issuer:
         flags = ("--oauth-issuer", issuer.url, "--oauth-resource", RESOURCE, "--behind-proxy")

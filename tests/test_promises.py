@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ def promised() -> set[str]:
     return {f"{area}.{name}" for area, promises in manifest.items() for name in promises}
 
 
+@cache
 def kept() -> dict[str, list[str]]:
     """Return the promise ids that tests are marked with, and where."""
     marks: dict[str, list[str]] = {}

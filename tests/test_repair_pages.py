@@ -31,7 +31,7 @@ from greenroom.runtime.store.page_proofs import Prover
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.promise("store.repair", "store.orphans", "store.rerooted")
+pytestmark = [pytest.mark.promise("store.repair", "store.orphans", "store.rerooted"), pytest.mark.slow]
 
 ADA = Principal(agent_id="ada", user="ada")
 STORES = 60

@@ -254,9 +254,9 @@ async def test_who_leaves_leaves_nothing_behind(reopen: Open) -> None:
         before, others = runtime.statistics(), subscribers()
         tasks = trio.lowlevel.current_statistics().tasks_living
         async with trio.open_nursery() as nursery:
-            for number in range(10_000):
+            for number in range(1_000):
                 nursery.start_soon(come_and_go, runtime, number)
-                if number % 500 == 0:
+                if number % 50 == 0:
                     await runtime.ask(SPEAKER, Say())
                     await runtime.ask(SPEAKER, Say(topic=f"own {number}"))
         after = runtime.statistics()
