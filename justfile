@@ -1,5 +1,8 @@
 # The quick loop: what says within a minute whether a change holds.
 
+# Many containers set it: then each run compiles every test file anew, and each program all of Greenroom.
+unexport PYTHONDONTWRITEBYTECODE
+
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 
 # Format, lint, types and the fast tests.
@@ -14,9 +17,9 @@ lint:
 types:
     mypy
 
-# The tests that start no program and take no minute; `just test tests/test_x.py` runs those of one file.
-test *arguments="-m 'not slow'":
-    pytest -q -p no:cacheprovider --numprocesses logical --dist worksteal {{ arguments }}
+# The tests that are not slow, with few examples; `just test tests/test_x.py` runs those of one file.
+test *arguments="-m 'not slow' --hypothesis-profile quick --numprocesses logical --maxprocesses 4 --dist worksteal":
+    pytest -q -p no:cacheprovider {{ arguments }}
 
 # Write the reference pages and the lists that tests compare with.
 generate:

@@ -209,6 +209,7 @@ def test_a_new_store_is_sealed_from_its_first_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("encryption.wrong_key")
+@pytest.mark.slow
 def test_a_sealed_store_opens_with_its_key_alone_and_stays_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     make(folder, {b"k": b"v"}, encrypted())
@@ -254,6 +255,7 @@ def test_a_store_that_was_made_and_never_written_is_sealed(tmp_path: Path) -> No
 
 
 @pytest.mark.promise("encryption.copies")
+@pytest.mark.slow
 def test_copies_of_a_sealed_store_are_sealed_and_checked(tmp_path: Path) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
     rows = {b"k%d" % n: b"planted %d" % n for n in range(50)}

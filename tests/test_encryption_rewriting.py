@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from greenroom.testing import VirtualClock
 
+pytestmark = pytest.mark.slow
+
 ENCRYPTED = Encryption(lambda: b"\x07" * 32, required=True)
 OTHER = Encryption(lambda: b"\x08" * 32)
 
