@@ -124,6 +124,7 @@ async def test_an_export_links_to_a_resource_that_can_be_imported(tmp_path: Path
 
 
 @pytest.mark.promise("exchange.export-tool")
+@pytest.mark.slow
 async def test_every_part_of_a_large_export_fits_into_a_frame(tmp_path: Path) -> None:
     """Also of what becomes twice as long in a message, and twice again."""
     async with greenroom(tmp_path, "planner") as client:

@@ -110,6 +110,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         ("a.md", "auto", b"# Title\n", "a.md is read in one piece"),
     ],
 )
+@pytest.mark.slow
 def test_no_file_is_read_whole_that_is_too_large_for_it(
     tmp_path: Path, name: str, chosen: str, begin: bytes, sentence: str
 ) -> None:

@@ -163,6 +163,7 @@ async def test_hostile_content_is_stored_and_found_as_given(enter: Enter) -> Non
 
 
 @pytest.mark.promise("memory.as-given")
+@pytest.mark.slow
 async def test_large_content_is_compressed_without_loss(enter: Enter) -> None:
     rows = [f"line {number} of a long note, which is like the others; " for number in range(20_000)]
     text = "".join(rows)[:1_000_000]

@@ -89,6 +89,7 @@ async def test_a_key_with_a_history_is_listed_before_it_is_purged(enter: Enter) 
 
 @pytest.mark.promise("memory.forget")
 @pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.slow
 async def test_many_are_forgotten_a_thousand_a_commit(enter: Enter, *, purge: bool) -> None:
     lines = b"\n".join(
         msgspec.json.encode({"key": f"k{number}", "content": f"note {number}"}) for number in range(2_100)
@@ -145,6 +146,7 @@ async def _ended(at: Any) -> int:
 
 @pytest.mark.promise("memory.forget", "store.space-reserve")
 @pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.slow
 async def test_a_full_store_is_emptied_by_forgetting_many_at_a_time(enter: Enter, *, purge: bool) -> None:
     options = RuntimeOptions(durability="process", max_size=1 << 20, min_free=0)
     async with enter(embedder="none", options=options) as at:

@@ -29,6 +29,7 @@ def clock() -> VirtualClock:
 
 
 @pytest.mark.promise("memory.sweep")
+@pytest.mark.slow
 async def test_what_expires_first_goes_first_in_small_commits_and_short_slices(enter: Enter) -> None:
     gone: list[int] = []
     effects: list[int] = []
@@ -76,6 +77,7 @@ async def test_what_expires_first_goes_first_in_small_commits_and_short_slices(e
 
 
 @pytest.mark.promise("memory.sweep")
+@pytest.mark.slow
 async def test_reads_go_on_while_thousands_expire(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         alice = at.agent("a", user="alice")

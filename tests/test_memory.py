@@ -134,6 +134,7 @@ async def test_what_expired_leaves_the_disk_within_five_minutes(enter: Enter) ->
 
 @pytest.mark.promise("memory.expiry")
 @pytest.mark.promise("memory.overwrite")
+@pytest.mark.slow
 async def test_no_message_removes_more_than_a_batch(enter: Enter) -> None:
     effects: list[int] = []
     committer, there = balance(effects)

@@ -235,6 +235,7 @@ def test_a_document_beyond_the_limit_is_not_even_parsed(monkeypatch: pytest.Monk
 
 
 @pytest.mark.promise("passport.bombs")
+@pytest.mark.slow
 def test_no_key_is_made_that_takes_more_memory_than_is_spent_on_one() -> None:
     signer = signers()
     made = json.loads(signed(signer, passphrase=WORDS))

@@ -428,6 +428,7 @@ async def test_a_damaged_namespace_that_may_not_be_seen_is_not_named(enter: Ente
 
 @pytest.mark.promise("recall.hidden", "recall.across")
 @pytest.mark.parametrize("scope", ["private", "shared", "public"])
+@pytest.mark.slow
 async def test_a_namespace_of_a_crowd_is_there_for_those_who_see_something_in_it(
     enter: Enter, scope: str
 ) -> None:
@@ -571,6 +572,7 @@ async def test_a_search_that_is_given_up_asks_nobody_any_more(odd: Any) -> None:
 
 
 @pytest.mark.promise("recall.across")
+@pytest.mark.slow
 async def test_a_thousand_namespaces_are_one_search(enter: Enter) -> None:
     async with house(enter) as at:
         alice = agent(at)

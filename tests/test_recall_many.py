@@ -253,6 +253,7 @@ async def test_a_namespace_where_the_caller_has_nothing_left_is_not_said_to_have
 
 
 @pytest.mark.promise("recall.many", "recall.hidden")
+@pytest.mark.slow
 async def test_namespaces_that_somebody_else_has_change_no_answer(tmp_path: Path) -> None:
     """Where the caller sees no more than are asked, it is as if the others were not there."""
     answers = []
@@ -293,6 +294,7 @@ async def open_house(folder: Path) -> AsyncIterator[House]:
 
 
 @pytest.mark.promise("recall.many")
+@pytest.mark.slow
 async def test_many_memories_are_put_together_and_all_of_them_are_found(enter: Enter) -> None:
     count = 1_100
     async with house(enter, queries=[RowsOf]) as at:

@@ -139,6 +139,7 @@ LEFT: dict[str, Callable[[Agent, str], Awaitable[Any]]] = {
 
 @pytest.mark.promise("passport.swept")
 @pytest.mark.parametrize("what", [*LEFT, "a name", "a creation"])
+@pytest.mark.slow
 async def test_a_session_in_which_anything_was_left_stays(enter: Enter, what: str) -> None:
     async with enter(embedder="none") as house:
         claude = tool(house.runtime, "claude-code")
@@ -160,6 +161,7 @@ async def test_a_session_in_which_anything_was_left_stays(enter: Enter, what: st
 
 @pytest.mark.promise("passport.swept")
 @pytest.mark.parametrize("who", ["its connection", "a subscriber"])
+@pytest.mark.slow
 async def test_a_session_where_somebody_is_there_goes_when_nobody_is_any_more(enter: Enter, who: str) -> None:
     async with enter(embedder="none") as house:
         claude = tool(house.runtime, "claude-code")
