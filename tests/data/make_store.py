@@ -22,15 +22,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import harness
 import trio
 
 from greenroom.actors import Agent, GetEmbedding, PassportOptions, Principal, open_greenroom
 from greenroom.runtime import Encryption, InlineCommitter, key_source
 from greenroom.testing import McpClient, mcp_client
+from greenroom.transports.mcp.tools import TOOLS
 
-TOOLS: Any = vars(harness)["TOOLS"]
-"""The tools by their names; where they are defined is another module in each version."""
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
 PEOPLE = {
