@@ -18,7 +18,7 @@ import greenroom.transports.cli.commands.serve  # noqa: F401  a server has all o
 from bench.harness import check
 from bench.servers import Memory, memory_of
 from greenroom.actors.index import Document, MemoryIndex, TidyIndex
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Actor, Address, Context, Message, Slices, handles, open_runtime
 
 if TYPE_CHECKING:

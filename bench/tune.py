@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from bench.locomo import Turn
     from greenroom.actors.embedding.embedder import LocalEmbedder
-    from greenroom.actors.schemas.vectors import Vectors
+    from greenroom.actors.schemas.memory_types import Vectors
 
 SEED = 7
 AT_LEAST_0 = frozenset({"words", "nearby", "conversation"})

@@ -21,7 +21,7 @@ from python_names import prose, python_page
 
 from greenroom.actors import MemoryLine, is_write
 from greenroom.actors.passport.envelope import VERSION, Passport
-from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.schemas.passport_payload import PayloadMessage
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type

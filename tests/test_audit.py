@@ -36,7 +36,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import INDEX
-from greenroom.actors.base import cursor as base_cursor
+from greenroom.actors.base import paging as base_cursor
 from greenroom.runtime import Actor, Context, Index, Message, handles, open_runtime
 from greenroom.testing import mcp_client
 

@@ -11,7 +11,7 @@ import trio
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 
 from greenroom.actors import EmbedderChoice, EmbedderError
-from greenroom.actors.embedding.errors import TextRefusedError
+from greenroom.actors.embedding.embedder import TextRefusedError
 from greenroom.actors.embedding.http import HttpEmbedder
 from greenroom.actors.embedding.loader import load
 

@@ -32,7 +32,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.service import EmbeddingService
-from greenroom.actors.recall.choose_roots import MOST
+from greenroom.actors.recall.roots import MOST
 from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")

@@ -20,7 +20,7 @@ from greenroom.actors import EmbedderChoice, EmbedderError
 from greenroom.actors.embedding.loader import check_choice, load
 from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.onnx import OnnxEmbedder
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,7 @@ from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
 from greenroom.actors import EmbedderChoice, EmbedderError, EmbeddingStatistics, GetEmbedding
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.embedder import Embedder
-from greenroom.actors.embedding.errors import TextRefusedError
+from greenroom.actors.embedding.embedder import Embedder, TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, EmbeddingService, open_embedding

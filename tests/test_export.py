@@ -121,7 +121,7 @@ async def test_what_is_written_meanwhile_is_in_it_once_or_not_at_all(enter: Ente
         await imported(home.runtime, ANN, *(line(f"k{n:03}", large) for n in range(300)))
         agent = home.agent("planner", user="ann")
         seen: list[str] = []
-        from greenroom.actors.transfer.export_run import exported  # noqa: PLC0415
+        from greenroom.actors.transfer.export_actor import exported  # noqa: PLC0415
 
         pages = exported(home.runtime, ANN, None)
         number = 0

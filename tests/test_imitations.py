@@ -22,8 +22,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.memory import directory
-from greenroom.actors.memory.ids import SECRET_BYTES
-from greenroom.actors.memory.records import HEADER, RootHeader
+from greenroom.actors.memory.records import HEADER, SECRET_BYTES, RootHeader
 from greenroom.runtime import Context, Index, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:

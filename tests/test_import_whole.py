@@ -16,9 +16,8 @@ from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.memory import import_staging
 from greenroom.actors.schemas.transfer import BeginImport, ReadImport, StageLines
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
-from greenroom.actors.transfer.json_lines import Source, source_of_text
 from greenroom.actors.transfer.normalize import SourceError, SourceLine
-from greenroom.actors.transfer.sources import open_source
+from greenroom.actors.transfer.sources import Source, open_source, source_of_text
 from greenroom.runtime import ActorFailedError, Address, Refusal, verify
 from greenroom.runtime.kernel.mailbox import Envelope
 

@@ -41,7 +41,7 @@ from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
 from greenroom.actors.index.merge import first_merged
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
 

@@ -34,7 +34,7 @@ from support.indexing import (
 )
 from trio.testing import MockClock
 
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
 from greenroom.testing import CrashError, VirtualClock
 

@@ -15,7 +15,7 @@ from support.keyed import administrator, bearer, create_key, premises, revoke_ke
 from support.websockets import TEXT, Peer, frame, told
 
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_cache
-from greenroom.actors.keys.limits import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
+from greenroom.actors.keys.quota import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError, InvalidValueError

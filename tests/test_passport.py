@@ -54,7 +54,7 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.passport import envelope, packing, payload
+from greenroom.actors.passport import envelope, packing
 from greenroom.actors.passport.envelope import Content
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
@@ -205,7 +205,7 @@ async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
         monkeypatch.setattr(envelope, "MAX_CONTENT_BYTES", 10_000)
         with refused("PASSPORT_TOO_LARGE", limit=10_000):
             await claude.ask(ExportSession())
-        monkeypatch.setattr(payload, "MOST_MESSAGES", 19)
+        monkeypatch.setattr(packing, "MOST_MESSAGES", 19)
         with refused("PASSPORT_TOO_LARGE", size=20, limit=19):
             await claude.ask(ExportSession())
 

@@ -28,9 +28,9 @@ from greenroom.actors import (
     UpdateSession,
     WorkflowState,
 )
-from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.schemas.session_events import AppendEvent
+from greenroom.actors.schemas.sessions import AppendEvent
 from greenroom.runtime import Address
 from greenroom.testing import VirtualClock
 

@@ -12,7 +12,7 @@ from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.ranking.dates import Calendar, Date, dates_in
 from greenroom.actors.ranking.weights import SIGNALS, Situation, weights
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors
 
 pytestmark = pytest.mark.promise("ranking.signals")
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.ranking import SPACE, Note, search
 
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

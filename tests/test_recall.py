@@ -29,7 +29,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
-from greenroom.actors.recall.choose_roots import MOST
+from greenroom.actors.recall.roots import MOST
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.memories import FindMemories
 from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult

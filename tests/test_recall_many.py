@@ -15,7 +15,7 @@ from support.agents import house as housed
 from greenroom.actors import Agent, ForgetMemory, MemorySearch, Principal, RecallContext, StoreMemory
 from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
-from greenroom.actors.recall.choose_roots import MOST
+from greenroom.actors.recall.roots import MOST
 from greenroom.actors.schemas.keyvalue import SummarizeRoot
 from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.runtime import IndexReader, InlineCommitter, Query, StorageFullError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.base import budget as base_budget
+from greenroom.actors.base import paging as base_budget
 from greenroom.actors.recall.time_window import Window, machine_zone, time_window, time_zone
 from greenroom.runtime import Refusal
 

@@ -17,7 +17,7 @@ from bench.damaging import KINDS, PAGE, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
 from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
-from greenroom.actors.recall.choose_roots import MOST
+from greenroom.actors.recall.roots import MOST
 from greenroom.runtime import Address, Encryption, restore
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.keys import address_tag, row_key

@@ -20,7 +20,7 @@ from greenroom.actors import (
     UpdateSession,
     parse_request,
 )
-from greenroom.actors.session.search_window import CHARACTERS
+from greenroom.actors.session.search import CHARACTERS
 from greenroom.testing import START, VirtualClock
 
 if TYPE_CHECKING:

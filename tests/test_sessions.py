@@ -34,8 +34,8 @@ from greenroom.actors import (
     UpdateSession,
 )
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.session import ids as session_ids
-from greenroom.actors.session.lifecycle import STEPS
+from greenroom.actors.session import records as session_ids
+from greenroom.actors.session.records import STEPS
 from greenroom.runtime import InlineCommitter
 from greenroom.testing import DAY, HOUR
 

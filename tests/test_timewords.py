@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.timeexpr import EXAMPLES, resolve
 from greenroom.actors.timeexpr.days import FORMS as DAYS
-from greenroom.actors.timeexpr.spans import FORMS as SPANS
-from greenroom.actors.timeexpr.words import (
+from greenroom.actors.timeexpr.reader import (
     DAYTIMES,
     HOLIDAYS,
     MONTHS,
@@ -24,6 +23,7 @@ from greenroom.actors.timeexpr.words import (
     VAGUE,
     WEEKDAYS,
 )
+from greenroom.actors.timeexpr.spans import FORMS as SPANS
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import Principal
-from greenroom.actors.transfer.export_run import exported
+from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer
-from greenroom.actors.transfer.json_lines import source_of_text
-from greenroom.actors.transfer.sources import open_source
+from greenroom.actors.transfer.sources import open_source, source_of_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.actors.index import FIELDS, Document, MemoryIndex, TidyIndex
 from greenroom.actors.index.document import analyse
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Actor, Context, Message, Slices, handles
 
 if TYPE_CHECKING:

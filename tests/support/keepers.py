@@ -9,11 +9,10 @@ import trio
 
 from greenroom.actors import EmbedderError
 from greenroom.actors.embedding import rows as embedding_rows
-from greenroom.actors.embedding.embedder import LocalEmbedder
-from greenroom.actors.embedding.errors import TextRefusedError
+from greenroom.actors.embedding.embedder import LocalEmbedder, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.runtime import Actor, Context, Message, handles
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.agents import House
 
     from greenroom.actors import SessionExported
-    from greenroom.actors.passport.payload import PassportPayload
+    from greenroom.actors.passport.packing import PassportPayload
     from greenroom.runtime import RuntimeClient
 
 HOME = "/home/user/greenroom"

@@ -24,7 +24,7 @@ from greenroom.actors import (
     StoreMemory,
     UpdateSession,
 )
-from greenroom.actors.schemas.session_events import AppendEvent
+from greenroom.actors.schemas.sessions import AppendEvent
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import Ranked, RankQuery, View, rank
 
 if TYPE_CHECKING:
-    from greenroom.actors.schemas.vectors import QueryVectors
+    from greenroom.actors.schemas.memory_types import QueryVectors
     from greenroom.runtime import Slices
 
 DAY = 86_400_000_000

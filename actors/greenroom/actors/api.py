@@ -8,7 +8,7 @@ import string
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
+from greenroom.actors.keys.quota import Quota
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
@@ -40,18 +41,15 @@ from greenroom.actors.orchestrations.handover import MigrateSession, StartSessio
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
-from greenroom.actors.recall import key_hints
+from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.recall_context import RecallContext
-from greenroom.actors.recall.retrieve_memory import RetrieveMemory
+from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.resource_reads import ReadResource
-from greenroom.actors.schemas.resource_uris import parse_uri
+from greenroom.actors.schemas.resources import ReadResource, parse_uri
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import (
     Address,
@@ -64,9 +62,6 @@ from greenroom.runtime import (
     RuntimeClient,
     Ticket,
 )
-
-if TYPE_CHECKING:
-    from greenroom.actors.keys.quota import Quota
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
@@ -263,7 +258,7 @@ class Agent:
         """Return whether a request cannot be posted, because one actor alone cannot answer it."""
         return (
             is_looked_up(request)
-            or key_hints.may_miss(request)
+            or fallback_lookup.may_miss(request)
             or (
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
             )
@@ -364,7 +359,7 @@ class Agent:
 
         A key that is not where its request looks first may lie elsewhere.
         """
-        if type(request) not in key_hints.BY_KEY or not key_hints.is_missed(request, first):
+        if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
             return None
         idempotency = self._addressed(request, _ROUTES[type(request)])[2]
         return partial(self._second_answer, request, idempotency, first)
@@ -403,7 +398,7 @@ class Agent:
             )
         except Refusal as refusal:
             first = refusal
-        if type(request) in key_hints.BY_KEY and key_hints.is_missed(request, first):
+        if type(request) in fallback_lookup.BY_KEY and fallback_lookup.is_missed(request, first):
             found: R = await self._lookup.answer(request, idempotency, first)
             return found
         if isinstance(first, Refusal):

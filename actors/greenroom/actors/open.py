@@ -17,7 +17,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
 from greenroom.actors.embedding import rows as embedding
-from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
+from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
@@ -27,20 +27,18 @@ from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
-from greenroom.actors.recall.choose_roots import ChooseRoots
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.recall_context import RecallContext
-from greenroom.actors.recall.retrieve_memory import RetrieveMemory
+from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.recall.roots import ChooseRoots
 from greenroom.actors.resources.listing import CompleteResource, ListResources
-from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import directory as directory
 from greenroom.actors.session import migrations
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.handover import HandoverSession
 from greenroom.actors.text.analyze import use_languages
-from greenroom.actors.transfer import pending_imports
+from greenroom.actors.transfer import import_actor
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
@@ -77,7 +75,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(migrations.INDEX, names=migrations.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
         Index(root_summary.INDEX, names=root_summary.names_in),
-        Index(pending_imports.INDEX),
+        Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
         Index(audit_record.INDEX, ttl=audit_days * DAY),
@@ -162,7 +160,7 @@ async def open_greenroom(
             TrySearch,
             FindOffers,
             UnembeddedRoots,
-            pending_imports.FindUnderway,
+            import_actor.FindUnderway,
             AllNamespaces,
             Imitations,
             VerifyMemories,

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.record import AuditRow
-from greenroom.actors.base import cursor as base_cursor
+from greenroom.actors.base import paging
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
@@ -90,7 +90,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
             if name not in {"cursor", "limit"} and (value := getattr(self, name)) is not None
         }
         binding = f"audit {msgspec.json.encode(filters).decode()}"
-        place = None if self.cursor is None else base_cursor.decode(self.cursor, binding)
+        place = None if self.cursor is None else paging.decode(self.cursor, binding)
         records: list[AuditRecord] = []
         scanned = 0
         position = b""
@@ -112,7 +112,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
             records=records,
             count=len(records),
             scanned=scanned,
-            next_cursor=base_cursor.encode(position, binding) if has_more else None,
+            next_cursor=paging.encode(position, binding) if has_more else None,
         )
 
     def _wants(self, found: AuditRecord) -> bool:

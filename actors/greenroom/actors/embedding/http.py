@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import httpx2
 import msgspec
 import numpy as np
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.embedder import embedded_part
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
-
-if TYPE_CHECKING:
-    from greenroom.actors.embedding.embedder import LocalEmbedder
+from greenroom.actors.embedding.embedder import (
+    EmbedderChoice,
+    EmbedderError,
+    LocalEmbedder,
+    TextRefusedError,
+    embedded_part,
+)
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0

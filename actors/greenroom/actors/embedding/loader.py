@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.actors.embedding.embedder import Embedder, EmbedderChoice, EmbedderError, LocalEmbedder
 from greenroom.actors.embedding.model_files import read_model_files
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 if TYPE_CHECKING:
-    from greenroom.actors.embedding.embedder import Embedder, LocalEmbedder
     from greenroom.actors.embedding.http import HttpEmbedder
 
 T = TypeVar("T")

@@ -15,10 +15,9 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import Word, embedded_part, words_of
-from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.actors.embedding.embedder import EmbedderError, Word, embedded_part, words_of
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 _TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
 _SENTENCE_OUTPUT: Final = "sentence_embedding"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 _MOST = 127  # of an int8, whose -128 is not used, so that a vector and its opposite are stored alike
 

@@ -14,18 +14,23 @@ import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 import trio
 
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.embedder import (
+    Embedder,
+    EmbedderChoice,
+    EmbedderError,
+    TextRefusedError,
+    read_choice,
+)
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
 from greenroom.actors.embedding.worker import EmbeddingWorker
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.runtime import (
     Address,
     GreenroomError,
@@ -36,10 +41,7 @@ from greenroom.runtime import (
     StoreFailedError,
 )
 
-if TYPE_CHECKING:
-    from greenroom.actors.embedding.embedder import Embedder
-
-    Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
+Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
 
 EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
 

@@ -19,9 +19,8 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.embedding import quantization, rows
-from greenroom.actors.embedding.embedder import embedded_part, words_of
-from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 _TYPES: Final = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
 _LENGTH_BYTES: Final = 8

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
-from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.embedder import Embedder, EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Address, GreenroomError, RuntimeClient, RuntimeClosedError, StoreFailedError
-
-if TYPE_CHECKING:
-    from greenroom.actors.embedding.embedder import Embedder
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 300.0

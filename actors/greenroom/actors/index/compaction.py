@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
+from greenroom.actors.index.loader import LoadedIndex
 from greenroom.actors.index.merge import first_merged, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.index.loader import LoadedIndex
 
 STEP_BYTES = 262_144
 """Bytes of records that one step writes, about."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from greenroom.actors.index.arrays import VectorMatrix
 from greenroom.actors.index.document import FIELDS, Analysed, Document, Field, ShouldYield, analyse
-from greenroom.actors.index.memtable import Memtable, Postings
 from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
 from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
-from greenroom.actors.index.segment import Chunk, Segment, sealed
-from greenroom.actors.index.vectors import VectorMatrix
+from greenroom.actors.index.segment import Chunk, Memtable, Postings, Segment, sealed
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
 _NO_ROWS = np.empty(0, np.int32)

@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.base.threads import imported
 from greenroom.actors.index import records
 from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import current_rules
 from greenroom.runtime import Context, Message, Slices, StoreDamagedError
 
@@ -139,7 +139,7 @@ class MemoryIndex:
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
             return 0
-        from greenroom.actors.index.vectors import pack  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.arrays import pack  # noqa: PLC0415 - needs numpy, loaded by now
 
         ids, values, scales, record = pack(known)
         self._begin(context)
@@ -188,8 +188,8 @@ class MemoryIndex:
 
         Vectors that can be read are kept.
         """
-        yield from imported("greenroom.actors.index.rebuild")
-        from greenroom.actors.index.rebuild import rebuild  # noqa: PLC0415 - needs numpy
+        yield from imported("greenroom.actors.index.check")
+        from greenroom.actors.index.check import rebuild  # noqa: PLC0415 - needs numpy
 
         try:
             manifest = context.get(records.MANIFEST, records.Manifest)
@@ -319,7 +319,7 @@ class MemoryIndex:
             context.set_timer(TIMER, context.now, TidyIndex())
 
     def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
-        from greenroom.actors.index.vectors import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.arrays import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
         known = self._known(context).spaces.get(space)
         if known is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.corpus import Corpus
@@ -12,8 +12,7 @@ from greenroom.actors.index.document import FIELDS, Analysed, Document, Field
 from greenroom.actors.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices, StoreDamagedError
 
-if TYPE_CHECKING:
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.segment import CHUNK_POSTINGS, CHUNK_TERMS, Chunk, Segment
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 TAIL_ROWS = 1_024
 """Rows in the tail from which it is merged; loading one takes 20 us."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.index.columns import NAMED, Columns, NameTable
 from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _ID_BYTES = 130  # a dictionary entry and two integers
 _BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next

@@ -10,9 +10,8 @@ from greenroom.actors.memory import (
     export,
     forget,
     import_staging,
-    key_lookup,
+    indexing,
     keyvalue,
-    listing,
     ratings,
     reads,
     removal,
@@ -20,16 +19,14 @@ from greenroom.actors.memory import (
     search,
     statistics,
     store_requests,
-    upgrade,
-    verify,
 )
+from greenroom.actors.memory.keyvalue import memory_resource
 from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
-from greenroom.actors.memory.resource import memory_resource
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import memories, replies, transfer
 from greenroom.actors.schemas import memory_replies as answers
-from greenroom.actors.schemas import resource_reads as resources
+from greenroom.actors.schemas import resources as resources
 from greenroom.runtime import Actor, Context, Restate, Slices, handles
 
 
@@ -119,7 +116,7 @@ class MemoryActor(Actor):
     @handles(memories.ListMemories)
     def page(self, request: memories.ListMemories, context: Context) -> Slices[answers.MemoryPage]:
         """Answer a page of memories."""
-        return listing.page(self._repository, request, context)
+        return reads.page(self._repository, request, context)
 
     @handles(memories.MemoryStats)
     def count(self, request: memories.MemoryStats, context: Context) -> Slices[answers.MemoryStatistics]:
@@ -134,7 +131,7 @@ class MemoryActor(Actor):
     @handles(memories.LocateKey)
     def locate(self, request: memories.LocateKey, context: Context) -> Slices[answers.KeyLocated]:
         """Answer where a key lies."""
-        return key_lookup.locate(self._repository, request, context)
+        return reads.locate(self._repository, request, context)
 
     @handles(memories.NoteUses)
     def note_uses(self, request: memories.NoteUses, context: Context) -> None:
@@ -173,7 +170,7 @@ class MemoryActor(Actor):
     @handles(requests.UpgradeMemory)
     def upgrade(self, _: requests.UpgradeMemory, context: Context) -> Slices[None]:
         """Index a batch of what an older program stored."""
-        return upgrade.step(self._repository, context)
+        return indexing.step(self._repository, context)
 
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
@@ -184,7 +181,7 @@ class MemoryActor(Actor):
     @handles(requests.SummarizeRoot)
     def summarize(self, _: requests.SummarizeRoot, context: Context) -> Slices[None]:
         """Say in short what there is, for searches that choose whom they ask."""
-        yield from upgrade.finish(self._repository, context)
+        yield from indexing.finish(self._repository, context)
         yield from root_summary.make(self._repository, context)
 
     @handles(Restate)
@@ -198,7 +195,7 @@ class MemoryActor(Actor):
     @handles(memories.VerifyIndex)
     def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:
         """Compare the index with the memories."""
-        return verify.verify(self._repository, request, context)
+        return indexing.verify(self._repository, request, context)
 
     @handles(memories.TextsToEmbed)
     def texts(self, request: memories.TextsToEmbed, context: Context) -> Slices[answers.UnembeddedTexts]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import rows
-from greenroom.actors.memory import root_summary, upgrade
+from greenroom.actors.memory import indexing, root_summary
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def texts(
     if not repository.counter:
         rows.put_pending(context, does=False)
         return replies.UnembeddedTexts(texts=[], remaining=0)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
     found: list[replies.UnembeddedText] = []
     size = 0

@@ -8,10 +8,10 @@ from msgspec import UNSET
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.memory import links, records, upgrade
-from greenroom.actors.memory.filters import EntryFilter
+from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
+from greenroom.actors.memory.views import EntryFilter
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE
@@ -29,7 +29,7 @@ def page(
     repository: MemoryRepository, request: requests.ExportPage, context: Context
 ) -> Slices[requests.ExportedPage]:
     """Answer the next memories; each is in one page only, whatever is written meanwhile."""
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     fits = EntryFilter(repository, context, request.filters or ALL, request.namespace).fits
     lines: list[msgspec.Raw] = []
     size = last = 0

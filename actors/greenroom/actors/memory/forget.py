@@ -5,11 +5,10 @@ from __future__ import annotations
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.memory import records, removal, upgrade
-from greenroom.actors.memory.filters import EntryFilter, newest_first
+from greenroom.actors.memory import indexing, records, removal
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import check_version
-from greenroom.actors.memory.views import forgotten
+from greenroom.actors.memory.views import EntryFilter, forgotten, newest_first
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.runtime import Context, Slices
@@ -32,7 +31,7 @@ def forget(
     namespace = request.namespace or repository.root
     if request.memory_id is None:
         policy.check_writes_namespace(context.principal, namespace)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     at_once = _at_once(context)
     if request.filters is None:
         stored = _named(repository, context, request, namespace)
@@ -69,7 +68,7 @@ def drop(
 ) -> Slices[replies.MemoryForgotten]:
     """Delete a memory, for the memory service; a missing one is no error."""
     policy.check_writes_namespace(context.principal, request.namespace)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     stored = repository.find(context, repository.sub(request.namespace), None, request.key)
     there = [] if stored is None else [stored]
     if request.purge:

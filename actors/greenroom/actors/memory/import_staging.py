@@ -21,7 +21,7 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_microseconds
-from greenroom.actors.memory import embedding, records, upgrade
+from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.records import PLAIN, Entry, VersionTimes
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.writes import Draft, write
@@ -165,7 +165,7 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
     head = _head(context, request.staging)
     if head is None:  # all is done
         return
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     is_first = head.applied == 0
     written: list[tuple[int, str]] = []
     if head.applied < request.batches:

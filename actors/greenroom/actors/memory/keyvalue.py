@@ -1,7 +1,8 @@
-"""An agent's key-value memory: `set_memory` and its siblings, a view of the agent's own namespace."""
+"""An agent's key-value memory: `set_memory` and its siblings, a view of its own namespace; a resource."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -9,17 +10,18 @@ import msgspec
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.base import budget, cursor
+from greenroom.actors.base import paging
 from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
 from greenroom.actors.memory import records, removal
-from greenroom.actors.memory.records import Entry, Version
+from greenroom.actors.memory.records import Entry, Version, is_live, view
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas import resources as resources
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.session.lifecycle import CLOSED
+from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import Context, Slices
 
 BOTH_SCOPES = "all"
@@ -134,7 +136,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
     binding = cursor_binding(request.session_id, request.prefix)
     highest = None
     if request.cursor is not None:
-        highest = int.from_bytes(cursor.decode(request.cursor, binding)) - 1
+        highest = int.from_bytes(paging.decode(request.cursor, binding)) - 1
     found: list[Entry] = []
     has_more = False
     for entry in newest_first(context, request.session_id, highest):
@@ -146,7 +148,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
         if context.should_yield():
             yield
     views = [records.view(entry) for entry in found]
-    page = budget.take_in_order(
+    page = paging.take_in_order(
         views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
     )
     has_more = has_more or page.passed < len(found)
@@ -154,7 +156,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
         entries=page.kept,
         count=len(page.kept),
         scope_filter="global" if request.session_id is None else request.session_id,
-        next_cursor=cursor.encode(found[page.passed - 1].update.to_bytes(8), binding) if has_more else None,
+        next_cursor=paging.encode(found[page.passed - 1].update.to_bytes(8), binding) if has_more else None,
         left_out=page.left_out,
         over_budget=page.over_budget,
     )
@@ -203,3 +205,52 @@ def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
         except StopIteration as done:
             stored: replies.MemoryStored = done.value
             return stored
+
+
+NEWEST_ENTRIES = 1_000
+
+
+def memory_resource(
+    context: Context, uri: str, entries: Iterator[Entry], binding: str
+) -> Slices[resources.MemoryResource]:
+    """Return the newest live entries by scope, and how many there are.
+
+    Args:
+        context: The message's context.
+        uri: The resource's.
+        entries: All entries, newest update first.
+        binding: What the cursor is good for.
+    """
+    everywhere: list[replies.MemoryEntry] = []
+    sessions: dict[str, list[replies.MemoryEntry]] = {}
+    counts: Counter[str | None] = Counter()
+    newest = last = None
+    for entry in entries:
+        if is_live(entry.expires_at, context.now):
+            newest = newest or entry
+            if counts.total() < NEWEST_ENTRIES:
+                last = entry
+                scope = everywhere if entry.session_id is None else sessions.setdefault(entry.session_id, [])
+                scope.append(view(entry))
+            counts[entry.session_id] += 1
+        if context.should_yield():
+            yield
+    total = counts.total()
+    audit_record.record_resource_read(context, entries=total)
+    has_more = total > NEWEST_ENTRIES
+    return resources.MemoryResource(
+        agent_id=context.address.key,
+        memory=resources.MemoryByScope(global_=everywhere, sessions=sessions),
+        counts=resources.MemoryCounts(
+            global_=counts.pop(None, 0),
+            sessions={session: count for session, count in counts.items() if session is not None},
+            total=total,
+        ),
+        has_more=has_more,
+        cursor=paging.encode(last.update.to_bytes(8), binding) if has_more and last is not None else None,
+        resource_info=resources.ResourceInfo(
+            uri=uri,
+            reader=context.address.key,
+            last_updated=None if newest is None else to_datetime(newest.updated_at),
+        ),
+    )

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.base.times import DAY
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from greenroom.actors.index.corpus import Corpus
 
     Floats = npt.NDArray[np.float32]

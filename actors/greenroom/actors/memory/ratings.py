@@ -6,7 +6,7 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.memory import records, upgrade
+from greenroom.actors.memory import indexing, records
 from greenroom.actors.memory.records import Rating
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.store_requests import named
@@ -35,7 +35,7 @@ def rate(
     repository: MemoryRepository, request: requests.RateMemory, context: Context
 ) -> Slices[replies.MemoryRated]:
     """Record a rating by an agent that may see the memory; its later rating replaces the earlier."""
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     entry = named(repository, context, request.memory_id, request.key, request.namespace).entry
     rater = _rater(context.principal)
     where = records.rating_key(entry.number, rater)

@@ -1,20 +1,22 @@
-"""Reading one memory: its newest version, an older one, or the list of its versions."""
+"""Reading memories: one of them, its versions, a page of those that a reader sees, the places of a key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base import budget, cursor
+from greenroom.actors.base import paging
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.memory import records, upgrade
+from greenroom.actors.memory import indexing, records
 from greenroom.actors.memory.records import Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import named
-from greenroom.actors.memory.views import shown_version, version_id
+from greenroom.actors.memory.views import ALL, EntryFilter, newest_first, shown, shown_version, version_id
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas.keyvalue import GetMemory
@@ -22,12 +24,15 @@ from greenroom.actors.schemas.replies import MemoryRead
 from greenroom.actors.schemas.types import no_fields
 from greenroom.runtime import Context, Slices
 
+if TYPE_CHECKING:
+    from greenroom.actors.index.corpus import Corpus
+
 
 def read(
     repository: MemoryRepository, request: requests.ReadMemory, context: Context
 ) -> Slices[replies.MemoryShown]:
     """Answer a memory whole, however large it is."""
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     stored = named(repository, context, request.memory_id, request.key, request.namespace)
     entry = stored.entry
     number = request.version or entry.version
@@ -68,11 +73,11 @@ def versions(
     repository: MemoryRepository, request: requests.ListVersions, context: Context
 ) -> Slices[replies.MemoryVersions]:
     """Answer a page of versions, oldest first; of a key, also those of what was forgotten under it."""
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     if (request.memory_id is None) == (request.key is None):
         raise auth_errors.invalid("memory_id", "memory_id: give either memory_id or key")
     binding = f"versions {request.memory_id} {request.namespace} {request.key}"
-    after = b"" if request.cursor is None else cursor.decode(request.cursor, binding)
+    after = b"" if request.cursor is None else paging.decode(request.cursor, binding)
     entries = sorted(_entries(repository, request, context), key=lambda stored: stored.entry.number)
     found: list[replies.VersionView] = []
     positions: list[bytes] = []
@@ -90,14 +95,14 @@ def versions(
             break
     if not found:
         raise repository.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = budget.take_in_order(
+    kept = paging.take_in_order(
         found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
     )
     has_more = has_more or kept.passed < len(found)
     return replies.MemoryVersions(
         versions=kept.kept,
         count=len(kept.kept),
-        next_cursor=cursor.encode(positions[kept.passed - 1], binding) if has_more else None,
+        next_cursor=paging.encode(positions[kept.passed - 1], binding) if has_more else None,
         left_out=kept.left_out,
         over_budget=kept.over_budget,
     )
@@ -147,3 +152,104 @@ def _version(
         deleted_at=optional_datetime(stored.entry.deleted_at),
         task_id=None if details is None else details.task_id,
     )
+
+
+PAGE_BYTES = 1_048_576
+"""Contents of one page, about; one more memory may go beyond it."""
+BYTES_A_MEMORY = 500
+"""What the rest of a memory counts for besides its content."""
+
+
+def page(
+    repository: MemoryRepository, request: requests.ListMemories, context: Context
+) -> Slices[replies.MemoryPage]:
+    """Answer a page; a memory that is updated meanwhile moves to the front."""
+    yield from indexing.finish(repository, context)
+    filters = request.filters or ALL
+    digest = blake2b(msgspec.json.encode(filters), digest_size=8).hexdigest()
+    binding = f"memories {request.namespace} {digest}"
+    highest = None
+    if request.cursor is not None:
+        highest = int.from_bytes(paging.decode(request.cursor, binding)) - 1
+    fitting = EntryFilter(repository, context, filters, request.namespace)
+    views: list[replies.MemoryView] = []
+    updates: list[int] = []
+    size, has_more = 0, False
+    for stored in newest_first(context, highest):
+        if fitting.fits(stored.entry):
+            size += stored.entry.value_size + BYTES_A_MEMORY
+            if len(views) == request.limit or (views and size > PAGE_BYTES):
+                has_more = True
+                break
+            views.append((yield from shown(repository, context, stored.entry)))
+            updates.append(stored.entry.update)
+        if context.should_yield():
+            yield
+    cut = paging.take_in_order(
+        views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
+    )
+    has_more = has_more or cut.passed < len(views)
+    return replies.MemoryPage(
+        memories=cut.kept,
+        count=len(cut.kept),
+        next_cursor=paging.encode(updates[cut.passed - 1].to_bytes(8), binding) if has_more else None,
+        imitates=repository.imitates if views else UNSET,
+        tokens=cut.tokens,
+        left_out=cut.left_out,
+        over_budget=cut.over_budget,
+    )
+
+
+_BEHIND_UPDATES = b"\xff" * 8
+
+
+def rows_of_key(
+    repository: MemoryRepository, context: Context, corpus: Corpus, key: str
+) -> Slices[list[int]]:
+    """Return the index rows of all memories that have a key, visible or not."""
+    rows = []
+    for stored in (yield from _held(repository, context, key)):
+        row = corpus.row(stored.entry.update)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def locate(
+    repository: MemoryRepository, request: requests.LocateKey, context: Context
+) -> Slices[replies.KeyLocated]:
+    """Answer where a key has memories that the sender may see."""
+    yield from indexing.finish(repository, context)
+    places = [
+        replies.KeyPlace(
+            namespace=repository.namespace(stored.entry.sub),
+            memory_id=repository.memory_id(stored.entry.number),
+            session_id=stored.entry.session_id,
+        )
+        for stored in (yield from _held(repository, context, request.key))
+        if records.is_live(stored.entry.expires_at, context.now)
+        and (request.forgotten or stored.entry.deleted_at is None)
+        and repository.may_see(context.principal, stored.entry)
+    ]
+    return replies.KeyLocated(places=places)
+
+
+def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
+    found: list[StoredEntry] = []
+    for scope in _scopes(context):
+        found += repository.live_entries_of_key(context, records.key_in_scope(scope, key))
+        if context.should_yield():
+            yield
+    return found
+
+
+def _scopes(context: Context) -> Iterator[bytes]:
+    """Yield what tells the root, the namespaces below it and the sessions apart; of each one row is read."""
+    scope = records.scope_bytes(None)
+    yield scope
+    start = None
+    while (first := next(context.scan(bytes, prefix=records.ORDER, start=start), None)) is not None:
+        scope = records.scope_of_update(first[0])
+        start = records.ORDER + scope + _BEHIND_UPDATES
+        if scope != records.GLOBAL:
+            yield scope

@@ -1,4 +1,4 @@
-"""The records of a root's memories, and their keys.
+"""The records of a root's memories, their keys, and the ids of memories.
 
     k                       what holds for all of them: the root, the secret of the ids, the partitions
     e scope hash [place]    an entry, without its values
@@ -21,6 +21,10 @@ of the namespace below the root. The place tells apart entries of one key: where
 partition, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
 
 Records end with what came later: fields with a default, so that older stores can be read.
+
+An id is a UUID of version 8: 48 bits stand for the root, so that the actor can be found by the id alone.
+The rest looks random to everyone: it is made of the entry's number with a secret of the actor, so that an
+id costs nothing to store and tells neither how many memories there are nor which came first.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from greenroom.actors.auth.namespaces import ROOT_TAG_BYTES
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.schemas import replies
@@ -359,3 +364,26 @@ def view(entry: Entry) -> replies.MemoryEntry:
         expires_at=optional_datetime(entry.expires_at),
         value_size=entry.value_size,
     )
+
+
+SECRET_BYTES = 16
+_TAIL_BYTES = 16 - ROOT_TAG_BYTES
+
+
+def tail_of_number(secret: bytes, number: int) -> bytes:
+    """Return the tail, which follows the root's tag, of the id of the entry with this number."""
+    made = bytearray(blake2b(number.to_bytes(8), digest_size=_TAIL_BYTES, key=secret).digest())
+    made[0] = made[0] & 0x0F | 0x80  # the version
+    made[2] = made[2] & 0x3F | 0x80  # the variant
+    return bytes(made)
+
+
+def memory_id(tag: bytes, tail: bytes) -> str:
+    """Return the id as text, of the root's part and of what follows."""
+    text = (tag + tail).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def tail_of_id(given: str) -> bytes:
+    """Return the tail of an id, which follows the root's tag."""
+    return bytes.fromhex(given[14:18] + given[19:23] + given[24:])

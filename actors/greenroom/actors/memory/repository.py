@@ -15,11 +15,11 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.index import Document, MemoryIndex
-from greenroom.actors.memory import directory, ids, records
+from greenroom.actors.memory import directory, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
-from greenroom.actors.schemas.resource_uris import memory_uri
+from greenroom.actors.schemas.resources import memory_uri
 from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class MemoryRepository:
         """
         self.check_root(root)
         if self.header is None:
-            secret = context.random.randbytes(ids.SECRET_BYTES)
+            secret = context.random.randbytes(records.SECRET_BYTES)
             # What an agent stores by key lies on its own partition without saying so.
             partitions = (self._agent_partition,) if root.startswith(names.AGENT) else ()
             self.put_header(context, RootHeader(root, secret, partitions, 0 if self.counter else None))
@@ -225,11 +225,11 @@ class MemoryRepository:
     def tail(self, number: int) -> bytes:
         """Return what follows the root in the id of the entry with this number."""
         assert self.header is not None, "ids are made of it"
-        return ids.tail_of_number(self.header.secret, number)
+        return records.tail_of_number(self.header.secret, number)
 
     def memory_id(self, number: int) -> str:
         """Return the id of the entry with this number."""
-        return ids.memory_id(self.tag, self.tail(number))
+        return records.memory_id(self.tag, self.tail(number))
 
     # -- finding -----------------------------------------------------------
 
@@ -271,7 +271,7 @@ class MemoryRepository:
         """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
         if names.tag_of_id(memory_id) != self.tag:
             return None
-        stored = self._at_tail(context, ids.tail_of_id(memory_id))
+        stored = self._at_tail(context, records.tail_of_id(memory_id))
         if stored is None or not self.may_see(context.principal, stored.entry):
             return None
         there = records.is_live(stored.entry.expires_at, context.now)
@@ -294,7 +294,7 @@ class MemoryRepository:
             found = list(self.live_entries_of_key(context, records.entry_key(None, key, self.sub(namespace))))
         else:
             here = names.tag_of_id(memory_id) == self.tag
-            stored = self._at_tail(context, ids.tail_of_id(memory_id)) if here else None
+            stored = self._at_tail(context, records.tail_of_id(memory_id)) if here else None
             found = [] if stored is None else [stored]
         return any(
             records.is_there(stored.entry, context.now) and not self.may_see(context.principal, stored.entry)

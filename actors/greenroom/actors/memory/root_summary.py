@@ -17,6 +17,7 @@ upkeep. A root of an older program has none until a search wants it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,22 +26,20 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import DAY
 from greenroom.actors.index import TidyIndex
+from greenroom.actors.index.document import Analysed, Field
 from greenroom.actors.index.index import TIMER
 from greenroom.actors.memory import records
+from greenroom.actors.memory.records import Entry, RootSummary
+from greenroom.actors.memory.repository import MemoryRepository
+from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import current_rules
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy as np
     import numpy.typing as npt
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.index.document import Analysed, Field
-    from greenroom.actors.memory.records import Entry, RootSummary
-    from greenroom.actors.memory.repository import MemoryRepository
-    from greenroom.actors.schemas.vectors import Vectors
-    from greenroom.runtime import Context, Slices
 
 INDEX = "memory_summaries"
 META, PARTS, ROWS, CENTROIDS, VECTORS = b"m", b"b", b"r", b"p", b"v"

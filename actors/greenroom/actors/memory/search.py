@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from greenroom.actors.base.threads import imported
-from greenroom.actors.memory import embedding, records, upgrade
-from greenroom.actors.memory.filters import ALL
-from greenroom.actors.memory.key_lookup import rows_of_key
+from greenroom.actors.memory import embedding, indexing, records
+from greenroom.actors.memory.reads import rows_of_key
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import searched_text
-from greenroom.actors.memory.views import LARGE_BYTES, shown
+from greenroom.actors.memory.views import ALL, LARGE_BYTES, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
@@ -72,7 +71,7 @@ def find(
     """Answer the best memories that the sender may see and that fit the filters."""
     if not repository.counter:
         return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
     for module in _NEEDED:
         yield from imported(module)

@@ -7,12 +7,12 @@ from collections import Counter
 
 from msgspec import UNSET
 
-from greenroom.actors.base.budget import tokens_of_size
+from greenroom.actors.base.paging import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
-from greenroom.actors.memory import links, records, upgrade
-from greenroom.actors.memory.filters import EntryFilter, newest_first
+from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
+from greenroom.actors.memory.views import EntryFilter, newest_first
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.runtime import Context, Slices
@@ -28,7 +28,7 @@ def count(
     repository: MemoryRepository, request: requests.MemoryStats, context: Context
 ) -> Slices[replies.MemoryStatistics]:
     """Go through all memories below a namespace."""
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     fitting = EntryFilter(repository, context, _EVERYTHING, request.namespace)
     sums: Counter[str] = Counter()
     counts = {name: Counter[str]() for name in ("namespace", "tag", "kind", "scope", "author", "age")}

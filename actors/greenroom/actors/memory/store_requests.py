@@ -8,9 +8,9 @@ from msgspec import UNSET
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.base.budget import tokens_of_size
+from greenroom.actors.base.paging import tokens_of_size
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.memory import drafts, embedding, near_duplicates, records, upgrade
+from greenroom.actors.memory import drafts, embedding, indexing, near_duplicates, records
 from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.writes import Draft, WriteResult, write
@@ -34,7 +34,7 @@ def store(
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
     expires_at = drafts.expiry_time(metadata, context.now)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     key = request.key or drafts.made_up_key(context.random.randbytes(8))
     stored = repository.find(context, repository.sub(namespace), None, key)
     check_version(repository, namespace, key, stored, request.expected_version)
@@ -78,7 +78,7 @@ def update(
             f"{', '.join(kinds.KNOWN)}, kind or supersedes",
         )
     expires_at = drafts.expiry_time(metadata, context.now)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     stored = named(repository, context, request.memory_id, request.key, request.namespace)
     entry = stored.entry
     namespace = repository.namespace(entry.sub)
@@ -117,7 +117,7 @@ def add(
     """Store the first version of a memory, for the memory service."""
     policy.check_writes_namespace(context.principal, request.namespace)
     repository.name_root(request.namespace)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     sub = repository.sub(request.namespace)
     if repository.find(context, sub, None, request.key) is not None:
         raise auth_errors.memory_exists(request.key, request.namespace)
@@ -140,7 +140,7 @@ def revise(
 ) -> Slices[replies.MemorySaved]:
     """Store the next version of a memory's value, for the memory service."""
     policy.check_writes_namespace(context.principal, request.namespace)
-    yield from upgrade.finish(repository, context)
+    yield from indexing.finish(repository, context)
     stored = repository.find(context, repository.sub(request.namespace), None, request.key)
     check_version(repository, request.namespace, request.key, stored, request.expected_version)
     if stored is None:

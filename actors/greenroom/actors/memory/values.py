@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.base.budget import tokens_of_size
+from greenroom.actors.base.paging import tokens_of_size
 from greenroom.actors.memory.records import COMPRESSED, TEXT
 from greenroom.runtime import Context, Slices
 

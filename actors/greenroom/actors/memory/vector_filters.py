@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.index import FOREVER
+from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import View
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.index.corpus import Corpus
-
-    Mask = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 KEPT_VIEWS = 4
 

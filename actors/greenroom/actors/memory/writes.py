@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.policy import MemoryPartition
-from greenroom.actors.memory import links, records, removal, root_summary, upgrade
+from greenroom.actors.memory import indexing, links, records, removal, root_summary
 from greenroom.actors.memory.records import Entry, EntryDetails, Quality, Version, VersionDetails
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import pack
@@ -132,7 +132,7 @@ def write(
     repository.counter = update
     repository.publish(context)
     repository.uses.write_soon(context)
-    upgrade.soon(repository, context)
+    indexing.soon(repository, context)
     return WriteResult(entry, old is None, len(payload))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 import outcome
@@ -21,10 +21,9 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.recall.memory_search import MemorySearch
-from greenroom.actors.recall.recall_context import RecallContext
-from greenroom.actors.recall.retrieve_memory import RetrieveMemory
+from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemorySaved
@@ -36,9 +35,6 @@ from greenroom.actors.schemas.session_travel import (
 )
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
-
-if TYPE_CHECKING:
-    from greenroom.actors.keys.quota import Quota
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -19,11 +19,10 @@ from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import decode_line
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.transfer import ExportFormat, MemoriesExported, MemoriesImported, OnConflict
-from greenroom.actors.transfer.export_actor import MIME_TYPES, export_address, export_uri
-from greenroom.actors.transfer.export_run import exported
+from greenroom.actors.transfer.export_actor import MIME_TYPES, export_address, export_uri, exported
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
-from greenroom.actors.transfer.json_lines import source_of_text
 from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.sources import source_of_text
 from greenroom.runtime import Refusal, RuntimeClient, StorageFullError
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}

@@ -14,10 +14,10 @@ from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.passport import envelope, packing, payload
+from greenroom.actors.passport import envelope, packing
 from greenroom.actors.passport.claims import Claim, claim_text, passport_text
 from greenroom.actors.passport.claims import png as qr_png
-from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -108,7 +108,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
         """Return the passport; in a thread, since packing takes a while."""
         passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
-        packed = packing.pack(payload.write(content), passport_id, self.passphrase)
+        packed = packing.pack(packing.write(content), passport_id, self.passphrase)
         body = self._body(client, head, passport_id, expires_at, packed)
         signature = client.signers.sign(envelope.canonical(body))
         document = envelope.write(body, signature)
@@ -181,8 +181,8 @@ async def collected(
     messages: list[msgspec.Raw] = []
     size = 0
     after: int | None = 0
-    if head.messages > payload.MOST_MESSAGES:
-        raise passport_errors.too_many(head.messages, payload.MOST_MESSAGES)
+    if head.messages > packing.MOST_MESSAGES:
+        raise passport_errors.too_many(head.messages, packing.MOST_MESSAGES)
     while after is not None and head.newest_id:
         asked = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
         page = await client.runtime.ask(address, asked, principal=client.principal)

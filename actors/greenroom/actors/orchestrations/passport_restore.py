@@ -28,9 +28,9 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.passport import claims, envelope, packing, payload
+from greenroom.actors.passport import claims, envelope, packing
 from greenroom.actors.passport.envelope import Passport
-from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -39,8 +39,8 @@ from greenroom.actors.schemas.import_lines import check_line, decode_line
 from greenroom.actors.schemas.passports import SessionRestored
 from greenroom.actors.schemas.transfer import ReleaseImport
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
-from greenroom.actors.transfer.json_lines import source_of_text
 from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.sources import source_of_text
 from greenroom.runtime import Address, Idempotency, Refusal
 
 MEMORIES: Final = "memory:write"
@@ -330,7 +330,7 @@ class Checked:
     @property
     def newest_id(self) -> int:
         """Of its newest message; 0 for none."""
-        return payload.id_of(self.payload.messages[-1]) if self.payload.messages else 0
+        return packing.id_of(self.payload.messages[-1]) if self.payload.messages else 0
 
     def making(
         self, client: ClientSessionState, attempt: str, tool: str, project_id: str | None
@@ -392,8 +392,8 @@ def _check_audience(passport: Passport, client: ClientSessionState) -> None:
 
 def _unpacked(passport: Passport, passphrase: str | None) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
     """Return what is inside, and its messages as they are staged."""
-    content = payload.read(packing.unpack(passport.content, passport.passport_id, passphrase))
-    return content, payload.pieces(content.messages)
+    content = packing.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    return content, packing.pieces(content.messages)
 
 
 def _own_memories(content: PassportPayload, passport: Passport, importer: Principal) -> list[bytes]:

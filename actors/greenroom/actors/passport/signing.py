@@ -12,13 +12,12 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from greenroom.actors.auth import passport_errors
 from greenroom.actors.passport.envelope import Signature
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SIGNING: Final = "greenroom/passport/ed25519"
 ED25519: Final = "ed25519:"

@@ -7,14 +7,12 @@ Expressions such as "last week" are for the time filter, which narrows and does 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 _YEAR_OF_NAMES = "january february march april may june july august september october november december"
 _NAMES = tuple(_YEAR_OF_NAMES.split())

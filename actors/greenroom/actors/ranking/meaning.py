@@ -12,15 +12,14 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.ranking.lexical import idf
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors
 from greenroom.actors.text.analyze import tokens
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from greenroom.actors.ranking.view import Floats, View
 
 BLOCK = 4_096

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.ranking.dates import Date, dates_in
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors
 from greenroom.actors.text.analyze import spans, tokens, without_invisible
 from greenroom.runtime import Slices
 

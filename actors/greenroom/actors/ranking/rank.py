@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.ranking import signals as ranking_signals
 from greenroom.actors.ranking.view import is_nothing
@@ -13,8 +14,6 @@ from greenroom.actors.ranking.weights import MIDDLE, WIDTH, Situation, weights
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from greenroom.actors.ranking.query import RankQuery
     from greenroom.actors.ranking.signals import QueryReading, Values
     from greenroom.actors.ranking.view import Floats, View

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.ranking import lexical
 from greenroom.actors.ranking import meaning as ranking_meaning
@@ -22,8 +23,6 @@ from greenroom.actors.ranking.view import is_nothing
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from greenroom.actors.ranking.lexical import TermVariants
     from greenroom.actors.ranking.query import RankQuery, Term
     from greenroom.actors.ranking.view import Floats, View

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.index import QUESTION, TEMPORAL
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Mask = npt.NDArray[np.bool_]
-    Rows = npt.NDArray[np.int32]
-    Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
 
 BEFORE = (0.6, 0.45, 0.3, 0.2)
 """How much of a word counts that was said 1, 2, 3, 4 memories before: it tells what the talk is about."""

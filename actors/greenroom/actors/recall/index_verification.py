@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from greenroom.actors.auth.namespaces import KIND, imitated, memory_address, root_at
 from greenroom.actors.memory.directory import INDEX, NamespaceRow
 from greenroom.actors.schemas.memories import VerifyIndex
-from greenroom.runtime import Address, GreenroomError, IndexReader, Procedure, ProcedureContext, Query, Slices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.runtime import StoppedStore
+from greenroom.runtime import (
+    Address,
+    GreenroomError,
+    IndexReader,
+    Procedure,
+    ProcedureContext,
+    Query,
+    Slices,
+    StoppedStore,
+)
 
 
 class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):

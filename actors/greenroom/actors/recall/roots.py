@@ -1,12 +1,14 @@
-"""Which owners a search asks: those of the namespaces where the caller may see something."""
+"""Which owners a search asks, the best first, and on as long as it changes what comes first."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import msgspec
 import trio
 
+from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import (
     agent_namespace,
@@ -16,14 +18,96 @@ from greenroom.actors.auth.namespaces import (
     root_of,
     user_namespace,
 )
-from greenroom.actors.memory.directory import ListNamespaces
-from greenroom.actors.recall.choose_roots import ChooseRoots, Chosen
-from greenroom.actors.recall.scatter_gather import Root, ask_each
+from greenroom.actors.base.threads import imported
+from greenroom.actors.memory import directory
+from greenroom.actors.memory.directory import ListNamespaces, NamespaceRow
+from greenroom.actors.recall.scatter_gather import Gathered, Root, ask_each, merged
+from greenroom.actors.recall.summary_index import SummaryFollower
+from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.keyvalue import SummarizeRoot
-from greenroom.runtime import ActorQuarantinedError, OverloadedError
+from greenroom.actors.schemas.memories import FindMemories
+from greenroom.actors.schemas.memory_replies import MemoryFilters, RootSearchResult
+from greenroom.actors.schemas.memory_types import QueryVectors
+from greenroom.runtime import (
+    ActorQuarantinedError,
+    IndexReader,
+    OverloadedError,
+    ProcedureContext,
+    Query,
+    Slices,
+)
 
-if TYPE_CHECKING:
-    from greenroom.runtime import ProcedureContext
+MOST = 100
+"""Roots that one search asks at most. Where there are no more, all are asked."""
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom to ask.
+
+    Attributes:
+        roots: Their names, those that fit best first.
+        chosen_from: How many roots have something that can match; None: these are all that may be seen.
+        unknown: Roots of which it is not known what there is.
+    """
+
+    roots: list[str]
+    chosen_from: int | None = None
+    unknown: list[str] = []
+
+
+class ChooseRoots(Query[Chosen], frozen=True, kw_only=True):
+    """Choose the roots that a search asks, among those below which its caller may see memories; internal.
+
+    Attributes:
+        below: As `ListNamespaces.prefix`.
+        text: The query, if there is one.
+        mode: Of the search.
+        filters: What narrows it.
+        vectors: The query as the embedder sees it; with it, what shares no word with the query can match.
+    """
+
+    below: kinds.Below | None = None
+    text: str | None = None
+    mode: kinds.SearchMode = "semantic"
+    filters: MemoryFilters = MemoryFilters()
+    vectors: QueryVectors | None = None
+
+    def run(self, reader: IndexReader) -> Slices[Chosen]:
+        """Read the directory if it is short, and look into the overview otherwise."""
+        few = self._few(reader)
+        if few is not None:
+            return Chosen(roots=few)
+        overview = yield from reader.cached(SummaryFollower).updated(reader)
+        yield from imported("greenroom.actors.recall.root_ranking")
+        from greenroom.actors.recall.root_ranking import (  # noqa: PLC0415 - needs numpy, loaded by now
+            RootQuery,
+            RootRanking,
+        )
+
+        query = RootQuery(self.below, self.text, self.mode == "exact", self.filters, self.vectors)
+        choice = RootRanking(overview, query, reader.principal, reader.should_yield)
+        if len(choice.visible) <= MOST:
+            return Chosen(roots=choice.visible)
+        found = yield from choice.made()
+        return Chosen(
+            roots=[overview.name(number) for number in found[:MOST]],
+            chosen_from=len(found),
+            unknown=choice.unknown,
+        )
+
+    def _few(self, reader: IndexReader) -> list[str] | None:
+        """Return all visible roots, or None if there are too many rows to look at each."""
+        root = None if self.below is None else names.root_of(self.below)
+        found: list[str] = []
+        prefix = names.tag_of_root(root) if root is not None and ":" in root else b""
+        for looked, row in enumerate(reader.rows(directory.INDEX, NamespaceRow, prefix=prefix)):
+            if looked == MOST:
+                return None
+            is_below = root is None or names.is_below(row.value.root, root)
+            if is_below and directory.may_have_something(reader.principal, row.value):
+                found.append(row.value.root)
+        return found
+
 
 UNKNOWN = 16
 """Roots that are asked although it is not known what there is; of more of them that is made known first."""
@@ -124,3 +208,66 @@ def _in_order(found: set[str]) -> list[Root]:
 
 def _agree(root: str, below: str | None) -> bool:
     return below is None or is_below(root, below) or is_below(below, root)
+
+
+ROUND = 4
+"""How many of those that were chosen are asked before it is looked what came of it: each may have to wake."""
+FIRST = 16
+"""How many at most in the first round; as many as there are to be hits, if these are fewer."""
+
+
+class Answered(NamedTuple):
+    """What the owners that were asked said.
+
+    Attributes:
+        answers: Theirs.
+        asked: How many were asked.
+        is_minimum: Whether others may have something that matches.
+        partial: What is to be said of others that might have had better; None: nothing.
+    """
+
+    answers: Gathered[RootSearchResult]
+    asked: int
+    is_minimum: bool = False
+    partial: str | None = None
+
+
+async def ask_in_rounds(context: ProcedureContext, roots: Roots, message: FindMemories) -> Answered:
+    """Ask all owners; those that were chosen until a full answer keeps its first half through a round.
+
+    Raises:
+        GreenroomError: as `ask_each`.
+    """
+    if roots.chosen_from is None:
+        return Answered(await ask_each(context, roots.ordered, message), len(roots.ordered))
+    answers: Gathered[RootSearchResult] = Gathered([], [], None)
+    count, middle, is_full, is_settled = 0, 0.0, False, False
+    half = (message.limit + 1) // 2
+    while count < len(roots.ordered) and not is_settled:
+        end = count + ROUND if count else roots.anyway + max(ROUND, min(message.limit, FIRST))
+        this_round = roots.ordered[count:end]
+        more = await ask_each(context, this_round, message)
+        answers = Gathered(
+            answers.found + more.found, answers.failed + more.failed, answers.error or more.error
+        )
+        hits = merged(answers.found)[: message.limit]
+        score = hits[half - 1].score if len(hits) >= half else 0.0
+        is_settled = is_full and score == middle
+        is_full = len(hits) == message.limit
+        count, middle = count + len(this_round), score
+    left = roots.chosen_from - (count - roots.anyway)
+    return Answered(
+        answers,
+        count,
+        is_minimum=left > 0 or roots.unknown > 0,
+        partial=_what_is_missing(roots, count, left if not is_settled else 0),
+    )
+
+
+def _what_is_missing(roots: Roots, asked: int, left: int) -> str | None:
+    if left <= 0 and not roots.unknown:
+        return None
+    return (
+        f"of more namespaces than one search asks the {asked} that fit best were searched; "
+        f"{max(0, left) + roots.unknown} others may have more: name a namespace, or ask with rarer words"
+    )

@@ -11,16 +11,13 @@ from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.base import budget
+from greenroom.actors.base import paging
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.choose_roots import ChooseRoots
-from greenroom.actors.recall.roots import Roots, roots_for
-from greenroom.actors.recall.rounds import ask_in_rounds
+from greenroom.actors.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
 from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
-from greenroom.actors.schemas.memory_types import SearchMode
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors, SearchMode
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
@@ -198,7 +195,7 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    cut = budget.take_in_order(
+    cut = paging.take_in_order(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )
     return replies.MemoriesFound(

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import MAX_ADDRESS, root_at, tag_of_root
+from greenroom.actors.auth.policy import MemoryPartition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.memory import directory, root_summary
 from greenroom.actors.memory.directory import NamespaceRow
 from greenroom.actors.memory.root_summary import SummaryHeader, SummaryRow, VectorRow
 from greenroom.actors.text.analyze import current_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from greenroom.actors.auth.policy import MemoryPartition
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Address, IndexReader, Row, Slices
+from greenroom.runtime import Address, IndexReader, Row, Slices
 
 READERS = 64
 """Readers of whom it is kept what they may see."""

@@ -6,7 +6,7 @@ import msgspec
 
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.resource_uris import MEMORY_TEMPLATE, SESSION_TEMPLATE, memory_uri, session_uri
+from greenroom.actors.schemas.resources import MEMORY_TEMPLATE, SESSION_TEMPLATE, memory_uri, session_uri
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import IndexReader, Query, Slices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
@@ -12,11 +12,9 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import quota_exceeded
-from greenroom.actors.schemas.resource_uris import check_scheme, parse_uri
+from greenroom.actors.keys.quota import CountLimit
+from greenroom.actors.schemas.resources import check_scheme, parse_uri
 from greenroom.runtime import Refusal, RuntimeClient, Subscriber
-
-if TYPE_CHECKING:
-    from greenroom.actors.keys.limits import CountLimit
 
 
 class ResourceSubscriber:

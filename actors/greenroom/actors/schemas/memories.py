@@ -11,7 +11,7 @@ from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.runtime import Message
 
 

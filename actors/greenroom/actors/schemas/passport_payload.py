@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.policy import Visibility
-from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import sessions as events
 from greenroom.actors.schemas import transfer, types
 from greenroom.runtime import Address, Message
 

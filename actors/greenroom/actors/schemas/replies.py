@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
-from greenroom.actors.base.budget import OverBudget
+from greenroom.actors.base.paging import OverBudget
 from greenroom.actors.schemas.types import BRIEF, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]

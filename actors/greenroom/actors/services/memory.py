@@ -17,8 +17,7 @@ from greenroom.actors.recall.index_verification import AllNamespaces
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.memory_replies import MemoryView
 from greenroom.actors.schemas.memory_types import MemoryKind
-from greenroom.actors.services.errors import ServiceError
-from greenroom.actors.services.values import from_json, plain, to_json
+from greenroom.actors.services.base import ServiceError, from_json, plain, to_json
 from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")

@@ -13,12 +13,11 @@ import trio
 from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
-from greenroom.actors.schemas import session_events as requests
+from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas import sessions as tools
-from greenroom.actors.schemas.session_events import EventType
+from greenroom.actors.schemas.sessions import EventType
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.services.errors import ServiceError
-from greenroom.actors.services.values import from_json, plain, to_json
+from greenroom.actors.services.base import ServiceError, from_json, plain, to_json
 from greenroom.runtime import Address, Message, Refusal, RuntimeClient
 
 R = TypeVar("R")

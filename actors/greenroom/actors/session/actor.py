@@ -16,24 +16,25 @@ from greenroom.actors.auth.policy import PUBLIC, Partition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies
-from greenroom.actors.schemas import resource_reads as resources
-from greenroom.actors.schemas import session_events as events
+from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import sessions as events
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.schemas.resources import session_uri
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import directory as directory
 from greenroom.actors.session import events as session_events
-from greenroom.actors.session import fields, ids, log, migrations, reads
-from greenroom.actors.session.counters import SenderCounters
-from greenroom.actors.session.directory_rows import ActivityRow
-from greenroom.actors.session.lifecycle import CLOSED, check_step
+from greenroom.actors.session import fields, log, migrations, reads, records
+from greenroom.actors.session.directory import ActivityRow
+from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import (
+    CLOSED,
     HEADER,
     METADATA,
     STATE,
     Entry,
     Header,
     StoredMessage,
+    check_step,
     message_key,
     names_in,
 )
@@ -369,7 +370,7 @@ class SessionActor(Actor):
         header = self._header
         assert header is not None, "who appends has seen the session"
         last_id = self._counters.last_id
-        message_id, self._ahead = ids.next_id(last_id, self._ahead, context.now, context.random)
+        message_id, self._ahead = records.next_id(last_id, self._ahead, context.now, context.random)
         context.put(message_key(partition, message_id), message)
         self._counters.record(context, partition, message_id, message)
         self._move(context, partition.audience, messages=1, others=int(not message.is_talk))

@@ -25,7 +25,7 @@ from greenroom.actors.auth.policy import PUBLIC, Partition, may_see_message
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.times import to_datetime, to_microseconds
-from greenroom.actors.schemas import session_events as events
+from greenroom.actors.schemas import sessions as events
 from greenroom.actors.session import log
 from greenroom.actors.session.records import Entry, StoredEvent, StoredMessage, partition_prefix
 from greenroom.runtime import Context, Slices

@@ -21,14 +21,13 @@ from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import HOUR, SECOND, to_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.schemas.resource_uris import session_uri
-from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.schemas.resources import session_uri
+from greenroom.actors.session import directory as directory
 from greenroom.actors.session import migrations, work_context
 from greenroom.actors.session.client_tools import client_tool
-from greenroom.actors.session.lifecycle import CLOSED, seen_status
 from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.portable_actor import PortableSession, slices
-from greenroom.actors.session.records import METADATA, STATE, Header
+from greenroom.actors.session.records import CLOSED, METADATA, STATE, Header, seen_status
 from greenroom.runtime import Context, Restate, Slices, handles
 
 TIMER: Final = "sweep"

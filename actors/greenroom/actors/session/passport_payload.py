@@ -20,13 +20,13 @@ from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import transfer as exchange
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.session import directory_rows as directory
-from greenroom.actors.session import events, fields, ids, log, work_context
-from greenroom.actors.session.counters import SenderCounters
-from greenroom.actors.session.directory_rows import ActivityRow
-from greenroom.actors.session.lifecycle import CLOSED
+from greenroom.actors.session import directory as directory
+from greenroom.actors.session import events, fields, log, records, work_context
+from greenroom.actors.session.directory import ActivityRow
+from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.records import (
+    CLOSED,
     HEADER,
     METADATA,
     STATE,
@@ -203,7 +203,7 @@ def _messages(
     for line in _staged(context, request):
         message = _decode(line)
         time = to_microseconds(message.timestamp)
-        by = ids.ahead_of(message.message_id, time)
+        by = records.ahead_of(message.message_id, time)
         if message.message_id <= last_id or by < 0 or time < 0:
             raise passport_errors.invalid(
                 f"the message {message.message_id} is not in its place: ids ascend, and fit their times"

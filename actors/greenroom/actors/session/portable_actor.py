@@ -20,9 +20,8 @@ from greenroom.actors.schemas.transfer import import_address
 from greenroom.actors.session import log, migrations, passport_payload, work_context
 from greenroom.actors.session.actor import SessionActor
 from greenroom.actors.session.client_tools import briefing
-from greenroom.actors.session.lifecycle import CLOSED, seen_status
 from greenroom.actors.session.migrations import StoredMigration, ToolState
-from greenroom.actors.session.records import Header
+from greenroom.actors.session.records import CLOSED, Header, seen_status
 from greenroom.actors.session.work_context import WorkContext
 from greenroom.runtime import Context, Slices, handles
 

@@ -10,15 +10,13 @@ import msgspec
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import Partition
-from greenroom.actors.base import budget
-from greenroom.actors.base import cursor as base_cursor
+from greenroom.actors.base import paging
 from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.session import fields, ids, log
-from greenroom.actors.session.counters import SenderCounters
-from greenroom.actors.session.lifecycle import seen_status
-from greenroom.actors.session.records import METADATA, STATE, Entry, Header, named, view
+from greenroom.actors.session import fields, log, records
+from greenroom.actors.session.log import SenderCounters
+from greenroom.actors.session.records import METADATA, STATE, Entry, Header, named, seen_status, view
 from greenroom.runtime import Context, Slices
 
 NEWEST_MESSAGES = 100
@@ -87,7 +85,7 @@ def page(
     first = 0 if request.since_id is None else request.since_id + 1
     span = Span(first, log.HIGHEST_ID, backward=False)
     if request.cursor is not None:
-        span = _continued(base_cursor.decode(request.cursor, binding), first)
+        span = _continued(paging.decode(request.cursor, binding), first)
     elif request.offset:
         past_all = request.offset >= counters.count(partitions)
         start = (
@@ -99,7 +97,7 @@ def page(
     entries = log.walk(context, partitions, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from log.take(context, entries, request.limit)
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.take_in_order(views, request.max_tokens, named)
+    kept = paging.take_in_order(views, request.max_tokens, named)
     direction = _BACKWARD if span.backward else _FORWARD
     next_cursor = None
     if has_more or kept.passed < len(found):
@@ -133,7 +131,7 @@ def by_sender(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.take_in_order(views, request.max_tokens, named)
+    kept = paging.take_in_order(views, request.max_tokens, named)
     return replies.SenderMessages(
         messages=kept.kept,
         sender=request.sender,
@@ -156,14 +154,14 @@ def by_timerange(
     entries = log.walk(
         context,
         policy.partitions(context.principal),
-        lowest=ids.lowest_id(start),
-        highest=ids.highest_id(end, ahead),
+        lowest=records.lowest_id(start),
+        highest=records.highest_id(end, ahead),
     )
     found, has_more = yield from log.take(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.take_in_order(views, request.max_tokens, named)
+    kept = paging.take_in_order(views, request.max_tokens, named)
     return replies.TimeRangeMessages(
         messages=kept.kept,
         timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
@@ -179,7 +177,7 @@ def _binding(session_id: str, visibility_filter: str) -> str:
 
 
 def _next_cursor(last: Entry, direction: bytes, binding: str) -> str:
-    return base_cursor.encode(direction + last.message_id.to_bytes(8), binding)
+    return paging.encode(direction + last.message_id.to_bytes(8), binding)
 
 
 def _continued(position: bytes, first: int) -> Span:

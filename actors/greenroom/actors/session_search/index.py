@@ -6,9 +6,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.index.corpus import Corpus
@@ -16,16 +17,11 @@ from greenroom.actors.index.document import Analysed, Field, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.session_search.messages import Messages
 from greenroom.actors.session_search.query_expansion import expand
-from greenroom.actors.session_search.scores import PHRASE, no_scores, score
+from greenroom.actors.session_search.scores import PHRASE, Scores, no_scores, score
 from greenroom.actors.text.analyze import Token, asks, stretches, tokens
 from greenroom.runtime import Slices
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.session_search.scores import Scores
-
-    Mask = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 _STRETCH = 2_048  # characters prepared without a pause (0.5 ms; 5 ms if each is one of the worst)
 _LOOK = 250_000  # characters looked through for a phrase between two looks at the clock

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.neighbours import Neighbours
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from greenroom.actors.index.corpus import Corpus
-
-    Mask = npt.NDArray[np.bool_]
-    Rows = npt.NDArray[np.int32]
-    Floats = npt.NDArray[np.float32]
-    Postings = tuple[Rows, npt.NDArray[Any]]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+Postings = tuple[Rows, npt.NDArray[Any]]
 
 _NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
 

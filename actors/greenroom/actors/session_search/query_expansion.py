@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from greenroom.actors.ranking.query import partly_named
+from greenroom.actors.ranking import View
+from greenroom.actors.ranking.query import Term, partly_named
 from greenroom.actors.ranking.spelling import corrections
+from greenroom.actors.session_search.messages import Messages, Postings
 from greenroom.actors.text.analyze import is_unspaced
 from greenroom.runtime import Slices
-
-if TYPE_CHECKING:
-    from greenroom.actors.ranking import View
-    from greenroom.actors.ranking.query import Term
-    from greenroom.actors.session_search.messages import Messages, Postings
 
 MOST = 24
 """Words that one word of a query may stand for."""

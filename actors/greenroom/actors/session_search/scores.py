@@ -24,25 +24,21 @@ long question's. It is 1.2 because neighbours mostly say some of the words too. 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from greenroom.actors.ranking import Ranked, View
 from greenroom.actors.ranking.lexical import idf, pseudo_documents
 from greenroom.actors.ranking.query import name_terms
+from greenroom.actors.ranking.signals import QueryReading
+from greenroom.actors.ranking.view import Floats
 from greenroom.actors.ranking.weights import weights
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from greenroom.actors.ranking import Ranked, View
-    from greenroom.actors.ranking.signals import QueryReading
-    from greenroom.actors.ranking.view import Floats
-
-    Doubles = npt.NDArray[np.float64]
-    Mask = npt.NDArray[np.bool_]
+Doubles = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 PHRASE = 100.0
 _ALL = 97.0

@@ -15,8 +15,7 @@ from functools import cache, partial
 from typing import Final
 
 from greenroom.actors.timeexpr.calendar import ONE_DAY, Days, add, add_months, containing, day_of_month
-from greenroom.actors.timeexpr.reader import DaysMeaning, Reader
-from greenroom.actors.timeexpr.words import (
+from greenroom.actors.timeexpr.reader import (
     HOLIDAYS,
     MONTHS,
     NUMBERS,
@@ -25,6 +24,8 @@ from greenroom.actors.timeexpr.words import (
     UNITS,
     VAGUE,
     WEEKDAYS,
+    DaysMeaning,
+    Reader,
     alternatives,
 )
 

@@ -20,8 +20,7 @@ from greenroom.actors.timeexpr.calendar import (
     seconds_of,
 )
 from greenroom.actors.timeexpr.days import expand, number
-from greenroom.actors.timeexpr.reader import Reader, SpanMeaning
-from greenroom.actors.timeexpr.words import DAYTIMES, UNITS, VAGUE, alternatives
+from greenroom.actors.timeexpr.reader import DAYTIMES, UNITS, VAGUE, Reader, SpanMeaning, alternatives
 
 INSTANT: Final = timedelta(microseconds=1)
 """What has just been written belongs to "the last hour"."""

@@ -37,8 +37,8 @@ from greenroom.actors.schemas.import_lines import (
 )
 from greenroom.actors.schemas.transfer import OnConflict
 from greenroom.actors.transfer.import_actor import EXACT_ROOTS
-from greenroom.actors.transfer.json_lines import Source
 from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.sources import Source
 from greenroom.runtime import (
     ActorFailedError,
     Address,

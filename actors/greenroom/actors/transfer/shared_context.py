@@ -22,12 +22,14 @@ from greenroom.actors.transfer.normalize import (
     key_of,
     name_of,
     object_of,
+    opened,
     parsed,
+    rows,
     source_line,
+    tables_of,
     tags_of,
     time_of,
 )
-from greenroom.actors.transfer.sqlite import opened, rows, tables_of
 
 _COLUMNS: Final = {
     "agent_memory": {

@@ -19,7 +19,7 @@ import trio
 
 from greenroom.actors.orchestrations.import_export import ExportWriter
 from greenroom.actors.schemas.import_lines import check_below
-from greenroom.actors.transfer.export_run import exported
+from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
 from greenroom.actors.transfer.sources import FORMATS, open_source
@@ -38,7 +38,7 @@ from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    from greenroom.actors.transfer.json_lines import Source
+    from greenroom.actors.transfer.sources import Source
 
 TO_STANDARD_OUTPUT: Final = "-"
 

@@ -1,17 +1,27 @@
-"""Token budgets of answers: estimated sizes, and lists cut to whole items, the rest counted or named.
+"""Token budgets of answers, and cursors: lists cut to whole items, and the opaque position where they go on.
 
 Each model counts tokens differently, and no model's tokenizer is at hand. A token is four bytes of
 UTF-8 here: English prose has some 4.2 to a token in today's models and JSON some 3; a letter of Greek or
 Cyrillic has two bytes, a Chinese character three, which errs on the side of too many tokens.
+
+A cursor carries check bytes over itself and over the request it belongs to, so a
+mangled one, or one from another listing, is refused instead of misread. It is no
+secret and grants nothing: what lies behind it goes through the policy again.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.runtime import Refusal
 
 T = TypeVar("T")
 
@@ -107,3 +117,43 @@ def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
             kept.append(thing)
             spent += cost
     return kept, spent
+
+
+CHECK_BYTES = 6
+MAX_CHARS = 200
+
+
+def encode(position: bytes, binding: str) -> str:
+    """Return ``position`` as text that is good for the listing named by ``binding`` only."""
+    return base64.urlsafe_b64encode(position + _check(position, binding)).rstrip(b"=").decode()
+
+
+def decode(cursor: str, binding: str) -> bytes:
+    """Return the position in a cursor of the same listing.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: mangled, made up, or from another listing.
+    """
+    if len(cursor) > MAX_CHARS:
+        raise _invalid()
+    try:
+        sealed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise _invalid() from None
+    position, check = sealed[:-CHECK_BYTES], sealed[-CHECK_BYTES:]
+    # Encoding again catches the spare bits of the last character.
+    if check != _check(position, binding) or encode(position, binding) != cursor:
+        raise _invalid()
+    return position
+
+
+def _check(position: bytes, binding: str) -> bytes:
+    told_apart = len(position).to_bytes(2) + position + binding.encode()
+    return blake2b(told_apart, digest_size=CHECK_BYTES, person=b"greenroom cursor").digest()
+
+
+def _invalid() -> Refusal:
+    return auth_errors.invalid(
+        "cursor",
+        "cursor: it is not one that this listing gave with these arguments; start again without a cursor",
+    )

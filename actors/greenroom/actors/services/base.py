@@ -1,4 +1,4 @@
-"""Python values to strict JSON and back, so that what is read is what was given."""
+"""What the services share: their "no", and Python values to strict JSON and back, so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors.auth.errors import not_serializable
+from greenroom.runtime import Refusal
 
 MOST_DIGITS = 4_000
 
@@ -48,3 +49,12 @@ def plain(value: Any) -> Any:
 def _integer(digits: str) -> int | Decimal:
     # Python refuses to make an int of so many digits, as it would take too long.
     return int(digits) if len(digits) < MOST_DIGITS else Decimal(digits)
+
+
+class ServiceError(Refusal, ValueError):
+    """A service says no: an unknown session, a taken id, an impossible step, a value that cannot be kept.
+
+    It is a ``ValueError`` with the ``code``, ``sentence`` and ``details`` of the `Refusal` that an MCP
+    client would get. Nothing was changed. Errors that are not the caller's (a full store, a mailbox
+    that is full) are no `ServiceError`.
+    """
