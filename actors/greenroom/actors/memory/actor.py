@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
@@ -25,9 +28,22 @@ from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import memories, replies, transfer
-from greenroom.actors.schemas import memory_replies as answers
 from greenroom.actors.schemas import resources as resources
-from greenroom.runtime import Actor, Context, Restate, Slices, handles
+from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _by(
+    message_type: type[Message[R]], function: Callable[[MemoryRepository, T, Context], R | Slices[R]]
+) -> Callable[[MemoryActor, T, Context], R | Slices[R]]:
+    """Handle a message by a function of the memories below the root."""
+
+    def handle(actor: MemoryActor, message: T, context: Context) -> R | Slices[R]:
+        return function(actor.repository, message, context)
+
+    return handles(message_type)(handle)
 
 
 class MemoryActor(Actor):
@@ -38,20 +54,15 @@ class MemoryActor(Actor):
 
     def activate(self, context: Context) -> None:
         """Find the highest number in use; everything else stays on disk."""
-        self._repository = MemoryRepository(context)
+        self.repository = MemoryRepository(context)
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.size + self._repository.resident_bytes()
+        return self.size + self.repository.resident_bytes()
 
     # -- an agent's key-value memory -----------------------------------------
 
-    @handles(requests.SetMemory)
-    def set_value(
-        self, request: requests.SetMemory, context: Context
-    ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
-        """Store a value."""
-        return keyvalue.store(self._repository, request, context)
+    set_value = _by(requests.SetMemory, keyvalue.store)
 
     @handles(requests.GetMemory)
     def get_value(
@@ -59,18 +70,15 @@ class MemoryActor(Actor):
     ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
         """Answer a value: the agent's own, or the one in a namespace that is named."""
         if request.namespace is not None:
-            return reads.value(self._repository, request, context)
-        return keyvalue.read(self._repository, request, context)
+            return reads.value(self.repository, request, context)
+        return keyvalue.read(self.repository, request, context)
 
     @handles(requests.ListMemory)
     def entries(self, request: requests.ListMemory, context: Context) -> Slices[replies.MemoryList]:
         """Answer a page of entries."""
         return keyvalue.entries(request, context)
 
-    @handles(requests.DeleteMemory)
-    def delete(self, request: requests.DeleteMemory, context: Context) -> replies.MemoryDeleted:
-        """Delete an entry."""
-        return keyvalue.delete(self._repository, request, context)
+    delete = _by(requests.DeleteMemory, keyvalue.delete)
 
     @handles(resources.ReadResource)
     def resource(self, request: resources.ReadResource, context: Context) -> Slices[resources.MemoryResource]:
@@ -83,158 +91,80 @@ class MemoryActor(Actor):
 
     # -- the memory layer ------------------------------------------------------
 
-    @handles(memories.StoreMemory)
-    def store(self, request: memories.StoreMemory, context: Context) -> Slices[answers.MemorySaved]:
-        """Store a memory."""
-        return store_requests.store(self._repository, request, context)
-
-    @handles(memories.UpdateMemory)
-    def update(self, request: memories.UpdateMemory, context: Context) -> Slices[answers.MemorySaved]:
-        """Store a new version of a memory."""
-        return store_requests.update(self._repository, request, context)
-
-    @handles(memories.ForgetMemory)
-    def forget(self, request: memories.ForgetMemory, context: Context) -> Slices[answers.MemoryForgotten]:
-        """Forget memories, or list those that would be."""
-        return forget.forget(self._repository, request, context)
-
-    @handles(memories.RateMemory)
-    def rate(self, request: memories.RateMemory, context: Context) -> Slices[answers.MemoryRated]:
-        """Take a rating."""
-        return ratings.rate(self._repository, request, context)
-
-    @handles(memories.ReadMemory)
-    def read(self, request: memories.ReadMemory, context: Context) -> Slices[answers.MemoryShown]:
-        """Answer one memory."""
-        return reads.read(self._repository, request, context)
-
-    @handles(memories.ListVersions)
-    def versions(self, request: memories.ListVersions, context: Context) -> Slices[answers.MemoryVersions]:
-        """Answer a page of a memory's versions."""
-        return reads.versions(self._repository, request, context)
-
-    @handles(memories.ListMemories)
-    def page(self, request: memories.ListMemories, context: Context) -> Slices[answers.MemoryPage]:
-        """Answer a page of memories."""
-        return reads.page(self._repository, request, context)
-
-    @handles(memories.MemoryStats)
-    def count(self, request: memories.MemoryStats, context: Context) -> Slices[answers.MemoryStatistics]:
-        """Count memories."""
-        return statistics.count(self._repository, request, context)
-
-    @handles(memories.FindMemories)
-    def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.RootSearchResult]:
-        """Search."""
-        return search.find(self._repository, request, context)
-
-    @handles(memories.LocateKey)
-    def locate(self, request: memories.LocateKey, context: Context) -> Slices[answers.KeyLocated]:
-        """Answer where a key lies."""
-        return reads.locate(self._repository, request, context)
-
-    @handles(memories.NoteUses)
-    def note_uses(self, request: memories.NoteUses, context: Context) -> None:
-        """Count what a search over several owners has shown."""
-        search.count_uses(self._repository, request, context)
+    store = _by(memories.StoreMemory, store_requests.store)
+    update = _by(memories.UpdateMemory, store_requests.update)
+    forget_memories = _by(memories.ForgetMemory, forget.forget)
+    rate = _by(memories.RateMemory, ratings.rate)
+    read = _by(memories.ReadMemory, reads.read)
+    versions = _by(memories.ListVersions, reads.versions)
+    page = _by(memories.ListMemories, reads.page)
+    count = _by(memories.MemoryStats, statistics.count)
+    find = _by(memories.FindMemories, search.find)
+    locate = _by(memories.LocateKey, reads.locate)
+    note_uses = _by(memories.NoteUses, search.count_uses)
 
     # -- the memory service ----------------------------------------------------
 
-    @handles(memories.AddMemory)
-    def add(self, request: memories.AddMemory, context: Context) -> Slices[answers.MemorySaved]:
-        """Store the first version of a memory."""
-        return store_requests.add(self._repository, request, context)
-
-    @handles(memories.ReviseMemory)
-    def revise(self, request: memories.ReviseMemory, context: Context) -> Slices[answers.MemorySaved]:
-        """Store the next version of a memory."""
-        return store_requests.revise(self._repository, request, context)
-
-    @handles(memories.DropMemory)
-    def drop(self, request: memories.DropMemory, context: Context) -> Slices[answers.MemoryForgotten]:
-        """Delete a memory softly."""
-        return forget.drop(self._repository, request, context)
+    add = _by(memories.AddMemory, store_requests.add)
+    revise = _by(memories.ReviseMemory, store_requests.revise)
+    drop = _by(memories.DropMemory, forget.drop)
 
     # -- by itself -------------------------------------------------------------
 
     @handles(requests.SweepMemory)
     def sweep(self, _: requests.SweepMemory, context: Context) -> Slices[None]:
         """Remove a batch of what has expired or was purged, and come back for the rest."""
-        return removal.sweep(self._repository, context)
+        return removal.sweep(self.repository, context)
 
     @handles(requests.WriteUses)
     def write_uses(self, _: requests.WriteUses, context: Context) -> Slices[None]:
         """Write down how often memories were used."""
-        return self._repository.uses.write(context, self._repository.index)
+        return self.repository.uses.write(context, self.repository.index)
 
     @handles(requests.UpgradeMemory)
     def upgrade(self, _: requests.UpgradeMemory, context: Context) -> Slices[None]:
         """Index a batch of what an older program stored."""
-        return indexing.step(self._repository, context)
+        return indexing.step(self.repository, context)
 
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
-        yield from self._repository.index.compact(context)
-        yield from root_summary.tidy(self._repository, context)
+        yield from self.repository.index.compact(context)
+        yield from root_summary.tidy(self.repository, context)
 
     @handles(requests.SummarizeRoot)
     def summarize(self, _: requests.SummarizeRoot, context: Context) -> Slices[None]:
         """Say in short what there is, for searches that choose whom they ask."""
-        yield from indexing.finish(self._repository, context)
-        yield from root_summary.make(self._repository, context)
+        yield from indexing.finish(self.repository, context)
+        yield from root_summary.make(self.repository, context)
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
         """Write the rows again by which searches and the embedder find the root."""
         context.use_reserve()
-        self._repository.list_again(context)
-        embedding.list_again(self._repository, context)
-        root_summary.doubt(self._repository, context)
+        self.repository.list_again(context)
+        embedding.list_again(self.repository, context)
+        root_summary.doubt(self.repository, context)
 
-    @handles(memories.VerifyIndex)
-    def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:
-        """Compare the index with the memories."""
-        return indexing.verify(self._repository, request, context)
-
-    @handles(memories.TextsToEmbed)
-    def texts(self, request: memories.TextsToEmbed, context: Context) -> Slices[answers.UnembeddedTexts]:
-        """Hand over texts to the embedder."""
-        return embedding.texts(self._repository, request, context)
-
-    @handles(memories.StoreVectors)
-    def vectors(self, request: memories.StoreVectors, context: Context) -> Slices[answers.VectorsStored]:
-        """Keep vectors."""
-        return embedding.store(self._repository, request, context)
+    verify = _by(memories.VerifyIndex, indexing.verify)
+    texts = _by(memories.TextsToEmbed, embedding.texts)
+    vectors = _by(memories.StoreVectors, embedding.store)
 
     # -- import and export ----------------------------------------------------
 
-    @handles(transfer.StageLines)
-    def stage_lines(self, request: transfer.StageLines, context: Context) -> transfer.Staged:
-        """Keep a batch of lines until it is decided what becomes of them."""
-        return import_staging.stage(self._repository, request, context)
+    stage_lines = _by(transfer.StageLines, import_staging.stage)
 
     @handles(transfer.ReadStaged)
     def read_staged(self, request: transfer.ReadStaged, context: Context) -> transfer.Staged:
         """Answer how much of an import is here."""
         return import_staging.staged(request, context)
 
-    @handles(transfer.TryLines)
-    def try_lines(self, request: transfer.TryLines, context: Context) -> Slices[transfer.Counts]:
-        """Count what would become of lines."""
-        return import_staging.try_lines(self._repository, request, context)
-
-    @handles(transfer.ApplyLines)
-    def apply_lines(self, request: transfer.ApplyLines, context: Context) -> Slices[None]:
-        """Write a batch of what was decided."""
-        return import_staging.apply(self._repository, request, context)
+    try_lines = _by(transfer.TryLines, import_staging.try_lines)
+    apply_lines = _by(transfer.ApplyLines, import_staging.apply)
 
     @handles(transfer.DropLines)
     def drop_lines(self, request: transfer.DropLines, context: Context) -> Slices[None]:
         """Remove a batch of what was given up."""
         return import_staging.drop(request, context)
 
-    @handles(transfer.ExportPage)
-    def export_page(self, request: transfer.ExportPage, context: Context) -> Slices[transfer.ExportedPage]:
-        """Answer a page of an export."""
-        return export.page(self._repository, request, context)
+    export_page = _by(transfer.ExportPage, export.page)
