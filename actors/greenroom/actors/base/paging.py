@@ -26,6 +26,8 @@ from greenroom.runtime import Refusal
 T = TypeVar("T")
 
 BYTES_PER_TOKEN = 4
+CHECK_BYTES = 6
+MAX_CHARS = 200
 
 
 class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,10 +119,6 @@ def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
             kept.append(thing)
             spent += cost
     return kept, spent
-
-
-CHECK_BYTES = 6
-MAX_CHARS = 200
 
 
 def encode(position: bytes, binding: str) -> str:

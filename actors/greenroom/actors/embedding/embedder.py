@@ -13,6 +13,9 @@ from greenroom.runtime import GreenroomError
 
 EMBEDDED_CHARACTERS = 8_192
 """Of a longer text this many characters are embedded: the rest is found by its words."""
+ALLOWED = "static, none, onnx:DIR or http:URL is allowed"
+MODEL_BYTES = 120
+"""Longest name of an endpoint's model: it is part of keys in the store."""
 
 
 def embedded_part(text: str) -> str:
@@ -115,11 +118,6 @@ class ModelMissingError(EmbedderError):
 
 class TextRefusedError(EmbedderError):
     """An endpoint will not embed this text however often it is asked; others it does. Leave this one out."""
-
-
-ALLOWED = "static, none, onnx:DIR or http:URL is allowed"
-MODEL_BYTES = 120
-"""Longest name of an endpoint's model: it is part of keys in the store."""
 
 
 @dataclass(frozen=True, kw_only=True)

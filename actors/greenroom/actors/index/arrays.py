@@ -19,6 +19,8 @@ from greenroom.runtime import Slices
 
 LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in NAMED)
 """Columns that never change and hold their values themselves."""
+_LEAST = 64
+_MOVED = 4_096  # rows moved without a pause (0.5 ms)
 
 
 def to_bytes(array: npt.NDArray[Any]) -> bytes:
@@ -99,10 +101,6 @@ def vectors(
     """Return ids, values and scales of a record."""
     values = np.frombuffer(record.values, np.int8).reshape(-1, dimensions)
     return from_bytes(record.ids, np.uint64), values, from_bytes(record.scales, np.float32)
-
-
-_LEAST = 64
-_MOVED = 4_096  # rows moved without a pause (0.5 ms)
 
 
 class VectorMatrix:

@@ -33,6 +33,7 @@ Prints = Mapping[Field, npt.NDArray[np.uint64]]
 MOST = 100
 """Sentences about memories, at most."""
 _WRAP = 2**64 - 1
+_REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
@@ -220,9 +221,6 @@ def _fingerprint(field: Field, counts: Mapping[str, int], should_yield: ShouldYi
 
 def _of_term(field: Field, term: str) -> int:
     return hash((field, term)) & _WRAP
-
-
-_REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 def rebuild(

@@ -23,6 +23,10 @@ _NEW_TERM_BYTES = 148  # a dictionary entry, a string's header, an integer and a
 _ARRAY_BYTES = 100
 
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
+CHUNK_TERMS = 4_096
+CHUNK_POSTINGS = 32_768  # 200 kB
+_RUN = 4_096  # terms sorted without a pause (1 ms)
+_TERM_BYTES = 80  # a string and its slot
 
 
 class Memtable:
@@ -94,12 +98,6 @@ def unpack(postings: array[int]) -> Postings:
     """Return rows and numbers of occurrences."""
     packed = np.array(postings, np.uint64)
     return (packed >> 16).astype(np.int32), packed.astype(np.uint16)  # which keeps the lower 16 bits
-
-
-CHUNK_TERMS = 4_096
-CHUNK_POSTINGS = 32_768  # 200 kB
-_RUN = 4_096  # terms sorted without a pause (1 ms)
-_TERM_BYTES = 80  # a string and its slot
 
 
 class Chunk(NamedTuple):

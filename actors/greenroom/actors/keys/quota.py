@@ -36,6 +36,10 @@ REMEMBERED: Final = 16_384
 """Buckets that one process keeps; the one that was used longest ago goes first."""
 
 _MINUTE: Final = 60.0
+FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
+"""Writes that make nothing more."""
+_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
+_MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})
 
 
 class TokenBucket:
@@ -119,10 +123,6 @@ class CountLimit:
     def remove(self, count: int = 1) -> None:
         """Count fewer."""
         self.count -= count
-
-
-FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
-"""Writes that make nothing more."""
 
 
 class Quota:
@@ -223,7 +223,3 @@ async def _charge(runtime: RuntimeClient, charge: ChargeKey, once: Idempotency |
         await runtime.ask(KEYS_ADDRESS, charge, idempotency=once)
     except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
         raise auth_errors.denial(refusal) from None
-
-
-_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
-_MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

@@ -16,6 +16,7 @@ from greenroom.runtime import Context, Slices
 TIMER = "upgrade"
 BATCH = 200
 """Entries that are indexed in one commit when nobody waits for it."""
+_MOST_PROBLEMS = 20
 
 
 def soon(repository: MemoryRepository, context: Context) -> None:
@@ -56,9 +57,6 @@ def step(repository: MemoryRepository, context: Context, most: int | None = BATC
 def _reached(repository: MemoryRepository, context: Context, update: int | None) -> None:
     assert repository.header is not None, "it was begun"
     repository.put_header(context, msgspec.structs.replace(repository.header, indexed_to=update))
-
-
-_MOST_PROBLEMS = 20
 
 
 def verify(

@@ -25,6 +25,7 @@ from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import Context, Slices
 
 BOTH_SCOPES = "all"
+NEWEST_ENTRIES = 1_000
 
 
 def store(
@@ -205,9 +206,6 @@ def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
         except StopIteration as done:
             stored: replies.MemoryStored = done.value
             return stored
-
-
-NEWEST_ENTRIES = 1_000
 
 
 def memory_resource(

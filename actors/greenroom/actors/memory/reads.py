@@ -27,6 +27,12 @@ from greenroom.runtime import Context, Slices
 if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
 
+PAGE_BYTES = 1_048_576
+"""Contents of one page, about; one more memory may go beyond it."""
+BYTES_A_MEMORY = 500
+"""What the rest of a memory counts for besides its content."""
+_BEHIND_UPDATES = b"\xff" * 8
+
 
 def read(
     repository: MemoryRepository, request: requests.ReadMemory, context: Context
@@ -154,12 +160,6 @@ def _version(
     )
 
 
-PAGE_BYTES = 1_048_576
-"""Contents of one page, about; one more memory may go beyond it."""
-BYTES_A_MEMORY = 500
-"""What the rest of a memory counts for besides its content."""
-
-
 def page(
     repository: MemoryRepository, request: requests.ListMemories, context: Context
 ) -> Slices[replies.MemoryPage]:
@@ -198,9 +198,6 @@ def page(
         left_out=cut.left_out,
         over_budget=cut.over_budget,
     )
-
-
-_BEHIND_UPDATES = b"\xff" * 8
 
 
 def rows_of_key(

@@ -63,6 +63,8 @@ _DIGEST_BYTES = 16
 _PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
+SECRET_BYTES = 16
+_TAIL_BYTES = 16 - ROOT_TAG_BYTES
 
 
 class RootHeader(msgspec.Struct, frozen=True, array_like=True):
@@ -364,10 +366,6 @@ def view(entry: Entry) -> replies.MemoryEntry:
         expires_at=optional_datetime(entry.expires_at),
         value_size=entry.value_size,
     )
-
-
-SECRET_BYTES = 16
-_TAIL_BYTES = 16 - ROOT_TAG_BYTES
 
 
 def tail_of_number(secret: bytes, number: int) -> bytes:

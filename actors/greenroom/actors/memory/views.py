@@ -21,6 +21,7 @@ LARGE_BYTES = 1_048_576
 """A content that is larger is left out of answers with several memories."""
 PREVIEW = 200
 _NOTHING = b"{}"
+ALL = MemoryFilters()
 
 
 def shown(
@@ -107,9 +108,6 @@ def forgotten(repository: MemoryRepository, entry: Entry) -> replies.ForgottenMe
 
 def _id(repository: MemoryRepository, entry: Entry | None) -> str | None:
     return None if entry is None else repository.memory_id(entry.number)
-
-
-ALL = MemoryFilters()
 
 
 class EntryFilter:

@@ -36,6 +36,10 @@ MOST_SCRYPT_BYTES: Final = 256 << 20
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 _KEY_BYTES: Final = 32
+MOST_MESSAGES = 100_000
+MOST_MEMORIES = 10_000
+_encode = msgspec.json.Encoder().encode
+_message = msgspec.json.Decoder(requests.PayloadMessage).decode
 
 
 def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Content:
@@ -154,10 +158,6 @@ def _decoded(text: str, size: int) -> bytes:
     return data
 
 
-MOST_MESSAGES = 100_000
-MOST_MEMORIES = 10_000
-
-
 class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session with all of it that the exporter may see and wanted to take along.
 
@@ -173,9 +173,7 @@ class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     memories: list[msgspec.Raw] = []
 
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(PassportPayload).decode
-_message = msgspec.json.Decoder(requests.PayloadMessage).decode
 
 
 def write(payload: PassportPayload) -> bytes:

@@ -25,6 +25,11 @@ from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 HYBRID_BOOST = 0.3
+BOOST = 0.1
+"""The part of quality: it decides between memories that are about as relevant."""
+CANDIDATES = 100
+MOST = 100
+"""Memories with one key among which those of the caller are looked for."""
 
 
 class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
@@ -125,11 +130,6 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         )
 
 
-BOOST = 0.1
-"""The part of quality: it decides between memories that are about as relevant."""
-CANDIDATES = 100
-
-
 class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=True):
     """Recall what helps with a task, as much as fits into the budget."""
 
@@ -157,10 +157,6 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             partial=True if outcome.partial else UNSET,
             partial_reason=outcome.partial or UNSET,
         )
-
-
-MOST = 100
-"""Memories with one key among which those of the caller are looked for."""
 
 
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,6 +34,9 @@ Numbers = npt.NDArray[np.intp]
 
 
 _BLOCK = 4_096  # vectors compared without a pause
+WORD, DAYS, MONTH, MEANING = 0.6, 9.5, 3.5, 4.8
+"""What rarity, a day, a month and a cosine are worth: about what ranking makes of them."""
+_SLIGHT = 0.1
 
 
 class VisibleRoots:
@@ -107,11 +110,6 @@ def _numbers(values: array[int]) -> Numbers:
 
 def _flags(values: bytearray) -> Mask:
     return np.frombuffer(bytes(values), np.bool_)
-
-
-WORD, DAYS, MONTH, MEANING = 0.6, 9.5, 3.5, 4.8
-"""What rarity, a day, a month and a cosine are worth: about what ranking makes of them."""
-_SLIGHT = 0.1
 
 
 class RootQuery(NamedTuple):

@@ -39,6 +39,14 @@ from greenroom.runtime import (
 
 MOST = 100
 """Roots that one search asks at most. Where there are no more, all are asked."""
+UNKNOWN = 16
+"""Roots that are asked although it is not known what there is; of more of them that is made known first."""
+SUMMARIZING = 0.5
+"""Of the caller's own time: what remains is for the search itself."""
+ROUND = 4
+"""How many of those that were chosen are asked before it is looked what came of it: each may have to wake."""
+FIRST = 16
+"""How many at most in the first round; as many as there are to be hits, if these are fewer."""
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,13 +115,6 @@ class ChooseRoots(Query[Chosen], frozen=True, kw_only=True):
             if is_below and directory.may_have_something(reader.principal, row.value):
                 found.append(row.value.root)
         return found
-
-
-UNKNOWN = 16
-"""Roots that are asked although it is not known what there is; of more of them that is made known first."""
-
-SUMMARIZING = 0.5
-"""Of the caller's own time: what remains is for the search itself."""
 
 
 class Roots(NamedTuple):
@@ -208,12 +209,6 @@ def _in_order(found: set[str]) -> list[Root]:
 
 def _agree(root: str, below: str | None) -> bool:
     return below is None or is_below(root, below) or is_below(below, root)
-
-
-ROUND = 4
-"""How many of those that were chosen are asked before it is looked what came of it: each may have to wake."""
-FIRST = 16
-"""How many at most in the first round; as many as there are to be hits, if these are fewer."""
 
 
 class Answered(NamedTuple):

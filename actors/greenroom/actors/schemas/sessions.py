@@ -13,6 +13,16 @@ from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.schemas import replies, types
 from greenroom.runtime import Message
 
+EventType = Literal["message", "action", "tool_call", "reflection"]
+EventId = Annotated[str, Meta(min_length=1, max_length=255)]
+EventActor = Annotated[
+    str,
+    Meta(
+        pattern=r"^(user|system|agent:[A-Za-z0-9_.-]{1,100})(?!\n)$",
+        extra={"takes": "user, system, or agent: and an agent's id"},
+    ),
+]
+
 
 class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
     """Make a session; the caller becomes ``created_by``."""
@@ -106,17 +116,6 @@ class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only
 
 class StatusOfSession(Message[types.SessionStatus | None], frozen=True, kw_only=True):
     """Ask a session for its status, None where the sender sees none; other requests depend on it."""
-
-
-EventType = Literal["message", "action", "tool_call", "reflection"]
-EventId = Annotated[str, Meta(min_length=1, max_length=255)]
-EventActor = Annotated[
-    str,
-    Meta(
-        pattern=r"^(user|system|agent:[A-Za-z0-9_.-]{1,100})(?!\n)$",
-        extra={"takes": "user, system, or agent: and an agent's id"},
-    ),
-]
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):

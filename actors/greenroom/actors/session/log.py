@@ -37,6 +37,7 @@ PAGE_BYTES = 7_300_000
 """How much of an answer the messages of a page may take (`answer_bytes`), so that it fits a frame."""
 
 _ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
+TALLY_BYTES = 400  # of memory, roughly
 
 
 def walk(
@@ -158,9 +159,6 @@ def _stream(
         if not lowest <= message_id <= highest:
             return
         yield message_id, message
-
-
-TALLY_BYTES = 400  # of memory, roughly
 
 
 class SenderCounters:

@@ -49,6 +49,20 @@ _OWNER_BYTES = 8
 _WITH_DIGESTS = frozenset({b"f", b"m"})
 _DIGEST_BYTES = 16
 _LETTERS: dict[str, bytes] = {"public": b"p", "private": b"v", "agent_only": b"o"}
+OPEN: tuple[SessionStatus, ...] = ("active", "paused", "terminated")
+STEPS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
+    "created": OPEN,
+    "active": OPEN,
+    "paused": OPEN,
+    "terminated": ("archived",),
+    "archived": (),
+}
+CLOSED: frozenset[SessionStatus] = frozenset({"terminated", "archived"})
+EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
+UNIT_SHIFT = 4
+RANDOM_BITS = 6
+LAST_UNIT = (1 << 47) - (1 << 44)  # the year 2082
+LONGEST_STEP = 1 << 20
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -190,19 +204,6 @@ def named(message: replies.MessageView) -> dict[str, int]:
     return {"message_id": message.message_id}
 
 
-OPEN: tuple[SessionStatus, ...] = ("active", "paused", "terminated")
-
-STEPS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
-    "created": OPEN,
-    "active": OPEN,
-    "paused": OPEN,
-    "terminated": ("archived",),
-    "archived": (),
-}
-
-CLOSED: frozenset[SessionStatus] = frozenset({"terminated", "archived"})
-
-
 def check_step(old: SessionStatus, new: SessionStatus) -> None:
     """Check that a session may go from ``old`` to ``new``.
 
@@ -222,13 +223,6 @@ def check_step(old: SessionStatus, new: SessionStatus) -> None:
 def seen_status(status: SessionStatus, visible_messages: int) -> SessionStatus:
     """Return the status as a reader sees it: its first message makes a session active."""
     return "active" if status == "created" and visible_messages else status
-
-
-EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
-UNIT_SHIFT = 4
-RANDOM_BITS = 6
-LAST_UNIT = (1 << 47) - (1 << 44)  # the year 2082
-LONGEST_STEP = 1 << 20
 
 
 class NextId(NamedTuple):

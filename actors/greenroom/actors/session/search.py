@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 CHARACTERS: Final = 2_500_000
 """Characters of messages that one search prepares, of its last message perhaps more: 0.6 s."""
+HIGH, MEDIUM = 80, 60
+SHOWN = 240_000
+"""Characters in which previews look for single words, all of one search together: 0.1 s."""
 
 
 class Window(NamedTuple):
@@ -189,11 +192,6 @@ def _nth_newest(prepared_partitions: Sequence[PreparedMessages], number: int) ->
         else:
             high = middle - 1
     return low
-
-
-HIGH, MEDIUM = 80, 60
-SHOWN = 240_000
-"""Characters in which previews look for single words, all of one search together: 0.1 s."""
 
 
 class SessionSearch:

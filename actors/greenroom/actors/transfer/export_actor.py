@@ -27,6 +27,8 @@ TIMER: Final = "forget"
 MIME_TYPES: Final[dict[ExportFormat, str]] = {"jsonl": "application/jsonl", "json": "application/json"}
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
+Progress = Callable[[int, int, int], None]
+"""Called with how many memories are exported, from how many roots, of how many."""
 
 
 class Export(msgspec.Struct, frozen=True, array_like=True):
@@ -104,10 +106,6 @@ def _is_same(one: Principal, other: Principal) -> bool:
 
 def _who(principal: Principal) -> tuple[object, ...]:
     return principal.agent_id, principal.agent_type, principal.user, principal.projects
-
-
-Progress = Callable[[int, int, int], None]
-"""Called with how many memories are exported, from how many roots, of how many."""
 
 
 async def exported(

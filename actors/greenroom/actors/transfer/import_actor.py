@@ -31,6 +31,23 @@ _UNDERWAY: Final = b"u"
 PATIENCE_SECONDS: Final = 10.0
 """How long an import may come no further until nobody waits for it."""
 _LOOK_SECONDS: Final = 0.1
+TIMER = "next"
+STAGED_FOR = 7 * DAY
+"""How long an import waits to be gone on with."""
+KEPT_FOR = DAY
+"""How long it can be seen that an import is done."""
+FIRST_PAUSE = 120 * SECOND
+"""After how many microseconds roots that have not said that they are done are urged again.
+
+Longer than supervision remembers a failure, so that what fails again is not set aside for that.
+"""
+LONGEST_PAUSE = HOUR
+"""The pause doubles up to this."""
+EXACT_ROOTS = 64
+"""Roots up to which each that is done is taken off the shared row at once; of more, an eighth at a time."""
+_RECORD = b"i"
+_APPLIED = b"a"  # number of the root
+_NUMBER_BYTES = 4
 
 
 class PendingImport(msgspec.Struct, frozen=True, array_like=True):
@@ -99,25 +116,6 @@ async def wait_written(
 
 def _is_in(root: str, prefix: str | None) -> bool:
     return prefix is None or names.is_below(root, names.root_of(prefix))
-
-
-TIMER = "next"
-STAGED_FOR = 7 * DAY
-"""How long an import waits to be gone on with."""
-KEPT_FOR = DAY
-"""How long it can be seen that an import is done."""
-FIRST_PAUSE = 120 * SECOND
-"""After how many microseconds roots that have not said that they are done are urged again.
-
-Longer than supervision remembers a failure, so that what fails again is not set aside for that.
-"""
-LONGEST_PAUSE = HOUR
-"""The pause doubles up to this."""
-EXACT_ROOTS = 64
-"""Roots up to which each that is done is taken off the shared row at once; of more, an eighth at a time."""
-_RECORD = b"i"
-_APPLIED = b"a"  # number of the root
-_NUMBER_BYTES = 4
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):

@@ -29,6 +29,7 @@ KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
 _NOT_IN_KEYS: Final = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f]+')
 _DIGEST_BYTES: Final = 6
 _encode = msgspec.json.Encoder().encode
+MAGIC: Final = b"SQLite format 3\0"
 
 
 class SourceError(Exception):
@@ -194,9 +195,6 @@ def object_of(given: object) -> dict[str, Any]:
     if given is None or given == "":
         return {}
     return given if isinstance(given, dict) else {"metadata": given}
-
-
-MAGIC: Final = b"SQLite format 3\0"
 
 
 def tables_of(path: Path) -> set[str]:

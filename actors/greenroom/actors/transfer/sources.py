@@ -30,6 +30,17 @@ from greenroom.actors.transfer.normalize import (
 )
 
 _MARK = b"\xef\xbb\xbf"
+Format = Literal[
+    "auto",
+    "jsonl",
+    "mem0",
+    "mcp-memory-service",
+    "server-memory",
+    "shared-context-server",
+    "markdown",
+]
+FORMATS: Final[tuple[str, ...]] = get_args(Format)
+_LOOKED_AT_BYTES: Final = 1 << 16
 
 
 class Source(NamedTuple):
@@ -91,19 +102,6 @@ def _array(data: bytes) -> Iterator[SourceLine]:
     size = len(data)
     for number, element in enumerate(elements, start=1):
         yield SourceLine(f"memory {number}", bytes(element), size * number // len(elements))
-
-
-Format = Literal[
-    "auto",
-    "jsonl",
-    "mem0",
-    "mcp-memory-service",
-    "server-memory",
-    "shared-context-server",
-    "markdown",
-]
-FORMATS: Final[tuple[str, ...]] = get_args(Format)
-_LOOKED_AT_BYTES: Final = 1 << 16
 
 
 def open_source(path: Path, chosen: str, principal: Principal) -> Source:
