@@ -39,11 +39,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpEmbedder:
-    """An endpoint; see `Embedder`. `connect` must have returned before it is used.
-
-    Args:
-        choice: Where it is, which model, and what it knows us by.
-    """
+    """An endpoint; see `Embedder`. `connect` must have returned before it is used."""
 
     has_tokens = False
     quick: LocalEmbedder | None = None

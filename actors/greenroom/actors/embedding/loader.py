@@ -23,11 +23,7 @@ T = TypeVar("T")
 
 
 class InThread:
-    """A local embedder, waited for; see `Embedder`.
-
-    Args:
-        local: What calculates.
-    """
+    """A local embedder, waited for; see `Embedder`."""
 
     def __init__(self, local: LocalEmbedder) -> None:
         self._local = local

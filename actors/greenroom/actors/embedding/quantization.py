@@ -37,12 +37,7 @@ def normalized(rows: Floats) -> Floats:
 
 
 def quantized(sentence: Floats, tokens: Floats | None = None) -> Vectors:
-    """Return a text's vectors as they are kept.
-
-    Args:
-        sentence: The vector of the text, of any length.
-        tokens: Those of its tokens, a row each.
-    """
+    """Return a text's vectors as they are kept."""
     small = _to_int8(sentence)
     length = float(np.sqrt(np.einsum("i,i->", small, small, dtype=np.float64)))
     scale = 1 / length if length else 0.0  # what was lost by rounding does not change the length

@@ -65,28 +65,17 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     embedder: str
     state: EmbeddingState
-    space: str | None
-    trouble: str | None
-    embedded: int
-    texts_waiting: int
-    actors_waiting: int
-    older_spaces: list[str]
-    queries: int
-    queries_without: int
+    space: str | None = None
+    trouble: str | None = None
+    embedded: int = 0
+    texts_waiting: int = 0
+    actors_waiting: int = 0
+    older_spaces: list[str] = []
+    queries: int = 0
+    queries_without: int = 0
 
 
-OFF = EmbeddingStatistics(
-    embedder="none",
-    state="off",
-    space=None,
-    trouble=None,
-    embedded=0,
-    texts_waiting=0,
-    actors_waiting=0,
-    older_spaces=[],
-    queries=0,
-    queries_without=0,
-)
+OFF = EmbeddingStatistics(embedder="none", state="off")
 
 
 K = TypeVar("K")
@@ -94,11 +83,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """A cache of the values that were used last.
-
-    Args:
-        size: How many.
-    """
+    """A cache of the values that were used last."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -136,13 +121,7 @@ LOOK_SECONDS: Final = 60.0
 
 
 class EmbeddingService:
-    """The service that loads the embedder, embeds queries, and has texts embedded. `open_embedding` makes it.
-
-    Args:
-        runtime: Where the actors are.
-        choice: Which embedder is wanted.
-        load: Gets it.
-    """
+    """Loads the embedder, embeds queries, and has texts embedded. `open_embedding` makes it."""
 
     def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
@@ -418,13 +397,7 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 async def open_embedding(
     runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load
 ) -> AsyncIterator[EmbeddingService]:
-    """Run the embedding service beside the actors while the block runs; for `open_runtime`.
-
-    Args:
-        runtime: Where the actors are.
-        choice: Which embedder is wanted.
-        load: Gets it; another one in tests.
-    """
+    """Run the embedding service beside the actors while the block runs; for `open_runtime`."""
     embedding = EmbeddingService(runtime, choice, load)
     error: BaseException | None = None
     async with trio.open_nursery() as nursery:

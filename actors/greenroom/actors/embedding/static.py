@@ -60,12 +60,7 @@ _AT_ONCE: Final = 32  # texts between two moments in which the event loop can ha
 
 
 class StaticEmbedder:
-    """Word vectors; see `LocalEmbedder`.
-
-    Args:
-        tokenizer: Takes texts apart.
-        table: The vector of each token.
-    """
+    """Word vectors; see `LocalEmbedder`."""
 
     space = rows.STATIC
     has_tokens = False

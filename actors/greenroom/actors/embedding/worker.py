@@ -45,9 +45,6 @@ _CLIPPED: Final = 60  # characters of a text in a log
 class EmbeddingWorker:
     """A queue of actors that have texts without vectors, and the loop that embeds them.
 
-    Args:
-        runtime: Where the actors are.
-
     Attributes:
         embedded: How many texts got vectors.
         trouble: Why the embedder cannot be had, or does not embed; None when nothing is wrong.

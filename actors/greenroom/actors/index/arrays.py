@@ -56,14 +56,7 @@ def changing_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> dict[str, bytes
 def add_block(
     corpus: Rows, block: BlockRecord, changing: dict[str, bytes], partition: Callable[[bytes], Any]
 ) -> None:
-    """Add the rows of a block, whose postings follow.
-
-    Args:
-        corpus: Where to.
-        block: Their lasting columns.
-        changing: Their other columns.
-        partition: Decodes partitions.
-    """
+    """Add the rows of a block, whose postings follow."""
     columns = {name: from_bytes(block.columns[name], TYPES[name]) for name in LASTING}
     columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
     for name in NAMED:

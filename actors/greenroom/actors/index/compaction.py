@@ -61,12 +61,7 @@ class _NewSegment:
 
 
 class Compactor:
-    """Compacts one index, step by step.
-
-    Args:
-        manifest: What the index consists of.
-        loaded: The same in memory.
-    """
+    """Compacts one index, step by step."""
 
     def __init__(self, manifest: records.Manifest, loaded: LoadedIndex) -> None:
         self._manifest = manifest

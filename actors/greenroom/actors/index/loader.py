@@ -37,11 +37,6 @@ def load(
 ) -> Slices[LoadedIndex]:
     """Return the index as it is stored; yields when the slice is over.
 
-    Args:
-        context: Where its records are.
-        manifest: What it consists of.
-        partition: Decodes partitions.
-
     Raises:
         StoreDamagedError: a record is missing or does not fit the others.
     """

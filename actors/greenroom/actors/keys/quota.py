@@ -126,11 +126,7 @@ class CountLimit:
 
 
 class Quota:
-    """The quota of one key, in this process.
-
-    Args:
-        credential: What the key was made for.
-    """
+    """The quota of one key, in this process."""
 
     def __init__(self, credential: Credential) -> None:
         limits = credential.grant.limits

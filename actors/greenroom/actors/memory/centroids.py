@@ -20,13 +20,7 @@ _EPSILON = 1e-9
 def centroids(
     values: npt.NDArray[np.int8], scales: Floats, mask: npt.NDArray[np.bool_]
 ) -> Generator[None, None, tuple[npt.NDArray[np.int8], Floats]]:
-    """Return the vectors of the rows of ``mask``, or of many the middles of groups; pauses now and then.
-
-    Args:
-        values: Vectors by row.
-        scales: What they are multiplied with.
-        mask: Which rows.
-    """
+    """Return the vectors of the rows of ``mask``, or of many the middles of groups; pauses now and then."""
     rows = np.flatnonzero(mask)
     if len(rows) <= GROUPS:
         return values[rows], scales[rows]

@@ -211,14 +211,7 @@ def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
 def memory_resource(
     context: Context, uri: str, entries: Iterator[Entry], binding: str
 ) -> Slices[resources.MemoryResource]:
-    """Return the newest live entries by scope, and how many there are.
-
-    Args:
-        context: The message's context.
-        uri: The resource's.
-        entries: All entries, newest update first.
-        binding: What the cursor is good for.
-    """
+    """Return the newest live entries by scope, and how many there are."""
     everywhere: list[replies.MemoryEntry] = []
     sessions: dict[str, list[replies.MemoryEntry]] = {}
     counts: Counter[str | None] = Counter()

@@ -52,7 +52,8 @@ def count(
             counts["kind"][details.kind] += 1
             counts["scope"][repository.partition(entry).scope] += 1
             counts["author"][repository.author(entry)] += 1
-            counts["age"][_age(context.now - entry.created_at)] += 1
+            age = context.now - entry.created_at
+            counts["age"][next((name for name, most in _AGES if age < most), "older")] += 1
             times.append(entry.created_at)
             uses = repository.uses.quality(context, entry).uses
             if uses:
@@ -83,10 +84,6 @@ def count(
         newest=optional_datetime(max(times, default=None)),
         imitates=repository.imitates if times else UNSET,
     )
-
-
-def _age(microseconds: int) -> str:
-    return next((name for name, most in _AGES if microseconds < most), "older")
 
 
 def _used(repository: MemoryRepository, context: Context, entry: Entry) -> replies.UsedMemory:

@@ -60,13 +60,7 @@ def unpack(stored: bytes, form: int, context: Context) -> Slices[bytes]:
 
 
 def searched_text(value: bytes, form: int, context: Context) -> Slices[str]:
-    """Return the text of a content or of a JSON value: its strings and numbers, and the names of its fields.
-
-    Args:
-        value: Not compressed.
-        form: `JSON` or `TEXT`.
-        context: The message's.
-    """
+    """Return the text of a content or a JSON value, not compressed: strings, numbers, names of fields."""
     if form & TEXT:
         return value.decode()
     if len(value) <= _PARSED_BYTES:

@@ -36,6 +36,7 @@ from greenroom.actors.schemas.session_travel import (
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
 
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 MAX_QUERY: Final = 500
@@ -295,6 +296,10 @@ class ClientSessionState:
         if isinstance(reply, MemorySaved):
             told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
             self._tell(told)
+
+    async def ask(self, address: Address, message: Message[R], idempotency: Idempotency | None = None) -> R:
+        """Ask an actor in the client's name."""
+        return await self.runtime.ask(address, message, principal=self.principal, idempotency=idempotency)
 
     def tell(self, address: Address, told: Message[None]) -> None:
         """Tell an actor; a failure is ignored, since the message may be lost anyhow."""

@@ -112,10 +112,9 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         said |= {"restore_from": self.restore_from} if self.restore_from is not None else {}
         said |= {"new": True} if self.new else {}
         with client.holding(session_id):
-            started = await client.runtime.ask(
+            started = await client.ask(
                 Address("session", session_id),
                 start,
-                principal=client.principal,
                 idempotency=client.idempotency(scope, self.idempotency_key, said),
             )
             if started.session_id is not None:
@@ -207,9 +206,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         # What the client said, spelled as it always was: an older version's answer is found by it.
         said = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
         idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
-        read = await client.runtime.ask(
-            Address("session", session_id), move, principal=client.principal, idempotency=idempotency
-        )
+        read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
         at = read.migrations[-1].at
         claim = _claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(

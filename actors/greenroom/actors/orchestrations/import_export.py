@@ -200,7 +200,7 @@ class _Parts:
         kept = requests.KeepExport(part=part, number=self._number, text=piece.decode(), format=self._format)
         await self._client.charge_bytes(len(piece), f"{self._id} {part} {self._number}")
         self._number += 1
-        await self._client.runtime.ask(export_address(self._id), kept, principal=self._client.principal)
+        await self._client.ask(export_address(self._id), kept)
 
 
 def _too_large_a_line(line: msgspec.Raw) -> Refusal:

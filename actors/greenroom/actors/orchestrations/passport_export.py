@@ -83,7 +83,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 size=len(made.text),
                 is_last=number == len(starts) - 1,
             )
-            await client.runtime.ask(address, kept, principal=client.principal)
+            await client.ask(address, kept)
         return SessionExported(
             passport_id=made.passport_id,
             session_id=session_id,
@@ -177,7 +177,7 @@ async def collected(
         Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
     """
     address = Address("session", session_id)
-    head = await client.runtime.ask(address, payloads.ExportHead(to_tool=to_tool), principal=client.principal)
+    head = await client.ask(address, payloads.ExportHead(to_tool=to_tool))
     messages: list[msgspec.Raw] = []
     size = 0
     after: int | None = 0
@@ -185,7 +185,7 @@ async def collected(
         raise passport_errors.too_many(head.messages, packing.MOST_MESSAGES)
     while after is not None and head.newest_id:
         asked = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
-        page = await client.runtime.ask(address, asked, principal=client.principal)
+        page = await client.ask(address, asked)
         messages += page.lines
         after = page.last_id
         size += sum(len(memoryview(line)) for line in page.lines)
@@ -223,7 +223,7 @@ async def _page_through(
     start: int | None = 0
     while start is not None:
         asked = ExportPage(namespace=namespace, filters=filters, start=start)
-        page = await client.runtime.ask(memory_address(namespace), asked, principal=client.principal)
+        page = await client.ask(memory_address(namespace), asked)
         lines += page.lines
         start = page.next
     return lines

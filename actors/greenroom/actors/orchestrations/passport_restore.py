@@ -112,7 +112,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
     async def _check_claim(self, client: ClientSessionState, claim: claims.Claim) -> requests.Standing:
         address = requests.passport_address(claim.id)
         asked = requests.AskStanding(text=claim.kind == "passport")
-        standing = await client.runtime.ask(address, asked, principal=client.principal)
+        standing = await client.ask(address, asked)
         expires = to_datetime(claim.expires * SECOND)
         if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
             raise passport_errors.expired(envelope.instant(expires))
@@ -140,9 +140,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        redemption = await client.runtime.ask(
-            checked.address, redeem, principal=client.principal, idempotency=idempotency
-        )
+        redemption = await client.ask(checked.address, redeem, idempotency=idempotency)
         attempt = redemption.attempt
         if place == "here" and redemption.session_id == session_id:
             restored = await self._taken_up(client, checked, tool)
@@ -180,14 +178,13 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         elsewhere = self.project_id not in {None, checked.payload.session.project_id}
         if elsewhere or not client.signers.is_own(checked.passport.signature):
             return False
-        here: bool = await client.runtime.ask(
+        here: bool = await client.ask(
             Address("session", checked.passport.session_id),
             payloads.FindExported(
                 created_at=checked.payload.session.created_at,
                 updated_at=checked.payload.session.updated_at,
                 newest_id=checked.newest_id,
             ),
-            principal=client.principal,
         )
         return here
 
@@ -212,7 +209,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        await client.runtime.ask(checked.address, done, principal=client.principal)
+        await client.ask(checked.address, done)
 
     async def _made(
         self, client: ClientSessionState, session_id: str, checked: Checked, making: payloads.MakeRestored
@@ -223,10 +220,10 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         if place != "made":
             for number, lines in enumerate(checked.pieces):
                 staged = payloads.StageMessages(attempt=making.attempt, number=number, lines=lines)
-                await client.runtime.ask(address, staged, principal=client.principal)
+                await client.ask(address, staged)
             memories = await checked.stage_memories(client, session_id)
             making = msgspec.structs.replace(making, memories=memories)
-        return await client.runtime.ask(address, making, principal=client.principal)
+        return await client.ask(address, making)
 
     async def _place(self, client: ClientSessionState, session_id: str, attempt: str) -> tuple[str, str]:
         """Return the id under which the attempt may make its session, and whether it has ``made`` it.
@@ -238,7 +235,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
                 continue
-            found = await client.runtime.ask(Address("session", place), asked, principal=client.principal)
+            found = await client.ask(Address("session", place), asked)
             if found != "taken":
                 return place, found
         return f"session_{digest}", "free"
@@ -257,9 +254,7 @@ async def resumed(
         Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
     """
     move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    read = await client.runtime.ask(
-        Address("session", session_id), move, principal=client.principal, idempotency=idempotency
-    )
+    read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
     return SessionRestored(
         session_id=read.session_id,
         project_id=read.project_id,
@@ -317,7 +312,7 @@ class Checked:
         passport, body = await run_in_thread(envelope.read, given)
         await run_in_thread(client.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
-        standing = await client.runtime.ask(address, requests.AskStanding(), principal=client.principal)
+        standing = await client.ask(address, requests.AskStanding())
         if is_over(passport.expires_at, standing.now):
             raise passport_errors.expired(envelope.instant(passport.expires_at))
         _check_audience(passport, client)

@@ -58,11 +58,6 @@ def _owner(context: Context) -> str:
     return _hidden(context, user_namespace(context.principal))
 
 
-def _agent(context: Context) -> str:
-    """Return the digest of the asking agent, likewise."""
-    return _hidden(context, agent_namespace(context.principal))
-
-
 def _hidden(context: Context, name: str) -> str:
     return hmac.digest(context.derive(_OWNERS), name.encode(), hashlib.sha256)[:_OWNER_BYTES].hex()
 
@@ -125,7 +120,7 @@ class PassportActor(Actor):
         expires = to_microseconds(request.expires_at)
         if expires <= context.now:
             raise passport_errors.expired(to_datetime(expires).isoformat())
-        owner, agent = _owner(context), _agent(context)
+        owner, agent = _owner(context), _hidden(context, agent_namespace(context.principal))
         attempt = request.attempt
         stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
         if stored is None and request.one_time:

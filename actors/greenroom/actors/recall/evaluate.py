@@ -102,11 +102,6 @@ def measure(
     ``R@k`` is the share of the relevant memories among the first k, ``hit@10`` whether any is among the
     first 10, ``MRR`` one through the rank of the first, ``nDCG@10`` the gain of the first 10, each
     discounted by its rank, as a share of the best possible one.
-
-    Args:
-        ranked: What was found, best first.
-        relevant: What should be.
-        depths: At which ranks recall is taken.
     """
     wanted = set(relevant)
     found = list(dict.fromkeys(ranked))

@@ -42,7 +42,11 @@ BY_KEY: Final = _READS | _CHANGES | _REMOVES
 def is_missed(request: Any, first: object) -> bool:
     """Return whether a request named a key alone, and what it was answered first says that there is none."""
     if isinstance(first, Refusal):
-        return first.code == "MEMORY_NOT_FOUND" and request.key is not None and _namespace(request) is None
+        return (
+            first.code == "MEMORY_NOT_FOUND"
+            and request.key is not None
+            and getattr(request, "namespace", None) is None
+        )
     return isinstance(first, MemoryDeleted) and not first.existed and request.session_id is None
 
 
@@ -123,10 +127,6 @@ def _first_look(request: Any, principal: Principal) -> str:
     return user_namespace(principal)
 
 
-def _namespace(request: Any) -> str | None:
-    return getattr(request, "namespace", None)
-
-
 def _session(request: Any) -> str | None:
     return getattr(request, "session_id", None)
 
@@ -160,13 +160,7 @@ class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
 
 
 class FallbackLookup:
-    """Looks for keys in the name of one principal.
-
-    Args:
-        runtime: Where the actors are.
-        principal: Who looks.
-        tools: What requests are called.
-    """
+    """Looks for keys in the name of one principal."""
 
     def __init__(self, runtime: RuntimeClient, principal: Principal, tools: dict[type[Any], str]) -> None:
         self._runtime = runtime

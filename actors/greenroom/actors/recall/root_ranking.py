@@ -125,12 +125,6 @@ class RootQuery(NamedTuple):
 class RootRanking:
     """One choice among the roots that a reader sees.
 
-    Args:
-        overview: What there is.
-        query: What is looked for.
-        principal: Who reads.
-        should_yield: Whether to yield.
-
     Attributes:
         visible: The names of all roots that the reader sees where it searches.
         unknown: The names of those of which it is not known what there is.

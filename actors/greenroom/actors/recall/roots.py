@@ -134,12 +134,7 @@ class Roots(NamedTuple):
 
 
 async def roots_below(context: ProcedureContext, below: str | None) -> list[Root]:
-    """Return all roots, in the order of their names.
-
-    Args:
-        context: Whose principal searches.
-        below: Leading segments of namespaces; None: all.
-    """
+    """Return all roots, in the order of their names."""
     found = _own(context, below)
     if found is None:
         found = {*await context.query(ListNamespaces(prefix=below)), *_also(context, below)}
@@ -200,15 +195,11 @@ def _own(context: ProcedureContext, below: str | None) -> set[str] | None:
 def _also(context: ProcedureContext, below: str | None) -> list[str]:
     """Return the caller's own roots, which are asked in any case, likewise."""
     own = (user_namespace(context.principal), agent_namespace(context.principal))
-    return [name for name in own if _agree(name, below)]
+    return [name for name in own if below is None or is_below(name, below) or is_below(below, name)]
 
 
 def _in_order(found: set[str]) -> list[Root]:
     return [Root(name, memory_address(name)) for name in sorted(found)]
-
-
-def _agree(root: str, below: str | None) -> bool:
-    return below is None or is_below(root, below) or is_below(below, root)
 
 
 class Answered(NamedTuple):

@@ -238,13 +238,7 @@ def explained(
 
 
 def count_uses(context: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
-    """Count the shown memories as used, unless the search has counted them.
-
-    Args:
-        context: In whose name.
-        outcome: What was found.
-        shown: Of each its namespace and its id.
-    """
+    """Count the shown memories as used, unless the search has counted them."""
     if outcome.counted:
         return
     by_owner: dict[Address, list[str]] = {}

@@ -10,7 +10,6 @@ import trio
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import read_time
-from greenroom.runtime import Refusal
 
 
 class Window(NamedTuple):
@@ -95,15 +94,11 @@ def instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
     try:
         return read_time(given, zone)
     except (ValueError, OverflowError):
-        raise _not_a_time(field, given) from None
-
-
-def _not_a_time(field: str, given: str) -> Refusal:
-    return auth_errors.invalid(
-        field,
-        f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
-        f"and got {given[:60]!r}",
-    )
+        raise auth_errors.invalid(
+            field,
+            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+            f"and got {given[:60]!r}",
+        ) from None
 
 
 async def warmed() -> None:

@@ -240,18 +240,7 @@ class MemoryService:
                 if error.code == "MEMORY_NOT_FOUND":
                     return found
                 raise
-            found += [
-                MemoryVersion(
-                    id=version.id,
-                    memory_id=version.memory_id,
-                    version=version.version,
-                    author=version.author,
-                    stored_at=version.stored_at,
-                    task_id=version.task_id,
-                    deleted_at=version.deleted_at,
-                )
-                for version in page.versions
-            ]
+            found += msgspec.convert(page.versions, list[MemoryVersion], from_attributes=True)
             cursor = page.next_cursor
             if cursor is None:
                 return found

@@ -161,7 +161,7 @@ class SessionService:
             ServiceError: the session is unknown or has ended, the event or the state breaks a rule, or the
                 session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
-        given = _fields_of(event)
+        given = msgspec.structs.asdict(event) if isinstance(event, Event) else dict(event)
         unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
         if unknown:
             sentence = f"{unknown[0][:100]}: unknown; the fields of an event are {', '.join(_EVENT_FIELDS)}"
@@ -238,10 +238,6 @@ class SessionService:
             return await self._runtime.ask(address, request, principal=self.principal)
         except Refusal as refusal:
             raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
-
-
-def _fields_of(event: Event | Mapping[str, Any]) -> dict[str, Any]:
-    return msgspec.structs.asdict(event) if isinstance(event, Event) else dict(event)
 
 
 def _event(view: requests.EventView) -> Event:

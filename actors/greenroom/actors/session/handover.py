@@ -110,7 +110,7 @@ class HandoverSession(PortableSession):
         self._log(context, "reopened", tool, tool)
         self._put_work(context, header, tool, [])  # who worked in it has ended that
         audit_record.record(context, "reopen_session", context.address.key)
-        later = self._later(header, context)
+        later = max(context.now, header.updated_at)
         self._change(
             context,
             msgspec.structs.replace(header, status="active", terminated_at=None, updated_at=later),

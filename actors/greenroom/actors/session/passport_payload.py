@@ -19,7 +19,6 @@ from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory as directory
 from greenroom.actors.session import events, fields, log, records, work_context
 from greenroom.actors.session.directory import ActivityRow
@@ -170,7 +169,7 @@ def make(
     yield from fields.put(context, STATE, state)
     header = Header(
         purpose=came.purpose,
-        status=_reopened(came.status),
+        status="active" if came.status in CLOSED else came.status,  # the work goes on
         created_at=to_microseconds(came.created_at),
         created_by=came.created_by,
         updated_at=to_microseconds(came.updated_at),
@@ -186,11 +185,6 @@ def make(
     for number in range(request.pieces):
         context.delete(_piece_key(request.attempt, number))
     return header
-
-
-def _reopened(status: SessionStatus) -> SessionStatus:
-    """Return the status after a restoring: the work goes on, so what was closed is open again."""
-    return "active" if status in CLOSED else status
 
 
 def _messages(

@@ -74,7 +74,8 @@ class PortableSession(SessionActor):
             decisions=len(request.decisions),
         )
         if request.decisions or request.workflow_state is not None:  # what others see, too
-            self._change(context, msgspec.structs.replace(header, updated_at=self._later(header, context)))
+            later = max(context.now, header.updated_at)
+            self._change(context, msgspec.structs.replace(header, updated_at=later))
         return travel.ContextRecorded(
             session_id=context.address.key,
             files_accessed=len(own.files),
@@ -304,9 +305,6 @@ class PortableSession(SessionActor):
             found = self._work_contexts[owner] = work_context.WorkContext(owner)
             found.load(context)
         return found
-
-    def _later(self, header: Header, context: Context) -> int:
-        return max(context.now, header.updated_at)
 
     def _log(
         self,

@@ -313,10 +313,6 @@ def _which_name(reader: Reader, found: re.Match[str]) -> Days | None:
             return next((days for days in occurrences if days.first > today), None)
 
 
-def _this_month_name(reader: Reader, found: re.Match[str]) -> Days | None:
-    return _name(found)(reader.today.year)
-
-
 def _around(occurrence: Occurrence, day: date) -> list[Days]:
     years = range(
         max(day.year - LEAP_YEARS_APART, date.min.year),
@@ -373,10 +369,6 @@ def _year_month(_: Reader, found: re.Match[str]) -> Days | None:
     return _months(int(found["year"]), month=month, count=1) if 1 <= month <= MONTHS_A_YEAR else None
 
 
-def _year(_: Reader, found: re.Match[str]) -> Days:
-    return containing(date(int(found["year"]), 1, 1), "year")
-
-
 def _iso_week(reader: Reader, found: re.Match[str]) -> Days | None:
     groups = found.groupdict()
     year = int(groups["year"]) if groups.get("year") else reader.today.isocalendar().year
@@ -423,8 +415,8 @@ def _named() -> list[tuple[str, DaysMeaning]]:
 
 def _this_or_which(reader: Reader, found: re.Match[str]) -> Days | None:
     """Mean "this March" as that of the present year."""
-    meaning = _this_month_name if _direction(found["which"]) == 0 else _which_name
-    return meaning(reader, found)
+    this_year = _direction(found["which"]) == 0
+    return _name(found)(reader.today.year) if this_year else _which_name(reader, found)
 
 
 FORMS: Final[list[tuple[str, DaysMeaning]]] = [
@@ -449,7 +441,7 @@ FORMS: Final[list[tuple[str, DaysMeaning]]] = [
     (r"(?P<first>\d{1,2})[-/](?P<other>\d{1,2})[-/]{year}", _slashed),
     (r"{year}[-/](?P<m>\d{1,2})", _year_month),
     (r"(?P<m>\d{1,2})/{year}", _year_month),
-    ("(?:year )?{year}", _year),
+    ("(?:year )?{year}", lambda _, found: containing(date(int(found["year"]), 1, 1), "year")),
     (r"{year}-?w(?P<week>\d{1,2})", _iso_week),
     (r"week (?P<week>\d{1,2})(?: {year})?", _iso_week),
     (r"(?P<decade>\d{3}0|\d0)s", _years),

@@ -38,14 +38,6 @@ def _now(reader: Reader, _: re.Match[str]) -> Span:
     return Span(reader.now - timedelta(minutes=1), reader.now + INSTANT, reader.now + INSTANT, reader.today)
 
 
-def _just_now(reader: Reader, _: re.Match[str]) -> Span:
-    return _until_now(reader, reader.now - JUST_NOW)
-
-
-def _recently(reader: Reader, _: re.Match[str]) -> Span:
-    return _until_now(reader, midnight(reader.today - RECENT_DAYS * ONE_DAY, reader.zone))
-
-
 def _until_now(reader: Reader, start: datetime) -> Span:
     end = reader.now + INSTANT
     return Span(min(start, end), end, end, start.astimezone(reader.zone).date())
@@ -170,10 +162,6 @@ def _later(reader: Reader, found: re.Match[str]) -> Span | None:
     return Span(reader.now, end, end, reader.today)
 
 
-def _year_to_date(reader: Reader, _: re.Match[str]) -> Span:
-    return _until_now(reader, midnight(reader.today.replace(month=1, day=1), reader.zone))
-
-
 # -- parts of a day ---------------------------------------------------------
 
 
@@ -185,27 +173,14 @@ def _is_before_dawn(reader: Reader) -> bool:
     return reader.now.astimezone(reader.zone).hour < DAWN
 
 
-def _last_night(reader: Reader, _: re.Match[str]) -> Span:
-    return _night(reader, 1)
-
-
 def _tonight(reader: Reader, _: re.Match[str]) -> Span:
     return _night(reader, 1 if _is_before_dawn(reader) else 0)
-
-
-def _night_before_last(reader: Reader, _: re.Match[str]) -> Span:
-    return _night(reader, 2)
 
 
 def _this_daytime(reader: Reader, found: re.Match[str]) -> Span:
     if found["daytime"] == "night":
         return _tonight(reader, found)
     return _daytime(reader.today, found["daytime"], reader)
-
-
-def _last_daytime(reader: Reader, found: re.Match[str]) -> Span:
-    """Mean "last evening": yesterday's."""
-    return _daytime(reader.today - ONE_DAY, found["daytime"], reader)
 
 
 def _daytime_of(reader: Reader, found: re.Match[str]) -> Span | None:
@@ -296,10 +271,6 @@ def _about(reader: Reader, found: re.Match[str]) -> Span | None:
     return Span(span.start - length, span.end + length, span.end + length, span.day)
 
 
-def _inside(reader: Reader, found: re.Match[str]) -> Span | None:
-    return reader.span(found["rest"])
-
-
 _TIMES: Final = rf"(?P<first>{_CLOCK}|\d{{1,2}}) ?(?:and|to|till|until|-) ?(?P<last>{_CLOCK}|\d{{1,2}})"
 _RFC_3339: Final = (
     r"{year}-(?P<m>\d\d)-(?P<d>\d\d)[t ](?P<hour>\d\d):(?P<minute>\d\d)"
@@ -307,8 +278,11 @@ _RFC_3339: Final = (
 )
 FORMS: Final[list[tuple[str, SpanMeaning]]] = [
     ("now|right now|this moment", _now),
-    ("just now|moments? ago|a moment ago", _just_now),
-    ("recent|recently|lately", _recently),
+    ("just now|moments? ago|a moment ago", lambda reader, _: _until_now(reader, reader.now - JUST_NOW)),
+    (
+        "recent|recently|lately",
+        lambda reader, _: _until_now(reader, midnight(reader.today - RECENT_DAYS * ONE_DAY, reader.zone)),
+    ),
     (_RFC_3339, _iso),
     ("(?:in )?{count} {unit} (?:ago|back|from now|hence)", _ago),
     ("in {count} {unit}", _ago),
@@ -324,12 +298,15 @@ FORMS: Final[list[tuple[str, SpanMeaning]]] = [
     ("(?:earlier|so far|sofar) {rest}", _so_far),
     ("{rest} so far", _so_far),
     ("later {rest}", _later),
-    ("year to date|ytd", _year_to_date),
-    ("last night", _last_night),
+    (
+        "year to date|ytd",
+        lambda reader, _: _until_now(reader, midnight(reader.today.replace(month=1, day=1), reader.zone)),
+    ),
+    ("last night", lambda reader, _: _night(reader, 1)),
     ("tonight", _tonight),
-    ("night before last", _night_before_last),
+    ("night before last", lambda reader, _: _night(reader, 2)),
     (f"(?:this )?{_DAYTIME}", _this_daytime),
-    (f"last {_DAYTIME}", _last_daytime),
+    (f"last {_DAYTIME}", lambda reader, found: _daytime(reader.today - ONE_DAY, found["daytime"], reader)),
     (f"{{rest}} {_DAYTIME}", _daytime_of),
     (f"{_DAYTIME} {{rest}}", _daytime_of),
     (f"(?P<clock>{_CLOCK})", _bare_time),
@@ -341,7 +318,7 @@ FORMS: Final[list[tuple[str, SpanMeaning]]] = [
     ("(?:about|around|roughly|approximately|approx|circa|~) ?{rest}", _about),
     (
         "(?:in|during|within|over|throughout|for|all day|all|whole|entire|sometime|some time|back in) {rest}",
-        _inside,
+        lambda reader, found: reader.span(found["rest"]),
     ),
 ]
 

@@ -101,7 +101,8 @@ async def wait_written(
         now: dict[str, int] = {}
         for underway in await runtime.query(FindUnderway(), principal=principal):
             for root in underway.roots:
-                if root in known or (_is_in(root, prefix) and policy.may_write_namespace(principal, root)):
+                is_below = prefix is None or names.is_below(root, names.root_of(prefix))
+                if root in known or (is_below and policy.may_write_namespace(principal, root)):
                     asked = ReadStaged(staging=underway.staging)
                     staged = await runtime.ask(names.memory_address(root), asked, principal=principal)
                     now[root] = now.get(root, 0) + staged.applied
@@ -112,10 +113,6 @@ async def wait_written(
         elif trio.current_time() >= deadline:
             return sorted(now)
         await trio.sleep(_LOOK_SECONDS)
-
-
-def _is_in(root: str, prefix: str | None) -> bool:
-    return prefix is None or names.is_below(root, names.root_of(prefix))
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):
