@@ -15,8 +15,7 @@ from greenroom.actors import open_greenroom
 from greenroom.actors.auth.policy import Partition
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import records as memories
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import events
+from greenroom.actors.session import directory, events
 from greenroom.actors.session import records as sessions
 from greenroom.runtime import ACTORS, INDEXES, Encryption, Names, Store
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder

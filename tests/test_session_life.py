@@ -29,8 +29,7 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import migrations
+from greenroom.actors.session import directory, migrations
 from greenroom.runtime import IndexReader, Query
 
 if TYPE_CHECKING:

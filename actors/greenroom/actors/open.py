@@ -33,8 +33,7 @@ from greenroom.actors.recall.index_verification import AllNamespaces, Imitations
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.recall.roots import ChooseRoots
 from greenroom.actors.resources.listing import CompleteResource, ListResources
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import migrations
+from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.handover import HandoverSession
 from greenroom.actors.text.analyze import use_languages

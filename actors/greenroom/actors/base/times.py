@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from functools import reduce
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 from greenroom.actors.auth.errors import check_span
 from greenroom.actors.base.validation_messages import part_of, parts_of
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST = (dt.datetime.min.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
@@ -36,6 +38,18 @@ def to_microseconds(time: dt.datetime) -> int:
 def optional_datetime(microseconds: int | None) -> dt.datetime | None:
     """Return the aware UTC time, or None for None."""
     return None if microseconds is None else to_datetime(microseconds)
+
+
+def with_datetime(view: type[S], record: msgspec.Struct) -> S:
+    """Return a view of a record with the same fields, whose ``at`` is a datetime."""
+    fields = msgspec.structs.asdict(record)
+    return view(**{**fields, "at": to_datetime(fields["at"])})
+
+
+def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
+    """Return the record of a view, the other way round than `with_datetime`."""
+    fields = msgspec.structs.asdict(view)
+    return record(**{**fields, "at": to_microseconds(fields["at"])})
 
 
 def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:

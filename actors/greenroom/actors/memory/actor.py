@@ -27,8 +27,7 @@ from greenroom.actors.memory.keyvalue import memory_resource
 from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
-from greenroom.actors.schemas import memories, replies, transfer
-from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import memories, replies, resources, transfer
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
 
 T = TypeVar("T")

@@ -18,8 +18,7 @@ from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
-from greenroom.actors.schemas import replies
-from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import replies, resources
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import Context, Slices

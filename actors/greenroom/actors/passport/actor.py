@@ -17,7 +17,7 @@ from greenroom.actors.auth import errors, passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
-from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import resources
 from greenroom.runtime import Actor, Context, Replay, Slices, handles
 
 TIMER: Final = "forget"

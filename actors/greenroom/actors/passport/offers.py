@@ -10,8 +10,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import migrations
+from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import (
     ActorFailedError,

@@ -15,15 +15,13 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.policy import PUBLIC, Partition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.schemas import replies
-from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import replies, resources
 from greenroom.actors.schemas import sessions as events
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resources import session_uri
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.session import directory as directory
+from greenroom.actors.session import directory, fields, log, migrations, reads, records
 from greenroom.actors.session import events as session_events
-from greenroom.actors.session import fields, log, migrations, reads, records
 from greenroom.actors.session.directory import ActivityRow
 from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import (

@@ -22,8 +22,7 @@ from greenroom.actors.base.times import HOUR, SECOND, to_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resources import session_uri
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import migrations, work_context
+from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.migrations import ToolState
 from greenroom.actors.session.portable_actor import PortableSession, slices

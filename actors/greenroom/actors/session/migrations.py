@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.base.times import with_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.runtime import Context
 
@@ -71,19 +71,7 @@ class RecentSessionRow(msgspec.Struct, frozen=True, array_like=True):
 
 def migrations(context: Context) -> list[travel.Migration]:
     """Return the steps of the session's way, oldest first."""
-    return [
-        travel.Migration(
-            from_tool=move.from_tool,
-            to_tool=move.to_tool,
-            at=to_datetime(move.at),
-            outcome=move.outcome,
-            by=move.by,
-            session_id=move.session_id,
-            server=move.server,
-            note=move.note,
-        )
-        for _, move in context.scan(StoredMigration, prefix=LOG)
-    ]
+    return [with_datetime(travel.Migration, move) for _, move in context.scan(StoredMigration, prefix=LOG)]
 
 
 def put_migration(context: Context, move: StoredMigration) -> None:
@@ -96,20 +84,6 @@ def put_migration(context: Context, move: StoredMigration) -> None:
     context.put(key, move)
     if len(keys) >= travel.MOST_MIGRATIONS:
         context.delete(keys[0])
-
-
-def stored_migration(migration: travel.Migration) -> StoredMigration:
-    """Return a step as it is kept."""
-    return StoredMigration(
-        migration.from_tool,
-        migration.to_tool,
-        to_microseconds(migration.at),
-        migration.outcome,
-        migration.by,
-        migration.session_id,
-        migration.server,
-        migration.note,
-    )
 
 
 def put_recent(context: Context, owner: str, project_id: str | None, tool: str) -> None:

@@ -15,12 +15,11 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import passport_errors, policy
 from greenroom.actors.auth.policy import PUBLIC, Partition
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.base.times import to_datetime, to_microseconds, with_datetime, with_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.session import directory as directory
-from greenroom.actors.session import events, fields, log, records, work_context
+from greenroom.actors.session import directory, events, fields, log, records, work_context
 from greenroom.actors.session.directory import ActivityRow
 from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.migrations import ToolState
@@ -92,7 +91,6 @@ def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.
 def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
     message_id, partition, message = entry
     parent, audience = message.parent or (None, PUBLIC)
-    event = message.event
     return payloads.PayloadMessage(
         message_id=message_id,
         timestamp=to_datetime(message.timestamp),
@@ -103,16 +101,7 @@ def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
         agent_type=partition.audience.removeprefix(_TYPE) if partition.audience.startswith(_TYPE) else None,
         parent_message_id=parent if policy.may_see_message(reader, audience) else None,
         metadata=msgspec.Raw(message.metadata),
-        event=None
-        if event is None
-        else payloads.PayloadEvent(
-            event_id=event.event_id,
-            at=to_datetime(event.at),
-            event_type=event.event_type,
-            actor=event.actor,
-            is_final_response=event.is_final_response,
-            is_json=event.is_json,
-        ),
+        event=None if message.event is None else with_datetime(payloads.PayloadEvent, message.event),
     )
 
 
@@ -242,7 +231,6 @@ def _partition(message: payloads.PayloadMessage, principal: Principal) -> Partit
 
 def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
     parent = message.parent_message_id
-    event = message.event
     return StoredMessage(
         sender=message.sender,
         timestamp=time,
@@ -250,16 +238,7 @@ def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, st
         parent=(parent, audiences[parent]) if parent is not None and parent in audiences else None,
         metadata=bytes(message.metadata),
         content=message.content,
-        event=None
-        if event is None
-        else StoredEvent(
-            event.event_id,
-            to_microseconds(event.at),
-            event.event_type,
-            event.actor,
-            event.is_final_response,
-            event.is_json,
-        ),
+        event=None if message.event is None else with_microseconds(StoredEvent, message.event),
     )
 
 
@@ -280,20 +259,10 @@ def put_context(own: WorkContext, common: WorkContext, came: travel.SessionConte
         used = to_microseconds(file.last_used)
         own.put_file(context, work_context.StoredFile(file.path, file.uses, used, given, file.note))
     for search in reversed(came.recent_searches):
-        own.put_search(
-            context, work_context.StoredSearch(search.query, search.tool, to_microseconds(search.at))
-        )
+        own.put_search(context, with_microseconds(work_context.StoredSearch, search))
     for memory in came.memories:
-        at = to_microseconds(memory.at)
-        use = work_context.StoredMemoryUse(memory.memory_id, memory.key, memory.namespace, at)
-        own.put_memory(context, use)
+        own.put_memory(context, with_microseconds(work_context.StoredMemoryUse, memory))
     for made in reversed(came.decisions):
-        at = to_microseconds(made.at)
-        common.put_decision(context, work_context.StoredDecision(made.what, made.why, at, made.by))
-    work = came.workflow_state
-    if work is not None:
-        at = to_microseconds(work.at)
-        stored = work_context.StoredWorkflow(
-            work.task, work.step, work.status, work.next, work.blockers, at, work.by
-        )
-        common.put_workflow(context, stored)
+        common.put_decision(context, with_microseconds(work_context.StoredDecision, made))
+    if came.workflow_state is not None:
+        common.put_workflow(context, with_microseconds(work_context.StoredWorkflow, came.workflow_state))

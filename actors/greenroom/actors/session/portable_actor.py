@@ -12,7 +12,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.base.times import to_datetime, to_microseconds, with_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
@@ -227,8 +227,8 @@ class PortableSession(SessionActor):
             passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
         header = yield from passport_payload.make(self._counters, request, context, self.content_limit)
-        for move in map(migrations.stored_migration, request.migrations):
-            migrations.put_migration(context, move)
+        for earlier in request.migrations:
+            migrations.put_migration(context, with_microseconds(StoredMigration, earlier))
         passport_payload.put_context(self._own(context), self._common(context), request.context, context)
         came = request.session
         work = ToolState(

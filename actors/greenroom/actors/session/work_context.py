@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.base.times import to_datetime
+from greenroom.actors.base.times import to_datetime, with_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.session_travel import MOST_DECISIONS, MOST_FILES, MOST_MEMORIES, MOST_SEARCHES
 from greenroom.runtime import Context
@@ -201,36 +201,15 @@ def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
             )
             for file in files
         ],
-        recent_searches=[
-            travel.SearchView(query=search.query, tool=search.tool, at=to_datetime(search.at))
-            for search in _newest(own.searches)
-        ],
+        recent_searches=[with_datetime(travel.SearchView, search) for search in _newest(own.searches)],
         memories=[
-            travel.MemoryUse(
-                memory_id=memory.memory_id,
-                key=memory.key,
-                namespace=memory.namespace,
-                at=to_datetime(memory.at),
-            )
+            with_datetime(travel.MemoryUse, memory)
             for memory in sorted(
                 own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
             )
         ],
-        decisions=[
-            travel.DecisionView(what=made.what, why=made.why, at=to_datetime(made.at), by=made.by)
-            for made in _newest(common.decisions)
-        ],
-        workflow_state=None
-        if workflow is None
-        else travel.WorkflowView(
-            task=workflow.task,
-            step=workflow.step,
-            status=workflow.status,
-            next=workflow.next,
-            blockers=workflow.blockers,
-            at=to_datetime(workflow.at),
-            by=workflow.by,
-        ),
+        decisions=[with_datetime(travel.DecisionView, made) for made in _newest(common.decisions)],
+        workflow_state=None if workflow is None else with_datetime(travel.WorkflowView, workflow),
     )
 
 

@@ -14,7 +14,7 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY
 from greenroom.actors.memory.directory import ListNamespaces
-from greenroom.actors.schemas import resources as resources
+from greenroom.actors.schemas import resources
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.transfer import ExportFormat, ExportPage
