@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,30 @@ _BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those
 _OF_VIEWS = frozenset({"alive", "expires", "supersedes"})
 
 
+D = TypeVar("D", bound=np.generic)
+N = TypeVar("N", bound=Hashable)
+
+
+class _Column(Generic[D]):
+    """A column of `columns.TYPES`, as an attribute of the rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, rows: Rows, _: type[Rows]) -> npt.NDArray[D]:
+        return rows.column(self._name)
+
+
+class _Names(Generic[N]):
+    """What the numbers in a column of `NAMED` stand for, likewise."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, rows: Rows, _: type[Rows]) -> Sequence[N]:
+        return rows.names[self._name].names
+
+
 class Rows:
     """Rows 0..size-1 in order of insertion. A removed row is not ``alive`` until rows are numbered anew.
 
@@ -27,6 +51,53 @@ class Rows:
             anew: what readers see and who stands next to whom is the same as long as it does not.
         names: What the numbers in the columns of `NAMED` stand for.
     """
+
+    ids = _Column[np.uint64]("id")
+    """The memories' ids."""
+    alive = _Column[np.bool_]("alive")
+    """Whether a row's memory is still there."""
+    numbers = _Column[np.uint64]("number")
+    """The numbers of the memories, the same for all versions."""
+    supersedes = _Column[np.uint64]("supersedes")
+    """The numbers of the memories whose place each takes, 0 for none."""
+    partition = _Column[np.int32]("partition")
+    """Numbers of `partitions`."""
+    partitions = _Names[Any]("partition")
+    """The visibility classes."""
+    namespace = _Column[np.int32]("namespace")
+    """Numbers of `namespaces`."""
+    namespaces = _Names[str]("namespace")
+    """The namespaces."""
+    author = _Column[np.int32]("author")
+    """Numbers of `authors`."""
+    authors = _Names[str]("author")
+    """The authors' names."""
+    kind = _Column[np.int32]("kind")
+    """Numbers of `kinds`."""
+    kinds = _Names[str]("kind")
+    """The kinds of memories."""
+    conversation = _Column[np.int32]("conversation")
+    """Numbers of `conversations`, -1 for none."""
+    conversations = _Names[str]("conversation")
+    """The conversations."""
+    position = _Column[np.int64]("position")
+    """Places in the conversation as given, `NO_POSITION` for none."""
+    created = _Column[np.int64]("created")
+    """When the entry was first written, in microseconds since 1970."""
+    updated = _Column[np.int64]("updated")
+    """When this version was written, in microseconds since 1970."""
+    expires = _Column[np.int64]("expires")
+    """From when on it is no longer there, in microseconds since 1970; `FOREVER` for never."""
+    last_used = _Column[np.int64]("last_used")
+    """When it was last used, in microseconds since 1970; `NEVER` for never."""
+    importance = _Column[np.float32]("importance")
+    """0 to 1."""
+    rating = _Column[np.float32]("rating")
+    """-1 to 1, 0 for none."""
+    uses = _Column[np.uint32]("uses")
+    """How often it was used."""
+    flags = _Column[np.uint8]("flags")
+    """QUESTION and TEMPORAL."""
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
@@ -145,121 +216,6 @@ class Rows:
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column by its name in `columns.TYPES`."""
         return self._columns.arrays[name][: self._columns.size]
-
-    @property
-    def ids(self) -> npt.NDArray[np.uint64]:
-        """The memories' ids."""
-        return self.column("id")
-
-    @property
-    def alive(self) -> npt.NDArray[np.bool_]:
-        """Whether a row's memory is still there."""
-        return self.column("alive")
-
-    @property
-    def numbers(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the memories, the same for all versions."""
-        return self.column("number")
-
-    @property
-    def supersedes(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the memories whose place each takes, 0 for none."""
-        return self.column("supersedes")
-
-    @property
-    def partition(self) -> npt.NDArray[np.int32]:
-        """Numbers of `partitions`."""
-        return self.column("partition")
-
-    @property
-    def partitions(self) -> Sequence[Any]:
-        """The visibility classes."""
-        return self.names["partition"].names
-
-    @property
-    def namespace(self) -> npt.NDArray[np.int32]:
-        """Numbers of `namespaces`."""
-        return self.column("namespace")
-
-    @property
-    def namespaces(self) -> Sequence[str]:
-        """The namespaces."""
-        return self.names["namespace"].names
-
-    @property
-    def author(self) -> npt.NDArray[np.int32]:
-        """Numbers of `authors`."""
-        return self.column("author")
-
-    @property
-    def authors(self) -> Sequence[str]:
-        """The authors' names."""
-        return self.names["author"].names
-
-    @property
-    def kind(self) -> npt.NDArray[np.int32]:
-        """Numbers of `kinds`."""
-        return self.column("kind")
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """The kinds of memories."""
-        return self.names["kind"].names
-
-    @property
-    def conversation(self) -> npt.NDArray[np.int32]:
-        """Numbers of `conversations`, -1 for none."""
-        return self.column("conversation")
-
-    @property
-    def conversations(self) -> Sequence[str]:
-        """The conversations."""
-        return self.names["conversation"].names
-
-    @property
-    def position(self) -> npt.NDArray[np.int64]:
-        """Places in the conversation as given, `NO_POSITION` for none."""
-        return self.column("position")
-
-    @property
-    def created(self) -> npt.NDArray[np.int64]:
-        """When the entry was first written, in microseconds since 1970."""
-        return self.column("created")
-
-    @property
-    def updated(self) -> npt.NDArray[np.int64]:
-        """When this version was written, in microseconds since 1970."""
-        return self.column("updated")
-
-    @property
-    def expires(self) -> npt.NDArray[np.int64]:
-        """From when on it is no longer there, in microseconds since 1970; `FOREVER` for never."""
-        return self.column("expires")
-
-    @property
-    def last_used(self) -> npt.NDArray[np.int64]:
-        """When it was last used, in microseconds since 1970; `NEVER` for never."""
-        return self.column("last_used")
-
-    @property
-    def importance(self) -> npt.NDArray[np.float32]:
-        """0 to 1."""
-        return self.column("importance")
-
-    @property
-    def rating(self) -> npt.NDArray[np.float32]:
-        """-1 to 1, 0 for none."""
-        return self.column("rating")
-
-    @property
-    def uses(self) -> npt.NDArray[np.uint32]:
-        """How often it was used."""
-        return self.column("uses")
-
-    @property
-    def flags(self) -> npt.NDArray[np.uint8]:
-        """QUESTION and TEMPORAL."""
-        return self.column("flags")
 
     def lengths(self, field: Field) -> npt.NDArray[np.uint32]:
         """Return the number of posted occurrences of a field, by row."""
