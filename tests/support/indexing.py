@@ -39,8 +39,8 @@ SMALL = {
     "compaction.SMALL_CHUNKS": 3,
     "compaction.STEP_BYTES": 64,
     "compaction.VECTOR_ROWS": 6,
-    "vectors._LEAST": 1,
-    "vectors._MOVED": 2,
+    "arrays._LEAST": 1,
+    "arrays._MOVED": 2,
 }
 """Limits of the index's modules under which a handful of documents is many."""
 
