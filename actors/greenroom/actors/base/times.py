@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from greenroom.actors.auth.errors import check_span
+from greenroom.actors.auth.errors import check_span, invalid
 from greenroom.actors.base.validation_messages import part_of, parts_of
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -73,6 +73,22 @@ def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) ->
             return dt.datetime.max.replace(tzinfo=dt.UTC)
         local = dt.datetime.combine(day + dt.timedelta(days=ends_day), dt.time())
     return (local.replace(tzinfo=zone) if local.tzinfo is None else local).astimezone(dt.UTC)
+
+
+def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
+    """Return the time that the argument ``field`` says, as `read_time` does.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it says none.
+    """
+    try:
+        return read_time(text, zone, ends_day=ends_day)
+    except (ValueError, OverflowError):
+        raise invalid(
+            field,
+            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+            f"and got {text[:60]!r}",
+        ) from None
 
 
 _PATH = re.compile(r" - at `\$\.([\w.]+)`$")

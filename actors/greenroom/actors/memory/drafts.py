@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.parse import parse_part
-from greenroom.actors.base.times import read_time, to_microseconds
+from greenroom.actors.base.times import given_time, to_microseconds
 from greenroom.actors.memory import records
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memories import StoreMemory, UpdateMemory
@@ -108,14 +108,7 @@ def expiry_time(metadata: Metadata, now: int) -> int | None:
     if not isinstance(given, str):
         return None
     field = "expiry" if "expiry" in metadata.beside else "metadata.expiry"
-    try:
-        ends = to_microseconds(read_time(given, ends_day=True))
-    except (ValueError, OverflowError):
-        raise auth_errors.invalid(
-            field,
-            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
-            f"and got {given[:60]!r}",
-        ) from None
+    ends = to_microseconds(given_time(field, given, ends_day=True))
     if ends <= now:
         raise auth_errors.invalid(field, f"{field}: {given!r} is past")
     return ends

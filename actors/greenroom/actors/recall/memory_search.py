@@ -12,12 +12,12 @@ from msgspec import UNSET, Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.base import paging
-from greenroom.actors.base.times import to_datetime
+from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
-from greenroom.actors.recall.time_window import instant, time_window, time_zone, warmed
+from greenroom.actors.recall.time_window import time_window, time_zone, warmed
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
@@ -77,7 +77,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         if self.timezone is not None or self.time_expr is None:
             return self
         after, before = (
-            None if given is None else instant(field, given, dt.UTC).isoformat()
+            None if given is None else given_time(field, given).isoformat()
             for field, given in (("after", self.after), ("before", self.before))
         )
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)

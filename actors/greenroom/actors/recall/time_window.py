@@ -9,7 +9,7 @@ from typing import NamedTuple
 import trio
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.times import read_time
+from greenroom.actors.base.times import given_time
 
 
 class Window(NamedTuple):
@@ -41,8 +41,8 @@ def time_window(
     Raises:
         Refusal: ``VALIDATION_ERROR``: one of them is not understood, or ``after`` is later than ``before``.
     """
-    start = None if after is None else instant("after", after, bounds)
-    end = None if before is None else instant("before", before, bounds)
+    start = None if after is None else given_time("after", after, bounds)
+    end = None if before is None else given_time("before", before, bounds)
     if start is not None and end is not None:
         auth_errors.check_span("after", start, end)
     if time_expr is not None:
@@ -83,22 +83,6 @@ def machine_zone() -> str:
     except (ValueError, OSError, LookupError):
         return "UTC"
     return name
-
-
-def instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
-    """Return the time that an argument says.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: it says none.
-    """
-    try:
-        return read_time(given, zone)
-    except (ValueError, OverflowError):
-        raise auth_errors.invalid(
-            field,
-            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
-            f"and got {given[:60]!r}",
-        ) from None
 
 
 async def warmed() -> None:

@@ -41,6 +41,11 @@ def load(context: Context, prefix: bytes) -> Slices[dict[str, NumberedField]]:
     return fields
 
 
+def load_json(context: Context, prefix: bytes) -> Slices[msgspec.Raw]:
+    """Return the object stored under ``prefix`` as JSON."""
+    return msgspec.Raw((yield from to_json(context, (yield from load(context, prefix)))))
+
+
 def merged(
     context: Context, name: str, stored: dict[str, NumberedField], given: msgspec.Raw
 ) -> Slices[list[NumberedField]]:

@@ -49,10 +49,6 @@ def session_of(
     context: Context, header: Header, work: ToolState | None, talk: int
 ) -> Slices[payloads.PayloadSession]:
     """Return a session apart from its messages."""
-    metadata = yield from fields.load(context, METADATA)
-    state = yield from fields.load(context, STATE)
-    metadata_json = yield from fields.to_json(context, metadata)
-    state_json = yield from fields.to_json(context, state)
     return payloads.PayloadSession(
         session_id=context.address.key,
         purpose=header.purpose,
@@ -65,8 +61,8 @@ def session_of(
         workspace_path=None if work is None else work.workspace_path,
         tool=None if work is None else work.tool,
         original_tool=None if work is None else work.original_tool,
-        metadata=msgspec.Raw(metadata_json),
-        state=msgspec.Raw(state_json),
+        metadata=(yield from fields.load_json(context, METADATA)),
+        state=(yield from fields.load_json(context, STATE)),
     )
 
 

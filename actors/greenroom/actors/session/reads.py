@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import Partition
@@ -41,13 +39,8 @@ class Span(NamedTuple):
 
 def session(context: Context, header: Header, messages: int) -> Slices[replies.SessionView]:
     """Return the session's fields for a reader that sees this many messages in it."""
-    session_id = context.address.key
-    metadata = yield from fields.load(context, METADATA)
-    metadata_json = yield from fields.to_json(context, metadata)
-    state = yield from fields.load(context, STATE)
-    state_json = yield from fields.to_json(context, state)
     return replies.SessionView(
-        session_id=session_id,
+        session_id=context.address.key,
         purpose=header.purpose,
         status=seen_status(header.status, messages),
         created_at=to_datetime(header.created_at),
@@ -57,8 +50,8 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
         app_name=header.app_name,
         user_id=header.user_id,
         project_id=header.project_id,
-        metadata=msgspec.Raw(metadata_json),
-        state=msgspec.Raw(state_json),
+        metadata=(yield from fields.load_json(context, METADATA)),
+        state=(yield from fields.load_json(context, STATE)),
     )
 
 
