@@ -9,7 +9,7 @@ it says is kept as metadata. Without it the file's own time counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -39,11 +39,39 @@ _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _SCOPES: Final = frozenset({"private", "shared", "public"})
+
+
+class _Field(NamedTuple):
+    """A field that the sections of a file have in common.
+
+    Attributes:
+        names: What the front matter calls it; the first one that is there counts.
+        read: Returns its value, None for what is none.
+        kept_as: Under which name what is none is kept as metadata; None: `source_line` keeps it.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Any], Any]
+    kept_as: str | None = None
+
+
+def _one_of(words: frozenset[str]) -> Callable[[Any], str | None]:
+    return lambda given: given if isinstance(given, str) and given in words else None
+
+
+_FIELDS: Final = {
+    "kind": _Field(("kind", "type"), _one_of(KINDS), "type"),
+    "scope": _Field(("scope",), _one_of(_SCOPES), "scope"),
+    "importance": _Field(("importance",), fraction_of, "importance"),
+    "updated_at": _Field(("updated", "updated_at", "modified"), time_of),
+    "created_by": _Field(("author", "created_by"), name_of),
+    "expires_at": _Field(("expires", "expires_at"), time_of),
+}
+_KEY: Final = ("key", "id")
+_TAGS: Final = ("tags", "tag")
+_CREATED: Final = ("created", "created_at", "date")
 _KNOWN: Final = frozenset(
-    {
-        *("key", "id", "tags", "tag", "created", "created_at", "date", "updated", "updated_at", "modified"),
-        *("author", "created_by", "importance", "kind", "type", "scope", "expires", "expires_at"),
-    }
+    {*_KEY, *_TAGS, *_CREATED, *(name for field in _FIELDS.values() for name in field.names)}
 )
 
 
@@ -105,29 +133,35 @@ def read(path: Path) -> Iterator[SourceLine]:
 
 
 def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
+    """Return what the YAML before a text says, and the text; a text that begins with a rule has none."""
     found = _FRONT_MATTER.match(text)
     if found is None:
         return {}, text
     import yaml  # noqa: PLC0415  only who imports Markdown waits for it
 
     try:
-        if len(found[1]) > MAX_FRONT_MATTER:
-            raise SourceError(f"{name}: its front matter is too large")
-        depth = 0
-        for event in yaml.parse(found[1], yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
-                _check_integer(name, event.value)
-            if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
-                raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
+        _check_front_matter(name, found[1])
         about = yaml.safe_load(found[1])
     except (yaml.YAMLError, ValueError) as error:
         raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
-    if about is None:
-        return {}, text[found.end() :]
-    if not isinstance(about, dict):  # a rule at the top, and another one further down
+    if about is not None and not isinstance(about, dict):  # another rule further down
         return {}, text
-    return {str(key): value for key, value in about.items()}, text[found.end() :]
+    return {str(key): value for key, value in (about or {}).items()}, text[found.end() :]
+
+
+def _check_front_matter(name: str, text: str) -> None:
+    """Refuse what would cost too much to load, by its events alone."""
+    import yaml  # noqa: PLC0415  as above
+
+    if len(text) > MAX_FRONT_MATTER:
+        raise SourceError(f"{name}: its front matter is too large")
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
+            _check_integer(name, event.value)
+        if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
 
 
 def _check_integer(name: str, text: str) -> None:
@@ -139,48 +173,55 @@ def _sections_of(
     name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
 ) -> Iterator[SourceLine]:
     sections = [section for section in _sections(body) if section.has_body]
-    stem = name.rpartition(".")[0]
-    given = about.get("key", about.get("id"))
-    base = key_of(stem.replace("/", ".") if given is None or given == "" else given)
-    created = time_of(about.get("created", about.get("created_at", about.get("date"))))
-    kind, scope = about.get("kind", about.get("type")), about.get("scope")
-    rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
-    if kind is not None and not (isinstance(kind, str) and kind in KINDS):
-        rest["type"], kind = _plain(kind), None
-    if scope is not None and not (isinstance(scope, str) and scope in _SCOPES):
-        rest["scope"], scope = _plain(scope), None
-    if not isinstance(created, datetime):
-        rest.update({} if created is None else {"created": _plain(created)})
-        created = changed
-    importance = fraction_of(about.get("importance"))
-    if importance is None and about.get("importance") is not None:
-        rest["importance"] = _plain(about["importance"])
+    base = _base_key(name, about)
+    fields, rest = _common(about, changed)
     for position, section in enumerate(sections):
         heading = section.headings[-1] if section.headings else ""
         key = base if len(sections) == 1 or not heading else key_of(base, heading)
-        taken[key] = taken.get(key, 0) + 1
-        if taken[key] > 1:
-            key = key_of(f"{key[:240]}~{taken[key]}")
         metadata = {"path": name, **rest}
         if section.headings:
             metadata["heading"] = " > ".join(section.headings)
         yield source_line(
             f"{name}, section {position + 1}",
             passed,
-            key=key,
+            key=_untaken(key, taken),
             content=section.text,
-            created_at=created,
-            updated_at=time_of(about.get("updated", about.get("updated_at", about.get("modified")))),
-            created_by=name_of(about.get("author", about.get("created_by"))),
             conversation_id=name_of(name),
             position=position,
-            tags=tags_of(about.get("tags"), about.get("tag")),
-            kind=kind,
-            importance=importance,
-            scope=scope,
-            expires_at=time_of(about.get("expires", about.get("expires_at"))),
             metadata=metadata,
+            **fields,
         )
+
+
+def _base_key(name: str, about: dict[str, Any]) -> str:
+    """Return the key of a file: what its front matter gives, or else its path without the ending."""
+    given = _first(about, _KEY)
+    return key_of(name.rpartition(".")[0].replace("/", ".") if given is None or given == "" else given)
+
+
+def _untaken(key: str, taken: dict[str, int]) -> str:
+    """Return a key that no section before had, and count it."""
+    taken[key] = taken.get(key, 0) + 1
+    return key if taken[key] == 1 else key_of(f"{key[:240]}~{taken[key]}")
+
+
+def _common(about: dict[str, Any], changed: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that a file's front matter gives all its sections, and what else it says."""
+    fields: dict[str, Any] = {"tags": tags_of(*(about.get(name) for name in _TAGS))}
+    rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
+    for name, field in _FIELDS.items():
+        given = _first(about, field.names)
+        fields[name] = field.read(given)
+        if fields[name] is None and field.kept_as is not None and given is not None:
+            rest[field.kept_as] = _plain(given)
+    created = time_of(_first(about, _CREATED))
+    if created is not None and not isinstance(created, datetime):
+        rest["created"] = _plain(created)
+    return {**fields, "created_at": created if isinstance(created, datetime) else changed}, rest
+
+
+def _first(about: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((about[name] for name in names if name in about), None)
 
 
 def _sections(body: str) -> Iterator[_Section]:
