@@ -82,10 +82,33 @@ class WriteResult(NamedTuple):
     stored_size: int
 
 
+class _Place(NamedTuple):
+    """Where an entry goes.
+
+    Attributes:
+        where: Its record key.
+        occupant: What lies there and must go, because it is not there any more for anybody.
+        is_new: Whether it is another place than that of the version before.
+    """
+
+    where: bytes
+    occupant: Entry | None = None
+    is_new: bool = True
+
+
 def write(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
 ) -> Slices[WriteResult]:
     """Stage a new version of ``stored``, or a new entry; the caller has checked that it may.
+
+    The order matters:
+
+    1. What may refuse, while nothing is staged: the place, a ring of supersessions, the root's name.
+    2. The numbers: those of a root's partitions are in the root.
+    3. What was there goes before what comes, which may have the same keys.
+    4. The entry before its link: the memory that it hides is found by rows, too.
+    5. The counter of its uses before the index, which ranks by it.
+    6. The root's counter last: until then nothing has the number.
 
     Args:
         repository: The root's.
@@ -97,32 +120,18 @@ def write(
         Refusal: ``KEY_EXISTS``: it would move where another entry is; ``VALIDATION_ERROR``: it would
             supersede itself. Nothing was staged then.
     """
-    packed = None
-    if draft.compress:
-        packed = yield from pack(draft.value, context)
     old = None if stored is None else stored.entry
-    common_root = repository.root if repository.header is None else repository.header.root
-    prefix = records.entry_key(draft.session_id, draft.key, draft.sub)
-    where, occupant = _place(repository, context, draft, stored, prefix)
+    packed = (yield from pack(draft.value, context)) if draft.compress else None
+    place = _place(repository, context, draft, stored)
     if draft.supersedes is not None and old is not None:
         yield from links.open_ring(repository, context, old, draft.supersedes.entry)
-    repository.ensure_root(context, common_root)
+    repository.ensure_root(context, repository.root)
     update = repository.counter + 1
-    partition = (
-        0
-        if draft.plain and (old is None or old.details is None)
-        else repository.partition_number(context, draft.partition)
-    )
-    if occupant is not None:
-        removal.clear(repository, context, StoredEntry(where, occupant))
-    if stored is not None and old is not None:
-        removal.unlist(repository, context, old)
-        if stored.record_key != where:
-            context.delete(stored.record_key)
+    details = _details(repository, context, draft, old, packed)
+    _make_room(repository, context, stored, place)
+    entry = _entry(draft, old, context.now, update, details)
     payload = draft.value if packed is None else packed
-    entry = _entry(draft, old, context.now, update, partition, packed)
-    version = _version(draft, entry, payload)
-    _stage(repository, context, where, entry, version, moved=stored is None or stored.record_key != where)
+    _stage(repository, context, place, entry, _version(draft, entry, payload))
     links.relink(repository, context, old, entry, is_new=draft.supersedes is not None)
     quality = Quality() if old is None else repository.uses.settle(context, old)
     if repository.indexed_to is None:
@@ -137,48 +146,60 @@ def write(
 
 
 def _place(
-    repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, prefix: bytes
-) -> tuple[bytes, Entry | None]:
-    """Return where the entry goes, and what lies there that must go."""
-    where = prefix
+    repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
+) -> _Place:
+    where = records.entry_key(draft.session_id, draft.key, draft.sub)
     if repository.has_several_owners:
         number = repository.known_partition(draft.partition)
         if number is None:  # nothing can lie in a partition that is new
-            return repository.entry_key(prefix, repository.next_partition()), None
-        where = repository.entry_key(prefix, number)
+            return _Place(repository.entry_key(where, repository.next_partition()))
+        where = repository.entry_key(where, number)
     if stored is not None and stored.record_key == where:
-        return where, None
+        return _Place(where, is_new=False)
     occupant = context.get(where, Entry)
     if occupant is not None and stored is not None and records.is_there(occupant, context.now):
         raise auth_errors.invalid(
             "scope", f"scope: there is another memory {draft.key!r} of that scope; forget it first"
         )
-    return where, occupant
+    return _Place(where, occupant)
 
 
-def _entry(
-    draft: Draft, old: Entry | None, now: int, update: int, partition: int, packed: bytes | None
-) -> Entry:
-    details = None if old is None else old.details
-    if not draft.plain:
-        details = EntryDetails(
-            partition=partition,
-            sub=draft.sub,
-            kind=draft.kind,
-            tags=draft.tags,
-            importance=draft.importance,
-            author=draft.author,
-            conversation=draft.conversation,
-            position=draft.position,
-            supersedes=None if details is None else details.supersedes,
-            superseded_by=None if details is None else details.superseded_by,
-            form=draft.form | (0 if packed is None else records.COMPRESSED),
-            stored_size=len(draft.value if packed is None else packed),
-        )
-        if draft.supersedes is not None:
-            details = msgspec.structs.replace(details, supersedes=draft.supersedes.entry.number)
-    elif details is not None:
-        details = msgspec.structs.replace(details, form=records.JSON, stored_size=len(draft.value))
+def _make_room(
+    repository: MemoryRepository, context: Context, stored: StoredEntry | None, place: _Place
+) -> None:
+    """Stage the end of what lies in the new place, and of the old version where it was found."""
+    if place.occupant is not None:
+        removal.clear(repository, context, StoredEntry(place.where, place.occupant))
+    if stored is not None:
+        removal.unlist(repository, context, stored.entry)
+        if place.is_new:
+            context.delete(stored.record_key)
+
+
+def _details(
+    repository: MemoryRepository, context: Context, draft: Draft, old: Entry | None, packed: bytes | None
+) -> EntryDetails | None:
+    before = None if old is None else old.details
+    if draft.plain:
+        return before and msgspec.structs.replace(before, form=records.JSON, stored_size=len(draft.value))
+    links = before or records.PLAIN
+    return EntryDetails(
+        partition=repository.partition_number(context, draft.partition),
+        sub=draft.sub,
+        kind=draft.kind,
+        tags=draft.tags,
+        importance=draft.importance,
+        author=draft.author,
+        conversation=draft.conversation,
+        position=draft.position,
+        supersedes=links.supersedes if draft.supersedes is None else draft.supersedes.entry.number,
+        superseded_by=links.superseded_by,
+        form=draft.form | (0 if packed is None else records.COMPRESSED),
+        stored_size=len(draft.value if packed is None else packed),
+    )
+
+
+def _entry(draft: Draft, old: Entry | None, now: int, update: int, details: EntryDetails | None) -> Entry:
     created = now if draft.created_at is None else draft.created_at
     return Entry(
         key=draft.key,
@@ -211,19 +232,14 @@ def _version(draft: Draft, entry: Entry, payload: bytes) -> Version:
 
 
 def _stage(
-    repository: MemoryRepository,
-    context: Context,
-    where: bytes,
-    entry: Entry,
-    version: Version,
-    *,
-    moved: bool,
+    repository: MemoryRepository, context: Context, place: _Place, entry: Entry, version: Version
 ) -> None:
+    where = place.where
     context.put(records.version_key(entry.number, entry.version), version)
     context.put(where, entry)
     for key in records.order_keys(entry):
         context.put(key, where)
-    if moved:
+    if place.is_new:
         context.put(records.id_key(repository.tail(entry.number)), where)
     if entry.expires_at is not None:
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
