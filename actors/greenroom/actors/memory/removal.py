@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
@@ -139,28 +141,27 @@ def sweep_soon(context: Context) -> None:
 
 def _purge_history(context: Context, effects: int) -> Slices[None]:
     """Stage about so many removals of what is left of removed entries; come back for the rest."""
+    for keys in _left_over(context):
+        if effects <= 0:
+            sweep_soon(context)
+            return
+        for key in keys:
+            context.delete(key)
+        effects -= len(keys)
+        if context.should_yield():
+            yield
+
+
+def _left_over(context: Context) -> Iterator[tuple[bytes, ...]]:
+    """Yield the keys of what is left of removed entries, those together that go together; the mark last."""
     for mark, _ in context.scan(bool, prefix=records.DELETED):
         number = int.from_bytes(mark[1:])
         for key, ends in context.scan(VersionTimes, prefix=records.versions_prefix(number)):
-            if effects <= 0:
-                sweep_soon(context)
-                return
-            context.delete(key)
-            effects -= 1
-            if ends.expires_at is not None:
-                version = int.from_bytes(key[9:17])
-                context.delete(records.expiry_key(ends.expires_at, number, version))
-                effects -= 1
-            if context.should_yield():
-                yield
+            if ends.expires_at is None:
+                yield (key,)
+            else:
+                yield key, records.expiry_key(ends.expires_at, number, int.from_bytes(key[9:17]))
         for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
             for key, _ in context.scan(msgspec.Raw, prefix=prefix):
-                if effects <= 0:
-                    sweep_soon(context)
-                    return
-                context.delete(key)
-                effects -= 1
-                if context.should_yield():
-                    yield
-        context.delete(mark)
-        effects -= 1
+                yield (key,)
+        yield (mark,)
