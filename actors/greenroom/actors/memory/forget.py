@@ -39,28 +39,27 @@ def forget(
         matched = len(stored)
     else:
         fitting = EntryFilter(repository, context, request.filters, request.namespace)
-        stored = []
-        matched = 0
-        for one in newest_first(context):
-            if fitting.fits(one.entry):
-                matched += 1
-                if matched <= max(at_once, SHOWN):
-                    stored.append(one)
-            if context.should_yield():
-                yield
+        stored, matched = yield from _fitting(context, fitting, max(at_once, SHOWN))
     done = request.confirm or matched == 1
     gone = stored[:at_once] if done else []
-    answer = replies.MemoryForgotten(
-        forgotten=len(gone),
-        purged=request.purge and bool(gone),
-        confirm_needed=not done and bool(stored),
-        matched=matched,
-        remaining=matched - len(gone),
-        memories=[forgotten(repository, one.entry) for one in (gone or stored)[:SHOWN]],
-    )
+    answer = _answer(repository, gone, gone or stored, matched, purge=request.purge)
     if gone:
         yield from _end(repository, context, gone, purge=request.purge, action="forget_memory")
     return answer
+
+
+def _fitting(context: Context, wanted: EntryFilter, most: int) -> Slices[tuple[list[StoredEntry], int]]:
+    """Return the newest memories that fit, at most so many, and how many there are."""
+    newest: list[StoredEntry] = []
+    matched = 0
+    for one in newest_first(context):
+        if wanted.fits(one.entry):
+            matched += 1
+            if matched <= most:
+                newest.append(one)
+        if context.should_yield():
+            yield
+    return newest, matched
 
 
 def drop(
@@ -76,18 +75,30 @@ def drop(
             one for one in _buried(repository, context, request.namespace, request.key) if one != stored
         ]
     gone = there[: _at_once(context)]
-    answer = replies.MemoryForgotten(
-        forgotten=len(gone),
-        purged=request.purge and bool(gone),
-        confirm_needed=False,
-        matched=len(there),
-        remaining=len(there) - len(gone),
-        memories=[forgotten(repository, one.entry) for one in gone[:SHOWN]],
-    )
+    answer = _answer(repository, gone, gone, len(there), purge=request.purge)
     if gone:
         details = {"task_id": request.task_id, "by": request.deleted_by}
         yield from _end(repository, context, gone, purge=request.purge, action="delete_memory", **details)
     return answer
+
+
+def _answer(
+    repository: MemoryRepository,
+    gone: list[StoredEntry],
+    named: list[StoredEntry],
+    matched: int,
+    *,
+    purge: bool,
+) -> replies.MemoryForgotten:
+    """Return what was done, before it is; what is named and not gone waits for a confirmation."""
+    return replies.MemoryForgotten(
+        forgotten=len(gone),
+        purged=purge and bool(gone),
+        confirm_needed=bool(named) and not gone,
+        matched=matched,
+        remaining=matched - len(gone),
+        memories=[forgotten(repository, one.entry) for one in named[:SHOWN]],
+    )
 
 
 def _at_once(context: Context) -> int:
