@@ -128,19 +128,22 @@ def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:
 
 def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[tuple[str, str]]]:
     """Return, for words of the content, their terms and the term of the query that each stands for."""
-    here = {
-        word: {term for token in tokens(word) for term in token.posted or (token.piece,)} for word in words
-    }
-    present = set().union(*here.values())
+    here = {word: _terms(tokens(word)) for word in words}
     wanted = _terms([token for token in query if token.posted] or query)
+    meaning = _paired(wanted, set().union(*here.values()))
+    known = meaning.keys()
+    return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
+
+
+def _paired(wanted: set[str], present: set[str]) -> dict[str, str]:
+    """Return, for terms of the content, the one of the query that each is, contains or misspells."""
     meaning = {term: term for term in wanted & present}
     spaced = [term for term in present if not is_unspaced(term)]
     for term in sorted(wanted - present)[:_LOOSE_WORDS]:
         longer = [other for other in spaced if len(term) > 1 and term in other]
         for other in longer or _misspelt(term, spaced):
             meaning.setdefault(other, term)
-    known = meaning.keys()
-    return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
+    return meaning
 
 
 def _terms(found: Sequence[Token]) -> set[str]:

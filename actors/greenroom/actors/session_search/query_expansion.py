@@ -57,10 +57,7 @@ def expand(
         rows, times = known[term.term]
         alike = likenesses[term.term]
         if not len(rows):
-            wanted = yield from _resembles(view, term, should_yield)
-            for guess in (yield from corrections(view, term, should_yield)) if wanted else ():
-                ratio = fuzz.ratio(term.term, guess.term) / 100
-                _keep_best(alike, [(guess.term, max(guess.likeness, ratio))])
+            _keep_best(alike, (yield from _slips(view, term, should_yield)))
             _keep_best(alike, _beginnings(term.term))
         found = [(rows, times), _part_of_name(view, term)]
         if term.instead:
@@ -141,6 +138,14 @@ def _resembles(view: View, term: Term, should_yield: Callable[[], bool]) -> Slic
         if should_yield():
             yield
     return False
+
+
+def _slips(view: View, term: Term, should_yield: Callable[[], bool]) -> Slices[list[tuple[str, float]]]:
+    """Return what an unknown word may be a misspelling of."""
+    if not (yield from _resembles(view, term, should_yield)):
+        return []
+    guesses = yield from corrections(view, term, should_yield)
+    return [(guess.term, max(guess.likeness, fuzz.ratio(term.term, guess.term) / 100)) for guess in guesses]
 
 
 def _beginnings(word: str) -> Iterable[tuple[str, float]]:
