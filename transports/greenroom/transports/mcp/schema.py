@@ -8,6 +8,7 @@ a refusal tells to those few who come near them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -68,34 +69,57 @@ def _listed(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _schema(type: Any, noise: AbstractSet[str]) -> dict[str, Any]:
     (root,), definitions = msgspec.json.schema_components([type], ref_template=_REFERENCE + "{name}")
-    schema = _inlined(root, definitions, noise)
-    assert isinstance(schema, dict), "a struct's schema is an object"
+
+    def slim(schema: dict[str, Any]) -> dict[str, Any]:
+        # Outside first: what is cut there must not be followed, since a struct may be in itself.
+        cut = _without_noise(_cut(_resolved(schema, definitions)), noise)
+        return _with_null_folded(_with_plain_pattern(_with_inner(cut, slim)))
+
+    return slim(root)
+
+
+def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Write a struct where it is referred to; what is said beside the reference counts."""
+    while "$ref" in schema:
+        target = _without(definitions[schema["$ref"].removeprefix(_REFERENCE)], {"description"})
+        schema = {**target, **_without(schema, {"$ref"})}
     return schema
 
 
-def _inlined(node: Any, definitions: dict[str, Any], noise: AbstractSet[str]) -> Any:
-    if isinstance(node, list):
-        return [_inlined(item, definitions, noise) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        target = _without(definitions[node["$ref"].removeprefix(_REFERENCE)], {"description"})
-        return _inlined({**target, **_without(node, {"$ref"})}, definitions, noise)
-    if _BRIEF in node:
-        return {"type": node.get("type", "object")}
-    slim: dict[str, Any] = {}
-    for key, value in node.items():
-        if key == "properties":
-            slim[key] = {
-                name: _inlined(field, definitions, noise)
-                for name, field in value.items()
-                if _UNLISTED not in field
-            }
-        elif key == "pattern":
-            slim[key] = value.replace(_PYTHONS_END, "$")
-        elif key not in noise and (key, value) not in _SAYS_NOTHING:
-            slim[key] = _inlined(value, definitions, noise)
-    return _with_null_folded(slim)
+def _cut(schema: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is inside of what is told in brief, and properties that nobody is told of."""
+    if _BRIEF in schema:
+        return {"type": schema.get("type", "object")}
+    if "properties" not in schema:
+        return schema
+    told = {name: field for name, field in schema["properties"].items() if _UNLISTED not in field}
+    return {**schema, "properties": told}
+
+
+def _without_noise(schema: dict[str, Any], noise: AbstractSet[str]) -> dict[str, Any]:
+    return {
+        key: value for key, value in schema.items() if key not in noise and (key, value) not in _SAYS_NOTHING
+    }
+
+
+def _with_inner(schema: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """Change the schemas inside of one."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [changed(item) for item in value]
+        return change(value) if isinstance(value, dict) else value
+
+    return {
+        key: {name: change(field) for name, field in value.items()} if key == "properties" else changed(value)
+        for key, value in schema.items()
+    }
+
+
+def _with_plain_pattern(schema: dict[str, Any]) -> dict[str, Any]:
+    if "pattern" not in schema:
+        return schema
+    return {**schema, "pattern": schema["pattern"].replace(_PYTHONS_END, "$")}
 
 
 def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
