@@ -225,7 +225,7 @@ class Desk:
     def call(self, id: int, name: str, *, odd: bool = False, **meta: Any) -> None:
         """Call a tool; an odd call is what only the SDK judges."""
         params: dict[str, Any] = {"name": name, "arguments": {"text": str(id)}}
-        if meta or self.client.version == "2026-07-28":
+        if meta or self.client.identity.version == "2026-07-28":
             params["_meta"] = {**MODERN_META, **meta}
         self.take(id=id, method="tools/call", params=params | ({"odd": 1} if odd else {}))
 
@@ -492,4 +492,4 @@ async def test_however_calls_end_nothing_stays_counted(
         assert len(served.out.ends) == served.settled == 4
         assert served.client.open_requests == 0
         assert not served.client.is_full
-        assert served.client._large == served.client._open_bytes == 0
+        assert served.client.queue._large == served.client._open_bytes == 0

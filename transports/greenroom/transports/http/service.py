@@ -67,7 +67,7 @@ class HttpService:
             sink,
             self.limits,
             spawn=tasks.spawn,
-            on_failure=lambda: self._fail(client.failed),
+            on_failure=lambda: self._fail(client.domain.failed),
             profiles=caller.profiles,
             **options,
         )

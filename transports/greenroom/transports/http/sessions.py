@@ -56,7 +56,7 @@ class Session:
     @property
     def is_resumable(self) -> bool:
         """Whether its client expects an event without a message."""
-        return self.client.version >= RESUMABLE_SINCE
+        return self.client.identity.version >= RESUMABLE_SINCE
 
     def is_idle(self, now: float, seconds: float) -> bool:
         """Return whether nothing is open in it, and nothing was for so many seconds."""

@@ -126,14 +126,14 @@ class StatefulEndpoint:
             await self._settle(exchange, session, frame, opens=True)
         finally:
             session.leave()
-            if session.client.initialize is None:
+            if session.client.identity.initialize is None:
                 self._sessions.end(session)
 
     async def _settle(self, exchange: Exchange, session: Session, frame: Frame, *, opens: bool) -> None:
         assert frame.id is not None, "it is a request"
 
         def whole(line: bytes) -> Response:
-            if session.client.initialize is None:  # nobody will be told its id
+            if session.client.identity.initialize is None:  # nobody will be told its id
                 self._sessions.end(session)
                 return Response(200, [JSON], line[:-1])
             return Response(200, [JSON, *answer.headers], line[:-1])

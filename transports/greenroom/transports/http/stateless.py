@@ -29,7 +29,7 @@ from greenroom.transports.http.stateless_rules import (
 )
 from greenroom.transports.mcp.frames import INVALID_REQUEST, NO_ID, Frame, FrameError, parse_frame
 from greenroom.transports.mcp.tools import Tool
-from greenroom.transports.mcp.versions import MODERN_VERSION, Era
+from greenroom.transports.mcp.versions import Era
 
 _NO_MESSAGE: Final = Rejection(
     INVALID_REQUEST, "Body must be a single JSON-RPC request or notification object"
@@ -90,7 +90,7 @@ class StatelessEndpoint:
         service, tasks = self._service, self._service.tasks()
         answer = StatelessResponse(exchange, service.limits)
         client = service.client(msgspec.structs.replace(caller, is_single_request=True), answer, tasks)
-        client.era, client.version = Era.MODERN, MODERN_VERSION
+        client.identity.speak(Era.MODERN)
         service.clients.add(client)
 
         def lose(_: str) -> None:

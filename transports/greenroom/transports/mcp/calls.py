@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
 from math import inf
 from typing import Any, Protocol
 
@@ -26,6 +28,28 @@ class CallOwner(Protocol):
         """End a call whose time is up."""
 
 
+class CallState(Enum):
+    """How far a call is. `OrderedQueue` alone takes it further, and never back.
+
+    UNORDERED ─▶ WAITING ─▶ BEGUN ─▶ PLACED, and from each of them to SETTLED.
+    """
+
+    UNORDERED = "unordered"
+    """It is in no order, or not yet."""
+    WAITING = "waiting"
+    """Its turn has not come."""
+    BEGUN = "begun"
+    """Its turn has come; nothing else begins."""
+    PLACED = "placed"
+    """Its place in the order is sure."""
+    SETTLED = "settled"
+    """It was answered, or its client took it back."""
+
+
+# In Python 3.11 a member is looked up by a function, ten times as slowly, and each call asks ten times.
+UNORDERED, WAITING, BEGUN, PLACED, SETTLED = CallState
+
+
 class Call:
     """One request on its way.
 
@@ -36,14 +60,10 @@ class Call:
         arrived: When it was read, in trio's time.
         timeout: Seconds that it may take from then.
         payload: What its method has made of its parameters; on the way to the SDK the event of its turn.
+        state: How far it is.
         begin: Sends it on, when its turn has come; None for requests that have no order.
-        has_begun: Whether its turn has come.
-        has_left_queue: Whether its place in the order is sure.
         weight: How large its answer may be (`Tool.weight`).
-        counted_weight: How much of that counts among the client's large answers now.
-        settled: Whether it is over.
         cancel_work: Cancels what is under way for it; None while nothing is.
-        is_stream: Whether it is, or was, a stream.
         reply: JSON that its answer is completed with on the way back from the SDK.
         span: Its span; None where nobody traces.
     """
@@ -53,16 +73,12 @@ class Call:
         "begin",
         "cancel_work",
         "client",
-        "counted_weight",
         "frame",
-        "has_begun",
-        "has_left_queue",
-        "is_stream",
         "payload",
         "reply",
-        "settled",
         "sink",
         "span",
+        "state",
         "timeout",
         "weight",
     )
@@ -76,10 +92,9 @@ class Call:
         self.arrived = arrived
         self.timeout = seconds
         self.payload: Any = None
+        self.state = UNORDERED
         self.begin: Callable[[Call], None] | None = None
-        self.weight = self.counted_weight = 0
-        self.has_begun = self.has_left_queue = False
-        self.settled = self.is_stream = False
+        self.weight = 0
         self.cancel_work: Callable[[], None] | None = None
         self.reply: bytes | None = None
         self.span: RequestSpan | None = None
@@ -94,6 +109,26 @@ class Call:
     def deadline(self) -> float:
         """When it must be over, in trio's time."""
         return self.arrived + self.timeout
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is over."""
+        return self.state is SETTLED
+
+    def cancel(self) -> None:
+        """Cancel what is under way for it."""
+        if self.cancel_work is not None:
+            self.cancel_work()
+
+    @contextmanager
+    def cancellable(self) -> Iterator[trio.CancelScope]:
+        """Do for it what the block does, until it is cancelled."""
+        with trio.CancelScope() as scope:
+            self.cancel_work = scope.cancel
+            try:
+                yield scope
+            finally:
+                self.cancel_work = None
 
 
 class Deadlines:

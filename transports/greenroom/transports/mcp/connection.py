@@ -99,8 +99,8 @@ class Connection:
         finally:
             if self._client is not None:
                 self._client.close()
-        if self._client is not None and self._client.failed is not None:
-            raise self._client.failed
+        if self._client is not None and self._client.domain.failed is not None:
+            raise self._client.domain.failed
 
     def _new_client(
         self,

@@ -128,7 +128,7 @@ class FastPath:
         def of_scopes(offer: ToolOffer, scopes: frozenset[str]) -> bytes:
             return of_names(offer, visible_tools(offer.listed, offer.tools, scopes))
 
-        return lambda client: of_scopes(client.offer, client.scopes)
+        return lambda client: of_scopes(client.offer, client.identity.scopes)
 
     def _discovery(self, profile: ServerInfo) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=CACHED_LISTINGS)
@@ -136,7 +136,7 @@ class FastPath:
             said = profile.described_to(scopes, offer.unlisted)
             return self.answers.result({"supportedVersions": [MODERN_VERSION], **said}, FRESH)
 
-        return lambda client: of_scopes(client.offer, client.scopes)
+        return lambda client: of_scopes(client.offer, client.identity.scopes)
 
     def _template_list(self) -> Callable[[ClientPort], bytes]:
         everything = template_list()
@@ -146,7 +146,7 @@ class FastPath:
             listed = template_list(scopes)
             return self.answers.result({"resourceTemplates": listed}, cache_policy(listed, everything))
 
-        return lambda client: of_scopes(client.scopes)
+        return lambda client: of_scopes(client.identity.scopes)
 
     # -- tools -----------------------------------------------------------------------------------
 
@@ -161,9 +161,7 @@ class FastPath:
             return False
         elif self._allow_time(client, call):
             call.payload = tool
-            call.weight = tool.weight
-            call.begin = partial(self._begin_tool, client)
-            client.queue.join(call)
+            client.queue.join(call, partial(self._begin_tool, client), tool.weight)
         return True
 
     def _begin_tool(self, client: ClientPort, call: Call) -> None:
@@ -180,15 +178,13 @@ class FastPath:
     async def _parse_in_thread(self, client: ClientPort, call: Call) -> None:
         """Read large arguments in a thread, so that others are served meanwhile."""
         request: Any = None
-        with trio.CancelScope() as scope:
-            call.cancel_work = scope.cancel
+        with call.cancellable():
             try:
                 request = await trio.to_thread.run_sync(
                     call.payload.parse, call.frame.arguments, abandon_on_cancel=True
                 )
             except Exception as error:  # noqa: BLE001  (as in `_begin_tool`)
                 request = error
-            call.cancel_work = None
         if call.settled:
             return
         if isinstance(request, Exception):
@@ -197,20 +193,19 @@ class FastPath:
             self._ask_tool(client, call, request)
 
     def _ask_tool(self, client: ClientPort, call: Call, request: Any) -> None:
-        if type(request) is StartSession and needs_folder(call, client.era, client.initialize):
+        if type(request) is StartSession and needs_folder(call, client.identity):
             client.spawn(self._ask_in_folder, client, call, request)
         else:
-            client.ask(call, request, self._tool_replied)
+            client.domain.ask(call, request, partial(self._tool_replied, client))
 
     async def _ask_in_folder(self, client: ClientPort, call: Call, request: StartSession) -> None:
         """Start a session in the folder that the client works in."""
-        with trio.CancelScope() as scope:
-            call.cancel_work = scope.cancel
+        with call.cancellable():
             client.roots = client.roots or Roots()
             folder = await client.roots.folder(call)
-            call.cancel_work = None
         if not call.settled:
-            client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
+            request = msgspec.structs.replace(request, workspace_path=folder)
+            client.domain.ask(call, request, partial(self._tool_replied, client))
 
     def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:
         alias = call.payload.alias_for(call.frame.arguments)
@@ -236,11 +231,11 @@ class FastPath:
         return self._in_turn(client, call, ListResources(cursor=cursor), partial(self._begin_list, client))
 
     def _begin_list(self, client: ClientPort, call: Call) -> None:
-        client.ask(call, call.payload, self._listed)
+        client.domain.ask(call, call.payload, partial(self._listed, client))
 
     def _listed(self, client: ClientPort, call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
-            client.fail(call, *resource_failure(reply, client.version))
+            client.fail(call, *resource_failure(reply, client.identity.version))
         else:
             client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
 
@@ -250,27 +245,28 @@ class FastPath:
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str):
             return False
-        call.weight = LARGEST_WEIGHT
-        return self._in_turn(client, call, ReadResource(uri=uri), partial(self._begin_read, client))
+        begin = partial(self._begin_read, client)
+        return self._in_turn(client, call, ReadResource(uri=uri), begin, LARGEST_WEIGHT)
 
     def _begin_read(self, client: ClientPort, call: Call) -> None:
-        client.ask(call, call.payload, self._read)
+        client.domain.ask(call, call.payload, partial(self._read, client))
 
     def _read(self, client: ClientPort, call: Call, reply: Any) -> None:
         reply = shown(reply)
         if isinstance(reply, Exception):
-            client.fail(call, *resource_failure(reply, client.version))
+            client.fail(call, *resource_failure(reply, client.identity.version))
         elif isinstance(reply, Content):
             client.answer(call, self.answers.contents_line(call.id, reply))
         else:
             text = encode(client.offer.renamed(reply))
             client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
 
-    def _in_turn(self, client: ClientPort, call: Call, payload: Any, begin: Callable[[Call], None]) -> bool:
+    def _in_turn(
+        self, client: ClientPort, call: Call, payload: Any, begin: Callable[[Call], None], weight: int = 0
+    ) -> bool:
         if self._allow_time(client, call):
             call.payload = payload
-            call.begin = begin
-            client.queue.join(call)
+            client.queue.join(call, begin, weight)
         return True
 
     # -- subscriptions ---------------------------------------------------------------------------
@@ -291,7 +287,7 @@ class FastPath:
         try:
             self._subscriptions.subscribe(client, call.payload)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            client.fail(call, *resource_failure(error, client.version))
+            client.fail(call, *resource_failure(error, client.identity.version))
         else:
             client.answer(call, result_line(call.id, b"{}"))
 
@@ -304,8 +300,7 @@ class FastPath:
         if uris is None or not self._is_plain(call, _LISTENING):
             return False
         call.payload = uris
-        call.begin = partial(self._begin_listening, client)
-        client.queue.join(call)
+        client.queue.join(call, partial(self._begin_listening, client))
         return True
 
     def _begin_listening(self, client: ClientPort, call: Call) -> None:
@@ -318,7 +313,7 @@ class FastPath:
             await self._subscriptions.listen(client, call, call.payload)
         except Exception as error:  # noqa: BLE001  (as in `_begin_subscribing`)
             if not call.settled:
-                client.fail(call, *resource_failure(error, client.version))
+                client.fail(call, *resource_failure(error, client.identity.version))
         else:
             if not call.settled:
                 stream_id = {"_meta": {SUBSCRIPTION_ID_KEY: msgspec.Raw(call.id)}}
@@ -402,7 +397,7 @@ def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
 
 def unknown_tool_message(name: str, client: ClientPort) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
-    known = visible_tools(client.offer.known, client.offer.tools, client.scopes)
+    known = visible_tools(client.offer.known, client.offer.tools, client.identity.scopes)
     near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"

@@ -42,11 +42,9 @@ class OpenStreams:
     @contextmanager
     def stream(self, call: Call, *, weight: int) -> Iterator[None]:
         """Keep a request open; the block ends early when the client cancels it or ends."""
-        call.is_stream = True
-        with trio.CancelScope() as scope:
+        with call.cancellable() as scope:
             self._scopes[call] = scope
             self._weight += weight
-            call.cancel_work = scope.cancel
             self._changed()
             if self._ended:
                 scope.cancel()
@@ -55,7 +53,6 @@ class OpenStreams:
             finally:
                 del self._scopes[call]
                 self._weight -= weight
-                call.cancel_work = None
 
     def end(self) -> None:
         """End all streams, and from now on each as soon as it has begun."""

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import trio
 
 from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_identity import ClientIdentity
 from greenroom.transports.mcp.frames import Frame
 from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.versions import Era
@@ -54,17 +55,11 @@ class Roots:
             del self._waiting[key]
 
 
-def needs_folder(call: Call, era: Era | None, handshake: dict[str, Any] | None) -> bool:
-    """Return whether a call that starts a session does so in a folder that only its client can tell.
-
-    Args:
-        call: The call.
-        era: The era that its client speaks.
-        handshake: The parameters of its client's handshake; None without one.
-    """
-    if era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
+def needs_folder(call: Call, who: ClientIdentity) -> bool:
+    """Return whether a call that starts a session does so in a folder that only its client can tell."""
+    if who.era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
         return False
-    capabilities = (handshake or {}).get("capabilities")
+    capabilities = (who.initialize or {}).get("capabilities")
     return isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
 
 

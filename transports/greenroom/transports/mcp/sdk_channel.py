@@ -115,7 +115,7 @@ class SdkChannel:
     @property
     def can_send_request(self) -> bool:
         """Whether the client may be asked something."""
-        return self.is_open and self._client.era is Era.HANDSHAKE
+        return self.is_open and self._client.identity.era is Era.HANDSHAKE
 
     @property
     def request_id(self) -> int | str | None:

@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import trio
 from mcp.server.connection import Connection as SdkConnection
 from mcp.server.connection import NotifyOnlyOutbound
 from mcp.server.lowlevel import Server
@@ -154,12 +153,12 @@ class SdkServer:
 
     async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
         client = context.lifespan_context
-        return self._tool_list(client.offer, client.scopes)
+        return self._tool_list(client.offer, client.identity.scopes)
 
     async def _list_templates(
         self, context: Context, _params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
-        return self._template_list(context.lifespan_context.scopes)
+        return self._template_list(context.lifespan_context.identity.scopes)
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         client, call = context.lifespan_context, _call(context)
@@ -170,7 +169,7 @@ class SdkServer:
         alias = tool.alias_for(call.frame.arguments)
         meta = None if alias is None else alias.meta
         try:
-            reply = shown(await client.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
+            reply = shown(await client.domain.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
             if isinstance(reply, Content):
                 return _content_result(reply, meta)
             call.reply = encode(client.offer.renamed(reply))
@@ -240,7 +239,7 @@ async def _complete(context: Context, params: CompleteRequestParams) -> Complete
 async def _asked(context: Context, request: Any) -> Any:
     _check_time(_call(context))
     try:
-        return await context.lifespan_context.ask_for_sdk(_call(context), lambda: request)
+        return await context.lifespan_context.domain.ask_for_sdk(_call(context), lambda: request)
     except Exception as error:
         raise _as_mcp_error(error, context) from error
 
@@ -250,7 +249,7 @@ async def _wait_for_turn(context: Context) -> Call:
     call = _call(context)
     if call.frame.method != "subscriptions/listen":
         _check_time(call)
-    await context.lifespan_context.wait_for_turn(call)
+    await context.lifespan_context.queue.turn(call)
     return call
 
 
@@ -317,8 +316,8 @@ class SdkSession:
 
     async def begin(self) -> None:
         """Tell the SDK of the handshake that was answered without it; its own answer is not needed."""
-        if self._client.initialize is not None:
-            await self._runner.on_request(self._channel, "initialize", self._client.initialize)
+        if self._client.identity.initialize is not None:
+            await self._runner.on_request(self._channel, "initialize", self._client.identity.initialize)
             self._connection.initialized.set()
 
     async def serve(self, call: Call) -> None:
@@ -326,8 +325,7 @@ class SdkSession:
         client = self._client
         if call.settled and call.frame.method != "initialize":  # taken back before its task began
             return
-        with trio.CancelScope() as scope:
-            call.cancel_work = scope.cancel
+        with call.cancellable():
             try:
                 result = await self._result(SdkChannel(client, self._questions, call), call)
                 if call.frame.method in _DESCRIBING:
@@ -339,7 +337,7 @@ class SdkSession:
                     client.fail(call, failure.code, failure.message, failure.data)
             else:
                 if call.frame.method == "initialize":
-                    client.accept_handshake(call.frame.params or {}, result["protocolVersion"])
+                    client.identity.accept_handshake(call.frame.params or {}, result["protocolVersion"])
                 if not call.settled:
                     client.answer(call, line, "tool_error" if result.get("isError") else "ok")
 
@@ -347,7 +345,7 @@ class SdkSession:
         method, params = call.frame.method, call.frame.params
         if method == "tools/call" and params is not None:
             params = {**params, "arguments": _arguments(call)}
-        if self._client.era is Era.HANDSHAKE:
+        if self._client.identity.era is Era.HANDSHAKE:
             return await self._runner.on_request(channel, method, params)
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
@@ -361,7 +359,7 @@ class SdkSession:
         )
 
     def _failure(self, error: Exception) -> Any:
-        if self._client.era is Era.MODERN:
+        if self._client.identity.era is Era.MODERN:
             return modern_error_data(error)
         failure = handler_exception_to_error_data(error)
         if failure is None:
@@ -372,7 +370,7 @@ class SdkSession:
     async def take_notification(self, frame: Frame) -> None:
         """Tell the SDK of a notification."""
         runner = self._runner
-        if self._client.era is Era.MODERN:
+        if self._client.identity.era is Era.MODERN:
             connection = SdkConnection.from_envelope(MODERN_VERSION, None, None, outbound=self._outbound)
             runner = ServerRunner(self._server, connection, self._client)
         try:
@@ -389,7 +387,7 @@ class SdkSession:
 
 def _for_client(result: dict[str, Any], profile: ServerInfo, client: ClientPort) -> dict[str, Any]:
     """Return what the SDK says of the server as far as it is this client's affair."""
-    said = profile.described_to(client.scopes, client.offer.unlisted)
+    said = profile.described_to(client.identity.scopes, client.offer.unlisted)
     capabilities = {
         name: value
         for name, value in result["capabilities"].items()
@@ -409,7 +407,7 @@ def _arguments(call: Call) -> Any:
 
 def _encode_result(result: dict[str, Any], call: Call) -> bytes:
     """Return the JSON of a result, with what went past the SDK: a reply's JSON, a stream's id."""
-    if call.is_stream:
+    if call.frame.method == "subscriptions/listen":
         result["_meta"][SUBSCRIPTION_ID_KEY] = msgspec.Raw(call.id)
     reply = call.reply
     if reply is not None:

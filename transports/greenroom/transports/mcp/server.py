@@ -6,12 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.actors import Orchestration
-from greenroom.runtime import Procedure, Query
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
@@ -117,10 +115,6 @@ class McpServer:
         said = {"protocolVersion": version, "serverInfo": profile.implementation}
         return encode(said | profile.described_to(scopes, offer.unlisted))
 
-    def is_query(self, request: Any) -> bool:
-        """Return whether a request is no message to one actor."""
-        return isinstance(request, Query | Procedure | Orchestration)
-
     def record_settled(self, call: Call, outcome: Outcome) -> None:
         """Record the end of a request."""
         self.deadlines.forget(call)
@@ -135,13 +129,13 @@ class McpServer:
 
     def answer_overdue(self, client: ClientPort, call: Call) -> None:
         """Answer a call whose time is up."""
-        assert client.era is not None, "who called has an era"
-        answer_overdue(client, call, self._fast_paths[client.era].answers)
+        assert client.identity.era is not None, "who called has an era"
+        answer_overdue(client, call, self._fast_paths[client.identity.era].answers)
 
     def answer_limited(self, client: ClientPort, call: Call, seconds: float) -> None:
         """Answer a call that came too soon after others."""
-        assert client.era is not None, "who called has an era"
-        answer_limited(client, call, self._fast_paths[client.era].answers, seconds)
+        assert client.identity.era is not None, "who called has an era"
+        answer_limited(client, call, self._fast_paths[client.identity.era].answers, seconds)
 
     async def sdk(self) -> SdkServer:
         """Return the SDK's server, importing it where nobody needed it before.

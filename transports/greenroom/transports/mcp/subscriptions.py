@@ -49,7 +49,7 @@ class Subscriptions:
         """
         subscriber = client.subscriber
         if subscriber is None:
-            subscriber = client.subscriber = client.agent.subscriber(self._window)
+            subscriber = client.subscriber = client.identity.agent.subscriber(self._window)
             client.spawn(_send_changes, client.sink, subscriber, updated_line)
         limit = client.limits.subscriptions
         if len(subscriber) >= limit:
@@ -77,7 +77,7 @@ class Subscriptions:
             raise RequestError(INVALID_REQUEST, sentence)
         with (
             client.streams.stream(call, weight=len(uris)),
-            client.agent.subscriber(self._window) as subscriber,
+            client.identity.agent.subscriber(self._window) as subscriber,
         ):
             for number, uri in enumerate(uris, 1):
                 subscriber.add(uri)
