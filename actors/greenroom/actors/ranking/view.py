@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.index import QUESTION, TEMPORAL
+from greenroom.actors.index.neighbours import Neighbours
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]
@@ -52,29 +53,6 @@ _BYTES_A_ROW = 52
 def is_nothing(signal: Floats) -> bool:
     """Return whether a signal is known to be 0 everywhere because it is a view's `nothing`."""
     return signal.strides == (0,)
-
-
-class Neighbours(Protocol):
-    """By row, -1 for none: the rows before and after it in its conversation, and its place there, from 0.
-
-    And the rows that have a place, conversation by conversation, each in its order.
-    """
-
-    @property
-    def previous(self) -> Rows:
-        """The row before each."""
-
-    @property
-    def following(self) -> Rows:
-        """The row after each."""
-
-    @property
-    def place(self) -> Rows:
-        """The place of each in its conversation, from 0."""
-
-    @property
-    def order(self) -> Rows:
-        """The rows that have a place, conversation by conversation."""
 
 
 class Corpus(Protocol):

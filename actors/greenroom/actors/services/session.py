@@ -241,12 +241,4 @@ class SessionService:
 
 
 def _event(view: requests.EventView) -> Event:
-    return Event(
-        event_type=view.event_type,
-        actor=view.actor,
-        content=from_json(view.content),
-        event_id=view.event_id,
-        timestamp=view.timestamp,
-        is_final_response=view.is_final_response,
-        visibility=view.visibility,
-    )
+    return Event(**{**msgspec.structs.asdict(view), "content": from_json(view.content)})
