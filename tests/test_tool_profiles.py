@@ -18,7 +18,7 @@ from support.websockets import Peer, told
 from greenroom.actors import UpdateSession
 from greenroom.actors.auth.grants import Grant, KeyRecord
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
+from greenroom.runtime.actor.message import EncodedReply, decode_reply
 from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS
 from greenroom.transports.mcp.aliases import ALIASES, META_KEY

@@ -17,8 +17,7 @@ from enum import Enum
 import msgspec
 import outcome
 
-from greenroom.runtime.actor.message import reply_type
-from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
+from greenroom.runtime.actor.message import EncodedReply, decode_reply, encode_reply, reply_type
 from greenroom.runtime.base.errors import (
     ActorFailedError,
     GreenroomError,

@@ -12,8 +12,7 @@ import trio
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.context import Context
 from greenroom.runtime.actor.effects import ActorKeys, Effects
-from greenroom.runtime.actor.message import Message
-from greenroom.runtime.actor.reply_codec import EncodedReply
+from greenroom.runtime.actor.message import EncodedReply, Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names

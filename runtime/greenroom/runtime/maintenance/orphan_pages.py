@@ -14,18 +14,13 @@ file is free or reached from the newest head, so one that is neither lay below a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.lmdb.pages import Big, Page
-from greenroom.runtime.store.page_proofs import Tree, child_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from greenroom.runtime.lmdb.pages import Head
-    from greenroom.runtime.store.page_proofs import Prover
+from greenroom.runtime.lmdb.pages import Big, Head, Page
+from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
 class _Lost(NamedTuple):

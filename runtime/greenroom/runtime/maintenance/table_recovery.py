@@ -11,19 +11,13 @@ table, or the beginning of a record that looks like pages; two tables that canno
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from greenroom.runtime.base.errors import StoreDamagedError
-from greenroom.runtime.lmdb.pages import NO_PAGE
+from greenroom.runtime.lmdb.pages import NO_PAGE, Head, Page
 from greenroom.runtime.maintenance.orphan_pages import Orphans
-from greenroom.runtime.store.page_proofs import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from greenroom.runtime.lmdb.pages import Head, Page
-    from greenroom.runtime.store.page_proofs import Prover
+from greenroom.runtime.store.page_proofs import Prover, Tree
 
 
 def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:

@@ -11,7 +11,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
+from greenroom.runtime.actor.message import EncodedReply, decode_reply, encode_reply
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import GreenroomError, RuntimeClosedError, StoreFailedError

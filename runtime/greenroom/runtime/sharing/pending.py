@@ -8,8 +8,8 @@ from typing import Any
 import outcome
 import trio
 
+from greenroom.runtime.actor.message import EncodedReply, decode_reply
 from greenroom.runtime.actor.query import Query
-from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError
