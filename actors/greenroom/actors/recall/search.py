@@ -86,19 +86,14 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
     clock = _Stopwatch()
-    vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and context.sidecar is not None:
-        vectors = await context.sidecar.query(search.query)
-        absence = context.sidecar.absence if vectors is None else _why_nothing(vectors)
-        if vectors is None and not context.sidecar.is_off:
-            partial = f"memories were found by their words alone, for {absence}"
+    meaning = await _meaning_of(context, search)
     clock.lap("query_vectors")
-    roots = await _roots(context, search, vectors=None if absence is not None else vectors)
+    roots = await _roots(context, search, meaning.telling)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
         text=search.query,
-        vectors=vectors,
+        vectors=meaning.vectors,
         mode=search.mode,
         quality_boost=search.boost,
         filters=search.filters,
@@ -111,9 +106,6 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
-    if vectors is not None and absence is None and any(map(_has_no_vectors, answers.found)):
-        partial = "some memories were found by their words alone, for they are being embedded"
-    partial = "; ".join(filter(None, (partial, asked.partial))) or None
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
     audit_record.record_read(
@@ -133,15 +125,52 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         failed=answers.failed,
         asked=asked.asked,
         is_minimum=asked.is_minimum or any(each.is_minimum for each in answers.found),
-        space=None if vectors is None or absence is not None else vectors.space,
-        absence=absence,
-        partial=partial,
+        space=None if meaning.telling is None else meaning.telling.space,
+        absence=meaning.absence,
+        partial="; ".join(filter(None, (_by_words_alone(meaning, answers.found), asked.partial))) or None,
         counted=counted,
         timings=clock.laps,
     )
 
 
-async def _roots(context: ProcedureContext, search: SearchSpec, *, vectors: QueryVectors | None) -> Roots:
+class _Meaning(NamedTuple):
+    """The vectors of a query.
+
+    Attributes:
+        vectors: What was made of it; None for nothing.
+        absence: Why no memory is like it, where some might be.
+        may_come: Whether another time it would have vectors.
+    """
+
+    vectors: QueryVectors | None = None
+    absence: str | None = None
+    may_come: bool = False
+
+    @property
+    def telling(self) -> QueryVectors | None:
+        """The vectors, if some memory may be like them."""
+        return self.vectors if self.absence is None else None
+
+
+async def _meaning_of(context: ProcedureContext, search: SearchSpec) -> _Meaning:
+    if search.query is None or search.mode == "exact" or context.sidecar is None:
+        return _Meaning()
+    vectors = await context.sidecar.query(search.query)
+    if vectors is None:
+        return _Meaning(absence=context.sidecar.absence, may_come=not context.sidecar.is_off)
+    return _Meaning(vectors, _why_nothing(vectors))
+
+
+def _by_words_alone(meaning: _Meaning, found: list[RootSearchResult]) -> str | None:
+    """Return why memories were found by their words that another time would be by their meaning."""
+    if meaning.may_come:
+        return f"memories were found by their words alone, for {meaning.absence}"
+    if meaning.telling is not None and any(map(_has_no_vectors, found)):
+        return "some memories were found by their words alone, for they are being embedded"
+    return None
+
+
+async def _roots(context: ProcedureContext, search: SearchSpec, vectors: QueryVectors | None) -> Roots:
     if search.roots is not None:
         return Roots(search.roots)
     wanted = ChooseRoots(
