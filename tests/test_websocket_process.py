@@ -182,9 +182,11 @@ async def test_the_limits_of_the_command_line_hold(tmp_path: Path) -> None:
 
 @pytest.mark.promise("websocket.idle")
 async def test_idle_connections_cost_little(tmp_path: Path) -> None:
-    async with server(tmp_path) as (program, port), peers_at(port, 100 + IDLE) as peers:
-        for count, peer in enumerate(peers):
-            await (await peer.open()).initialize()
+    async with server(tmp_path) as (program, port), AsyncExitStack() as stack:
+        peers = []
+        for count in range(100 + IDLE):  # one by one: who connects and says nothing for long is hung up on
+            peers += await stack.enter_async_context(peers_at(port, 1))
+            await (await peers[-1].open()).initialize()
             if count == 100:
                 before = resident(program.process.pid)
         assert (resident(program.process.pid) - before) / IDLE < KB_EACH
