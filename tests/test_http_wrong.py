@@ -114,6 +114,7 @@ async def test_http_2_is_not_spoken() -> None:
         assert not answer.startswith(b"HTTP/1.1 2")
 
 
+@pytest.mark.slow
 async def test_requests_without_an_end_of_the_session_cost_only_themselves() -> None:
     async with stage() as (acts, here):
         guest = await here.client()

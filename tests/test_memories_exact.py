@@ -36,6 +36,7 @@ async def exact(agent: Agent, text: str) -> set[str]:
 
 
 @pytest.mark.promise("memory.exact")
+@pytest.mark.slow
 async def test_every_piece_of_a_value_as_it_is_shown_is_found(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         alice = at.agent("a", user="alice")
@@ -132,6 +133,7 @@ class TestSlices:
             assert at.runtime.statistics().dispatcher.longest_slice_ms <= 10
 
     @pytest.mark.promise("memory.slices")
+    @pytest.mark.slow
     async def test_each_stretch_of_escapes_is_a_step(self, enter: Enter, clock: VirtualClock) -> None:
         value = [f"\u00e9{number}" for number in range(50_000)]
         line = msgspec.json.encode({"key": "k", "value": msgspec.Raw(_escaped(value))})

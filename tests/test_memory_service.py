@@ -167,6 +167,7 @@ async def test_deleting_is_soft_until_it_is_purged(enter: Enter) -> None:
 
 
 @pytest.mark.promise("service.memory")
+@pytest.mark.slow
 async def test_searching_goes_by_whole_segments_newest_update_first(enter: Enter) -> None:
     async with enter() as at:
         service = MemoryService(at.runtime)

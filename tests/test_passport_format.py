@@ -202,6 +202,7 @@ def test_nothing_is_unpacked_that_is_larger_than_it_says() -> None:
 
 
 @pytest.mark.promise("passport.bombs")
+@pytest.mark.slow
 def test_a_document_that_is_too_deep_or_odd_is_refused() -> None:
     signer = signers()
     good = json.loads(signed(signer))

@@ -207,6 +207,7 @@ async def test_where_it_was_exported_a_passport_stands_for_the_session_itself(op
 
 
 @pytest.mark.promise("passport.itself")
+@pytest.mark.slow
 async def test_a_store_that_was_put_back_gives_what_is_in_the_passport(
     tmp_path: Path, far_clock: VirtualClock
 ) -> None:

@@ -138,6 +138,7 @@ async def test_a_search_asks_those_that_can_match_and_wakes_nobody_else(enter: E
 
 
 @pytest.mark.promise("recall.many")
+@pytest.mark.slow
 async def test_where_too_many_match_the_answer_says_that_there_may_be_more(enter: Enter) -> None:
     async with house(enter) as at:
         await crowd(at)
@@ -216,6 +217,7 @@ async def test_mistyped_words_dates_tags_and_times_choose_as_well(enter: Enter) 
 
 
 @pytest.mark.promise("recall.many")
+@pytest.mark.slow
 async def test_fresh_namespaces_do_not_take_the_place_of_what_fits(enter: Enter) -> None:
     async with house(enter) as at:
         alice = agent(at)
@@ -363,6 +365,7 @@ async def test_what_is_put_together_anew_is_read_anew(enter: Enter) -> None:
 
 
 @pytest.mark.promise("recall.many")
+@pytest.mark.slow
 async def test_a_search_goes_on_where_there_is_no_room_to_write_what_there_is(enter: Enter) -> None:
     full = False
 

@@ -187,6 +187,7 @@ async def test_the_table_of_kept_answers_stays_small(join: Join, nursery: trio.N
 
 
 @pytest.mark.promise("sharing.repeats")
+@pytest.mark.slow
 async def test_answers_for_processes_that_never_came_back_expire(
     join: Join, folder: Path, clock: VirtualClock
 ) -> None:
@@ -340,6 +341,7 @@ async def test_changes_are_heard_by_whom_they_are_for(join: Join, nursery: trio.
 
 @pytest.mark.promise("sharing.relay")
 @pytest.mark.parametrize(("most", "size"), [(4_096, 1), (64, 1 << 20)])
+@pytest.mark.slow
 async def test_too_much_unanswered_is_refused(
     join: Join, nursery: trio.Nursery, most: int, size: int
 ) -> None:
@@ -360,6 +362,7 @@ async def test_too_much_unanswered_is_refused(
 
 @pytest.mark.parametrize("way", ["to the owner", "from the owner"])
 @pytest.mark.promise("sharing.exactly-once")
+@pytest.mark.slow
 async def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
     join: Join, folder: Path, way: str, nursery: trio.Nursery
 ) -> None:

@@ -87,6 +87,7 @@ async def test_a_memory_resource_holds_live_entries_by_scope(enter: Enter) -> No
 
 
 @pytest.mark.promise("resources.memory")
+@pytest.mark.slow
 async def test_a_large_memory_resource_leads_on_to_the_listing(enter: Enter) -> None:
     async with enter() as at:
         alice = await begin(at)

@@ -236,6 +236,7 @@ async def test_who_never_reads_is_told_once(reopen: Open) -> None:
 
 
 @pytest.mark.promise("bus.bounded")
+@pytest.mark.slow
 async def test_who_leaves_leaves_nothing_behind(reopen: Open) -> None:
     async def come_and_go(runtime: Runtime, number: int) -> None:
         with runtime.subscriber() as subscriber:
@@ -288,6 +289,7 @@ async def test_a_removed_topic_is_heard_of_no_more(reopen: Open) -> None:
 
 
 @pytest.mark.promise("bus.fair")
+@pytest.mark.slow
 async def test_thousands_of_subscribers_are_all_told_and_delay_no_other_topic(reopen: Open) -> None:
     async with reopen(actors=[Speaker], indexes=[]) as runtime, trio.open_nursery() as nursery:
         crowd: list[Listener] = []

@@ -295,6 +295,7 @@ async def test_a_client_that_vanishes_in_a_frame_leaves_nothing_behind(virtual_d
 
 
 @pytest.mark.promise("websocket.slow")
+@pytest.mark.slow
 async def test_a_flood_of_pings_delays_nobody_else_and_is_answered_by_one_pong_at_a_time(
     virtual_desk: Desk,
 ) -> None:
@@ -357,6 +358,7 @@ INITIALIZE = {
 
 
 @pytest.mark.promise("websocket.slow")
+@pytest.mark.slow
 async def test_an_answer_is_not_written_into_the_middle_of_another() -> None:
     desk = Desk()
     desk.big_text = "x" * 12_000_000  # more than the buffers of a connection take
