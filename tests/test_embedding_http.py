@@ -140,20 +140,22 @@ async def test_another_model_behind_the_same_name_is_noticed() -> None:
         await embedder.aclose()
 
 
-async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding.http._ANSWER_LIMIT", 1 << 20)
+async def test_an_endless_answer_is_cut() -> None:
     async with endpoint() as served:
         served.behaviour = lambda _served, _body: (200, {}, b" " * (1 << 21))
-        with pytest.raises(EmbedderError, match="more than"):
-            await load(choice_of(served))
+        embedder = HttpEmbedder(choice_of(served), answer_limit=1 << 20)
+        with pytest.raises(EmbedderError, match="more than 1 MiB"):
+            await embedder.connect()
+        await embedder.aclose()
 
 
-async def test_an_endpoint_that_hangs_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding.http._ANSWER_SECONDS", 0.05)
+async def test_an_endpoint_that_hangs_is_said_not_to_answer() -> None:
     async with endpoint() as served:
         served.silent = True
+        embedder = HttpEmbedder(choice_of(served), answer_seconds=0.05)
         with pytest.raises(EmbedderError, match=r"/embeddings does not answer within 0.05 seconds"):
-            await load(choice_of(served))
+            await embedder.connect()
+        await embedder.aclose()
 
 
 async def test_who_does_not_want_to_wait_any_longer_hangs_up() -> None:

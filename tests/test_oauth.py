@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
+import trio
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.agents import House
@@ -22,6 +23,9 @@ from greenroom.actors import CreateSession, open_greenroom
 from greenroom.runtime import RuntimeOptions, SystemClock
 from greenroom.transports.auth.jwt import (
     ALGORITHMS,
+    KEYS_SECONDS,
+    REFETCH_SECONDS,
+    REFRESH_SECONDS,
     JwtVerifier,
     credential_of_token,
     metadata_paths,
@@ -31,16 +35,18 @@ from greenroom.transports.cli.support.authentication import check_auth_settings
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.promise("oauth.tokens")
 
 
 @asynccontextmanager
-async def verifying() -> AsyncIterator[tuple[Issuer, JwtVerifier]]:
+async def verifying(
+    now: Callable[[], float] = trio.current_time,
+) -> AsyncIterator[tuple[Issuer, JwtVerifier]]:
     async with issuing() as issuer:
-        verifier = JwtVerifier(issuer.url, RESOURCE)
+        verifier = JwtVerifier(issuer.url, RESOURCE, now=now)
         try:
             yield issuer, verifier
         finally:
@@ -206,31 +212,31 @@ async def test_the_issuer_is_asked_once_and_not_for_every_token_that_comes() -> 
 
 
 @pytest.mark.promise("oauth.issuer")
-async def test_a_new_key_of_the_issuer_is_found_and_one_that_is_gone_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with verifying() as (issuer, verifier):
+async def test_a_new_key_of_the_issuer_is_found_and_one_that_is_gone_is_gone() -> None:
+    elapsed = 0.0
+    async with verifying(lambda: elapsed) as (issuer, verifier):
         old = issuer.token()
         assert await verifier.verify_token(old) is not None
         issuer.keys["two"] = rsa_key()
         del issuer.keys["one"]
-        monkeypatch.setattr("greenroom.transports.auth.jwt.REFETCH_SECONDS", 0.0)
+        elapsed += REFETCH_SECONDS
         assert await verifier.verify_token(issuer.token(kid="two")) is not None
         assert await verifier.verify_token(old) is None
 
 
 @pytest.mark.promise("oauth.issuer")
-async def test_an_issuer_that_is_away_lets_nobody_in_by_old_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with verifying() as (issuer, verifier):
+async def test_an_issuer_that_is_away_lets_nobody_in_by_old_keys() -> None:
+    elapsed = 0.0
+    async with verifying(lambda: elapsed) as (issuer, verifier):
         issuer.away = True
         assert await verifier.verify_token(issuer.token()) is None
         issuer.away = False
-        monkeypatch.setattr("greenroom.transports.auth.jwt.REFETCH_SECONDS", 0.0)
+        elapsed += REFETCH_SECONDS
         assert await verifier.verify_token(issuer.token()) is not None
         issuer.away = True
-        monkeypatch.setattr("greenroom.transports.auth.jwt.REFRESH_SECONDS", 0.0)
+        elapsed += REFRESH_SECONDS + 1
         assert await verifier.verify_token(issuer.token()) is not None
-        monkeypatch.setattr("greenroom.transports.auth.jwt.KEYS_SECONDS", 0.0)
+        elapsed += KEYS_SECONDS
         assert await verifier.verify_token(issuer.token()) is None
 
 

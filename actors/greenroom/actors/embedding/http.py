@@ -39,19 +39,33 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpEmbedder:
-    """An endpoint; see `Embedder`. `connect` must have returned before it is used."""
+    """An endpoint; see `Embedder`. `connect` must have returned before it is used.
+
+    Args:
+        choice: Where it is, and which model.
+        answer_seconds: How long it may be silent.
+        answer_limit: The longest answer, in bytes.
+    """
 
     has_tokens = False
     quick: LocalEmbedder | None = None
     batch = 16  # an answer is read within some milliseconds
 
-    def __init__(self, choice: EmbedderChoice) -> None:
+    def __init__(
+        self,
+        choice: EmbedderChoice,
+        *,
+        answer_seconds: float = _ANSWER_SECONDS,
+        answer_limit: int = _ANSWER_LIMIT,
+    ) -> None:
+        self._answer_seconds = answer_seconds
+        self._answer_limit = answer_limit
         self._url = choice.place if choice.place.endswith(_PATH) else choice.place + _PATH
         self._model = choice.model
         self.space = ""
         self.dimensions = 0
         headers = {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
-        times = httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+        times = httpx2.Timeout(answer_seconds, connect=_CONNECT_SECONDS)
         self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
 
     async def connect(self) -> None:
@@ -86,7 +100,9 @@ class HttpEmbedder:
             async with self._client.stream("POST", self._url, json=body) as response:
                 content = await self._read(response)
         except httpx2.ReadTimeout as error:
-            raise EmbedderError(f"{self._url} does not answer within {_ANSWER_SECONDS:g} seconds") from error
+            raise EmbedderError(
+                f"{self._url} does not answer within {self._answer_seconds:g} seconds"
+            ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise EmbedderError(f"{self._url} cannot be reached: {error or type(error).__name__}") from error
         if response.is_success:
@@ -102,14 +118,14 @@ class HttpEmbedder:
         try:
             async for chunk in response.aiter_bytes():
                 content += chunk
-                if len(content) > _ANSWER_LIMIT:
+                if len(content) > self._answer_limit:
                     # Not left by `break`: the library's generators end in order when reading fails.
                     await response.aclose()
         except httpx2.TransportError:
-            if len(content) <= _ANSWER_LIMIT:
+            if len(content) <= self._answer_limit:
                 raise
-        if len(content) > _ANSWER_LIMIT:
-            raise EmbedderError(f"{self._url} answers with more than {_ANSWER_LIMIT >> 20} MiB")
+        if len(content) > self._answer_limit:
+            raise EmbedderError(f"{self._url} answers with more than {self._answer_limit >> 20} MiB")
         return bytes(content)
 
     def _rows(self, content: bytes, count: int) -> quantization.Floats:

@@ -15,7 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -70,9 +70,18 @@ class JwtVerifier:
         issuer: Its identifier, a URL.
         resource: What tokens for this server name as their audience, a URL.
         client: Asks the issuer; for tests.
+        now: Tells by what keys age, in seconds.
     """
 
-    def __init__(self, issuer: str, resource: str, *, client: httpx2.AsyncClient | None = None) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        resource: str,
+        *,
+        client: httpx2.AsyncClient | None = None,
+        now: Callable[[], float] = trio.current_time,
+    ) -> None:
+        self._now = now
         self._issuer = issuer
         self._resource = resource
         self._client = client if client is not None else httpx2.AsyncClient(timeout=_TIMES)
@@ -128,10 +137,10 @@ class JwtVerifier:
 
     async def _key(self, key_id: object) -> jwt.PyJWK | None:
         name = key_id if isinstance(key_id, str) else None
-        now = trio.current_time()
+        now = self._now()
         if name not in self._keys or now - self._fetched > REFRESH_SECONDS:
             await self._fetch()
-        if trio.current_time() - self._fetched > KEYS_SECONDS:
+        if self._now() - self._fetched > KEYS_SECONDS:
             return None
         if name is None and len(self._keys) == 1:  # an issuer with one key need not name it
             return next(iter(self._keys.values()))
@@ -139,7 +148,7 @@ class JwtVerifier:
 
     async def _fetch(self) -> None:
         async with self._fetching:
-            now = trio.current_time()
+            now = self._now()
             if now - self._tried < REFETCH_SECONDS:
                 return
             self._tried = now
