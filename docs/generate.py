@@ -28,6 +28,7 @@ from greenroom.runtime import reply_type
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.base import exit_codes
 from greenroom.transports.config import settings
+from greenroom.transports.config.parsers import boolean
 from greenroom.transports.mcp.aliases import ALIASES
 from greenroom.transports.mcp.schema import input_schema
 from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
@@ -386,8 +387,12 @@ def settings_page() -> str:
     rows = []
     for key, setting in settings.all_settings().items():
         default = getattr(settings.Settings, key, None)
-        shown = f"`{setting.show(default)}`" if default else ""
-        flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"
+        shown = f"`{setting.reader.show(default)}`" if default else ""
+        flag = (
+            f"`{settings.flag(key)}`"
+            if setting.reader is boolean
+            else f"`{settings.flag(key)} {setting.reader.metavar}`"
+        )
         rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
     head = ("flag", "variable", "key of the file", "default", "meaning")
     exits = [(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()]

@@ -19,7 +19,8 @@ from greenroom.actors.keys.quota import REMEMBERED, CountLimit, TokenBucket, Tok
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError, InvalidValueError
-from greenroom.transports.net.forwarded import client_address, network
+from greenroom.transports.config.parsers import network
+from greenroom.transports.net.forwarded import client_address
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
-from greenroom.transports.config.parsers import KeyLocation, Model, show_size, size
+from greenroom.transports.config.parsers import KeyLocation, Model, boolean, show_size, size
 from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 from greenroom.transports.net.addresses import HostPort
 
@@ -85,11 +85,11 @@ some_settings = st.fixed_dictionaries({}, optional=VALUES)
 
 
 def as_text(key: str, value: Any) -> str:
-    return all_settings()[key].show(value)
+    return all_settings()[key].reader.show(value)
 
 
 def as_flag(key: str, value: Any) -> object:
-    return list(value) if all_settings()[key].repeatable else as_text(key, value)
+    return list(value) if all_settings()[key].reader.repeatable else as_text(key, value)
 
 
 def as_toml(key: str, value: Any) -> str:
@@ -268,7 +268,7 @@ def test_a_bad_value_is_named_with_its_source_and_what_is_allowed(
 @pytest.mark.parametrize("raw", ["true", "[1]", "{a = 1}", "2026-01-01", "nan", "inf", '["a", 3]'])
 @pytest.mark.parametrize("key", list(VALUES))
 def test_a_wrong_toml_type_is_refused_and_nothing_worse(tmp_path: Path, key: str, raw: str) -> None:
-    if all_settings()[key].switch and raw == "true":
+    if all_settings()[key].reader is boolean and raw == "true":
         raw = "1"  # the settings that are yes or no
     assert f"{key} in " in sentence(None, written(tmp_path, f"{key} = {raw}"))
 

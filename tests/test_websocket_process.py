@@ -21,7 +21,7 @@ from support.websocket_programs import answer, connected, port_in, server, until
 from support.websockets import CLOSE, Peer, frame
 
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.net.addresses import host_port, origin
+from greenroom.transports.config.parsers import host_port, origin
 
 IDLE = 400
 KB_EACH = 60

@@ -11,6 +11,7 @@ from typing import Any, Final
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.cli.output import say
+from greenroom.transports.config.parsers import boolean
 from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -141,16 +142,16 @@ def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> No
     for key in keys:
         setting = all_settings()[key]
         default = getattr(Settings, key, None)  # a default that depends on the place is told by the help
-        shown = f"; default {setting.show(default)}" if default else ""
+        shown = f"; default {setting.reader.show(default)}" if default else ""
         help_text = f"{setting.help} [{variable(key)}{shown}]"
-        if setting.switch:
+        if setting.reader is boolean:
             parser.add_argument(flag(key), dest=key, action="store_const", const="yes", help=help_text)
             continue
         parser.add_argument(
             flag(key),
             dest=key,
-            metavar=setting.metavar,
-            action="append" if setting.repeatable else "store",
+            metavar=setting.reader.metavar,
+            action="append" if setting.reader.repeatable else "store",
             help=help_text,
         )
 

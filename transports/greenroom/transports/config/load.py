@@ -103,7 +103,7 @@ def resolve(
             sources[key] = source
             continue
         try:
-            value = setting.read(raw)
+            value = setting.reader(raw)
         except InvalidSecretValueError as error:
             raise SettingsError(f"{_where(key, source)} cannot be read: {error}") from None
         except InvalidValueError as error:

@@ -1,4 +1,4 @@
-"""How the values of settings are read and shown: sizes, names, words, numbers, folders.
+"""How the values of settings are read and shown: sizes, names, words, numbers, folders, addresses.
 
 A reader gets what stood in a flag, an environment variable or a TOML file and returns
 the value, or raises `InvalidValueError` with what is allowed as its message. It does not know
@@ -8,20 +8,22 @@ Text means the same wherever it stands. TOML may use its own numbers and lists b
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
-from greenroom.transports.net.addresses import is_loopback
+from greenroom.transports.net.addresses import LAST_PORT, HostPort, is_loopback, origin_parts
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+T = TypeVar("T")
+
 _EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")
 _MODEL: Final = "onnx:"
+_PORT: Final = re.compile("[0-9]{1,5}")
 _SIGNER: Final = re.compile(r"ed25519:[A-Za-z0-9_-]{43}")
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -36,6 +38,79 @@ _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys
 )
 
 
+@dataclass(frozen=True)
+class Reader(Generic[T]):
+    """Reads a value, or raises `InvalidValueError` with what is allowed.
+
+    Attributes:
+        metavar: Stands for the value in the usage of a command.
+        allowed: What is allowed, as a sentence.
+        convert: Makes the value; a `ValueError` or a `KeyError` refuses it.
+        kinds: The types of what it converts: text, and what TOML may use besides.
+        show: Spells the value so that it is read again.
+        repeatable: Whether a flag may be given several times.
+    """
+
+    metavar: str
+    allowed: str
+    convert: Callable[[Any], T]
+    kinds: tuple[type, ...] = (str,)
+    show: Callable[[Any], str] = str
+    repeatable: bool = False
+
+    def __call__(self, value: object) -> T:
+        """Return the value that a text or a TOML value means."""
+        if type(value) not in self.kinds:  # exactly: a truth is no number
+            raise InvalidValueError(self.allowed)
+        try:
+            return self.convert(value)
+        except (ValueError, KeyError, OverflowError, OSError):
+            raise InvalidValueError(self.allowed) from None
+        except RuntimeError as error:  # an unknown ~user
+            raise InvalidValueError(f"{self.allowed} ({error})") from None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of one setting besides its type and its default.
+
+    Attributes:
+        reader: Reads and shows its values.
+        help: What it does, for people; also says what the default is when that depends on the place.
+        everywhere: Whether every command takes the flag, and not `serve` and `config` alone.
+    """
+
+    reader: Reader[Any]
+    help: str
+    everywhere: bool
+
+
+def setting(default: Any, reader: Reader[Any], help_text: str, *, everywhere: bool = False) -> Any:
+    """Declare a field as a setting; `default` is its value, or finds it out where it depends on the place."""
+    metadata = {"setting": Setting(reader, help_text, everywhere)}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _reader(metavar: str, allowed: str) -> Callable[[Callable[[str], T]], Reader[T]]:
+    """Make a reader of what converts a text."""
+    return lambda convert: Reader(metavar, allowed, convert)
+
+
+def _between(least: float, found: Any, most: float) -> Any:
+    if not least <= found <= most:  # so is what is no number
+        raise ValueError(found)
+    return found
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return match
+
+
 def show_size(size: int) -> str:
     """Return the shortest exact spelling of a number of bytes, as `size` reads it."""
     spellings = [str(size)]
@@ -46,132 +121,99 @@ def show_size(size: int) -> str:
     return min(spellings, key=len)
 
 
-def size(least: int, most: int) -> Callable[[object], int]:
+def size(least: int, most: int) -> Reader[int]:
     """Return a reader of a number of bytes, with or without a unit, between two bounds."""
     allowed = (
         "a size is a number of bytes, plain or with a unit such as 64MB or 256GiB, "
         f"from {show_size(least)} to {show_size(most)}"
     )
 
-    def read(value: object) -> int:
-        if isinstance(value, int) and not isinstance(value, bool):
-            found = value
-        else:
-            match = _SIZE.fullmatch(_text(value, allowed).strip())
-            unit = _UNITS.get((match[2] or "b").lower()) if match else None
-            if match is None or unit is None:
-                raise InvalidValueError(allowed)
+    def convert(value: str | int) -> int:
+        if isinstance(value, str):
+            match = _matched(_SIZE, value.strip())
+            unit = _UNITS[(match[2] or "b").lower()]
             whole, _, fraction = match[1].partition(".")
             # Exact arithmetic: a float would round sizes above 2**53.
-            found = int(whole) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
-        if not least <= found <= most:
-            raise InvalidValueError(allowed)
-        return found
+            value = int(whole) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+        return int(_between(least, value, most))
 
-    return read
+    return Reader("SIZE", allowed, convert, (str, int), show_size)
 
 
-def integer(least: int, most: int, unit: str) -> Callable[[object], int]:
+def integer(least: int, most: int, unit: str, metavar: str = "COUNT") -> Reader[int]:
     """Return a reader of a whole number between two bounds; `unit` names what is counted."""
+
+    def convert(value: str | int) -> int:
+        return int(_between(least, int(_matched(_WHOLE, str(value).strip())[0]), most))
+
     allowed = f"a whole number of {unit} from {least:,} to {most:,} is allowed"
-
-    def read(value: object) -> int:
-        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidValueError(allowed)
-        return value
-
-    return read
+    return Reader(metavar, allowed, convert, (str, int))
 
 
-def number(least: float, most: float, unit: str) -> Callable[[object], float]:
+def number(least: float, most: float, unit: str) -> Reader[float]:
     """Return a reader of a finite number between two bounds; `unit` names what is measured."""
+
+    def convert(value: str | float) -> float:
+        return float(_between(least, float(value), most))
+
     allowed = f"a number of {unit} from {least:,} to {most:,} is allowed"
-
-    def read(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise InvalidValueError(allowed)
-        try:
-            found = float(value)
-        except (ValueError, OverflowError):
-            raise InvalidValueError(allowed) from None
-        if not math.isfinite(found) or not least <= found <= most:
-            raise InvalidValueError(allowed)
-        return found
-
-    return read
+    return Reader(unit.upper(), allowed, convert, (str, int, float), "{:g}".format)
 
 
-def word(*words: str) -> Callable[[object], str]:
+def word(*words: str) -> Reader[str]:
     """Return a reader of one word out of a fixed set."""
     allowed = f"{', '.join(words[:-1])} or {words[-1]} is allowed"
-
-    def read(value: object) -> str:
-        found = _text(value, allowed)
-        if found not in words:
-            raise InvalidValueError(allowed)
-        return found
-
-    return read
+    return Reader("|".join(words), allowed, {each: each for each in words}.__getitem__)
 
 
-def name(longest: int) -> Callable[[object], str]:
+def name(longest: int, metavar: str = "ID") -> Reader[str]:
     """Return a reader of an identifier of 1 to `longest` of ``A-Za-z0-9_.-``."""
+    pattern = re.compile(f"[A-Za-z0-9_.-]{{1,{longest}}}")
     allowed = f"1 to {longest} of the characters A-Z a-z 0-9 _ . - are allowed"
-
-    def read(value: object) -> str:
-        found = _text(value, allowed)
-        if len(found) > longest or not _NAME.fullmatch(found):
-            raise InvalidValueError(allowed)
-        return found
-
-    return read
+    return Reader(metavar, allowed, lambda text: _matched(pattern, text)[0])
 
 
-def line(longest: int) -> Callable[[object], str]:
+def line(longest: int) -> Reader[str]:
     """Return a reader of 1 to `longest` printable characters."""
-    allowed = f"1 to {longest} printable characters are allowed"
 
-    def read(value: object) -> str:
-        found = _text(value, allowed)
-        if not 1 <= len(found) <= longest or not found.isprintable():
-            raise InvalidValueError(allowed)
-        return found
+    @_reader("NAME", f"1 to {longest} printable characters are allowed")
+    def read(text: str) -> str:
+        if not 1 <= len(text) <= longest or not text.isprintable():
+            raise ValueError(text)
+        return text
 
     return read
 
 
-def list_of(read_one: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
+def list_of(
+    read_one: Reader[str], metavar: str | None = None, *, repeatable: bool = True
+) -> Reader[tuple[str, ...]]:
     """Return a reader of a list: a TOML list, a repeated flag, or one text with commas between."""
 
-    def read(value: object) -> tuple[str, ...]:
+    def convert(value: str | list[object]) -> tuple[str, ...]:
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        if not isinstance(parts, list):
-            raise InvalidValueError("a list of texts is allowed")
-        return tuple(dict.fromkeys(read_one(part) for part in parts))
+        return tuple(dict.fromkeys(map(read_one, parts)))
 
-    return read
+    return Reader(
+        metavar or read_one.metavar,
+        "a list of texts is allowed",
+        convert,
+        (str, list),
+        ",".join,
+        repeatable=repeatable,
+    )
 
 
-def folder(value: object) -> Path:
-    """Read a path; ``~`` means the home folder."""
-    allowed = "the path of a folder is allowed"
-    text = _text(value, allowed)
+def _path(text: str) -> Path:
     if not text or "\0" in text:
-        raise InvalidValueError(allowed)
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:  # an unknown ~user
-        raise InvalidValueError(f"{allowed} ({error})") from None
+        raise ValueError(text)
+    return Path(text).expanduser()
 
 
-def file(value: object) -> Path:
-    """Read a path of a file; ``~`` means the home folder."""
-    try:
-        return folder(value)
-    except InvalidValueError:
-        raise InvalidValueError("the path of a file is allowed") from None
+folder: Final = Reader("DIR", "the path of a folder is allowed", _path)
+"""Reads a path; ``~`` means the home folder."""
+file: Final = Reader("FILE", "the path of a file is allowed", _path)
+"""Reads a path of a file, likewise."""
 
 
 @dataclass(frozen=True)
@@ -204,94 +246,101 @@ class KeyLocation:
         return f"{self.kind}:{self.name}"
 
 
-def key_location(value: object) -> KeyLocation:
+@_reader(
+    "file:PATH|env:NAME|keyring:NAME",
+    "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself",
+)
+def key_location(text: str) -> KeyLocation:
     """Read where a key is kept; never of a key itself."""
-    allowed = "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself"
-    kind, _, found = _text(value, allowed).strip().partition(":")
+    kind, _, found = text.strip().partition(":")
     if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
-        raise InvalidSecretValueError(allowed)
+        raise InvalidSecretValueError(key_location.allowed)
     return KeyLocation(kind, str(file(found)) if kind == "file" else found)
 
 
-def embedder(value: object) -> str | Model:
+@_reader("static|none|onnx:DIR|http:URL", "static, none, onnx:DIR or http:URL is allowed")
+def embedder(text: str) -> str | Model:
     """Read what makes vectors of memories."""
-    allowed = "static, none, onnx:DIR or http:URL is allowed"
-    found = _text(value, allowed).strip()
+    found = text.strip()
     if found.startswith(_MODEL):
         return Model(folder(found.removeprefix(_MODEL)))
-    if not _EMBEDDER.fullmatch(found):
-        raise InvalidValueError(allowed)
-    return found
+    return _matched(_EMBEDDER, found)[0]
 
 
-def language(value: object) -> str:
-    """Read the name of a language whose words can be stemmed."""
+def _languages() -> list[str]:
     import Stemmer  # type: ignore[import-not-found]  # noqa: PLC0415 - few set it; it has no types
 
-    known = Stemmer.algorithms()
-    allowed = f"{', '.join(known[:-1])} or {known[-1]} is allowed"
-    found = _text(value, allowed).strip().lower()
-    if found not in known:
-        raise InvalidValueError(allowed)
-    return found
+    return list(Stemmer.algorithms())
 
 
-def zone(value: object) -> str:
+@_reader("NAME", "the name of a language is allowed, such as english")
+def language(text: str) -> str:
+    """Read the name of a language whose words can be stemmed."""
+    return word(*_languages())(text.strip().lower())
+
+
+@_reader("ZONE", "the name of a time zone is allowed, such as Europe/Berlin or UTC")
+def zone(text: str) -> str:
     """Read the name of a time zone."""
-    allowed = "the name of a time zone is allowed, such as Europe/Berlin or UTC"
-    found = _text(value, allowed).strip()
     import zoneinfo  # noqa: PLC0415 - few set it
 
-    try:
-        zoneinfo.ZoneInfo(found)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise InvalidValueError(allowed) from None
-    return found
+    return zoneinfo.ZoneInfo(text.strip()).key
 
 
-def signer(value: object) -> str:
+@_reader(
+    "KEY",
+    "a signer's public key is allowed: ed25519: and 43 characters, as `greenroom passport signer` prints "
+    "it on the server that signs",
+)
+def signer(text: str) -> str:
     """Read the public key of a server that signs passports."""
-    allowed = (
-        "a signer's public key is allowed: ed25519: and 43 characters, as `greenroom passport signer` prints "
-        "it on the server that signs"
-    )
-    found = _text(value, allowed).strip()
-    if _SIGNER.fullmatch(found) is None:
-        raise InvalidValueError(allowed)
-    return found
+    return _matched(_SIGNER, text.strip())[0]
 
 
-def url(value: object) -> str:
+@_reader("URL", "a URL such as https://example.org is allowed, http only on this machine")
+def url(text: str) -> str:
     """Read a URL that nobody between can change what it answers: https, or http on this machine."""
-    allowed = "a URL such as https://example.org is allowed, http only on this machine"
-    found = _text(value, allowed).strip()
-    try:
-        parts = urlsplit(found)
-        local = is_loopback(parts.hostname or "")
-    except ValueError:
-        raise InvalidValueError(allowed) from None
-    secure = parts.scheme == "https" or (parts.scheme == "http" and local)
+    found = text.strip()
+    parts = urlsplit(found)
+    secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     if not (secure and parts.hostname) or parts.query or parts.fragment or parts.username is not None:
-        raise InvalidValueError(allowed)
+        raise ValueError(text)
     return found
 
 
-def boolean(value: object) -> bool:
-    """Read yes and no."""
-    if isinstance(value, bool):
-        return value
-    found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        raise InvalidValueError("yes or no is allowed")
-    return found
+@_reader(
+    "HOST:PORT",
+    "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535",
+)
+def host_port(text: str) -> HostPort:
+    """Read what ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765`` means."""
+    host, _, port = text.strip().rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    if not bare or (":" in bare and bare == host):
+        raise ValueError(text)
+    return HostPort(bare, _between(0, int(_matched(_PORT, port)[0]), LAST_PORT))
 
 
-def show_boolean(value: object) -> str:
-    """Return the spelling of yes and no that `boolean` reads."""
-    return "yes" if value else "no"
+@_reader("ORIGIN", "an origin such as https://example.org or http://example.org:8000 is allowed")
+def origin(text: str) -> str:
+    """Read an origin as a browser spells it."""
+    plain = text.strip().lower().removesuffix("/")
+    if plain != "null" and origin_parts(plain) is None:
+        raise ValueError(text)
+    return plain
 
 
-def _text(value: object, allowed: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidValueError(allowed)
-    return value
+@_reader("NETWORK", "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed")
+def network(text: str) -> str:
+    """Read a network of proxies."""
+    return str(ip_network(text.strip()))
+
+
+boolean: Final = Reader(
+    "yes|no",
+    "yes or no is allowed",
+    lambda value: value if isinstance(value, bool) else _TRUTHS[value.strip().lower()],
+    (str, bool),
+    lambda value: "yes" if value else "no",
+)
+"""Reads yes and no."""

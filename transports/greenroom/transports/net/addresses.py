@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
-from greenroom.transports.base.errors import InvalidValueError
-
 LAST_PORT: Final = 65535
 
-_PORT: Final = re.compile("[0-9]{1,5}")
 _LABEL: Final = "[a-z0-9_-]{1,63}"
 _AUTHORITY: Final = re.compile(
     rf"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?",
@@ -35,26 +32,6 @@ class HostPort:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def host_port(value: object) -> HostPort:
-    """Return what ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765`` means; for settings.
-
-    Raises:
-        InvalidValueError: it is none of these.
-    """
-    allowed = "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535"
-    if not isinstance(value, str):
-        raise InvalidValueError(allowed)
-    host, colon, port = value.strip().rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-    if not colon or (":" in bare and bare == host):
-        raise InvalidValueError(allowed)
-    if _PORT.fullmatch(port) is None or int(port) > LAST_PORT:
-        raise InvalidValueError(allowed)
-    if not bare:
-        raise InvalidValueError(allowed)
-    return HostPort(bare, int(port))
 
 
 def is_loopback(host: str) -> bool:
@@ -81,21 +58,6 @@ class Origin(NamedTuple):
     def is_loopback(self) -> bool:
         """Whether it is of a page that this machine served."""
         return self.scheme in _OF_PAGES and is_loopback(self.host)
-
-
-def origin(value: object) -> str:
-    """Return an origin as a browser spells it; for settings.
-
-    Raises:
-        InvalidValueError: it is none.
-    """
-    allowed = "an origin such as https://example.org or http://example.org:8000 is allowed"
-    if not isinstance(value, str):
-        raise InvalidValueError(allowed)
-    plain = value.strip().lower().removesuffix("/")
-    if plain != "null" and origin_parts(plain) is None:
-        raise InvalidValueError(allowed)
-    return plain
 
 
 def origin_parts(text: str) -> Origin | None:

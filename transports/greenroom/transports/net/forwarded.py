@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
-
-from greenroom.transports.base.errors import InvalidValueError
 
 FORWARDED: Final = b"forwarded"
 Network = IPv4Network | IPv6Network
@@ -22,21 +20,6 @@ _LONGEST: Final = 2_048
 _ELEMENT: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
 _FOR: Final = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^";,\s]+))', re.IGNORECASE)
 _PORT: Final = re.compile(r"(?:\[([^\]]+)\]|([^:]+))(?::\w+)?")
-
-
-def network(value: object) -> str:
-    """Return a network of proxies as it is written; for settings.
-
-    Raises:
-        InvalidValueError: it is none.
-    """
-    allowed = "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed"
-    if not isinstance(value, str):
-        raise InvalidValueError(allowed)
-    try:
-        return str(ip_network(value.strip()))
-    except ValueError:
-        raise InvalidValueError(allowed) from None
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str | None:

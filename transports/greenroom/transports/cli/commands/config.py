@@ -23,7 +23,7 @@ def _table(resolved: Resolved) -> str:
     for key, setting in all_settings().items():
         value = getattr(resolved.settings, key)
         rows.append(
-            (key, setting.show(value) if value not in (None, ()) else "-", str(resolved.sources[key]))
+            (key, setting.reader.show(value) if value not in (None, ()) else "-", str(resolved.sources[key]))
         )
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{key:<{widths[0]}}  {value:<{widths[1]}}  {source}" for key, value, source in rows]

@@ -13,6 +13,7 @@ from typing import Any
 from greenroom.transports.auth.authenticator import HEADER
 from greenroom.transports.cli.output import remark
 from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.parsers import boolean
 from greenroom.transports.config.settings import all_settings, flag
 
 
@@ -64,10 +65,10 @@ def _started(resolved: Resolved) -> dict[str, Any]:
     for key, setting in all_settings().items():
         if key != "data" and resolved.sources[key].kind == "flag":
             value = getattr(resolved.settings, key)
-            if setting.switch:
+            if setting.reader is boolean:
                 arguments.append(flag(key))
                 continue
-            for each in value if setting.repeatable else [setting.show(value)]:
+            for each in value if setting.reader.repeatable else [setting.reader.show(value)]:
                 arguments += [flag(key), each]
     if resolved.config is not None:
         arguments += ["--config", str(resolved.config)]
