@@ -1,19 +1,18 @@
-"""What a narrated program prints: steps, what was said in them, and claims that are checked.
-
-With `rich` on a terminal it is drawn with colours; anywhere else it is plain lines of text.
-"""
+"""What a narrated program prints: steps, what was said in them, and claims that are checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import Any
 
-from greenroom.transports.cli.output import say
+from rich.console import Console
+from rich.text import Text
+
 from greenroom.transports.cli.support.terminal import printable
 
 
 class Narrator:
-    """Prints as plain text.
+    """Prints lines of text, in colours where standard output is a terminal.
 
     Attributes:
         checks: Claims that were checked.
@@ -24,21 +23,22 @@ class Narrator:
         self.checks = 0
         self.failures: list[str] = []
         self._steps = 0
+        self._console = Console(highlight=False)
 
     def step(self, sentence: str) -> None:
         """Begin the next step."""
         self._steps += 1
-        self._show_step(self._steps, sentence)
+        self._show(f"\n{self._steps}. ", sentence, "bold")
 
     def tell(self, sentence: str) -> None:
         """Say what happens."""
-        self._show_line("     ", printable(sentence), "")
+        self._show("     ", sentence)
 
     def quote(self, who: str, text: str) -> None:
         """Show what somebody said or sees."""
-        self._show_line("     ", printable(f"{who}: {text}"), "cyan")
+        self._show("     ", f"{who}: {text}", "cyan")
 
-    def check(self, claim: str, holds: bool, found: object = "") -> bool:  # noqa: FBT001 - `check(claim, is_so)`
+    def check(self, claim: str, holds: bool, found: object = "") -> None:  # noqa: FBT001 - `check(claim, is_so)`
         """State a claim together with whether it holds.
 
         Args:
@@ -48,37 +48,27 @@ class Narrator:
         """
         self.checks += 1
         if holds:
-            self._show_line("  ok ", printable(claim), "green")
+            self._show("  ok ", claim, "green")
         else:
-            self.failures.append(claim)
-            self._show_line("  FAILED ", printable(f"{claim}; found: {found}"), "bold red")
-        return holds
+            self.fail(claim, f"; found: {found}")
 
-    def fail(self, sentence: str) -> None:
-        """Say why the program cannot go on."""
+    def fail(self, sentence: str, details: str = "") -> None:
+        """Say what is wrong, or why the program cannot go on."""
         self.failures.append(sentence)
-        self._show_line("  FAILED ", printable(sentence), "bold red")
+        self._show("  FAILED ", sentence + details, "bold red")
 
     def finish(self, seconds: float) -> bool:
         """Say how it went; return whether every claim held."""
-        if not self.failures:
-            self._show_line("\n", f"All {self.checks} checks passed in {seconds:.1f} s.", "bold green")
-            return True
-        wrong = "; ".join(self.failures)
-        self._show_line(
-            "\n", printable(f"{len(self.failures)} of {self.checks} checks failed: {wrong}"), "bold red"
-        )
-        return False
+        if self.failures:
+            wrong = "; ".join(self.failures)
+            self._show("\n", f"{len(self.failures)} of {self.checks} checks failed: {wrong}", "bold red")
+        else:
+            self._show("\n", f"All {self.checks} checks passed in {seconds:.1f} s.", "bold green")
+        return not self.failures
 
-    @contextmanager
-    def waiting(self, sentence: str) -> Iterator[None]:
-        """Show that something takes a moment, where that can be shown."""
-        del sentence
-        yield
+    def waiting(self, sentence: str) -> AbstractContextManager[Any]:
+        """Turn a wheel, on a terminal, while something takes a moment."""
+        return self._console.status(sentence)
 
-    def _show_step(self, number: int, sentence: str) -> None:
-        self._show_line("\n", f"{number}. {sentence}", "bold")
-
-    def _show_line(self, margin: str, text: str, style: str) -> None:
-        del style
-        say(margin + text)
+    def _show(self, margin: str, text: str, style: str = "") -> None:
+        self._console.print(Text(margin + printable(text), style), soft_wrap=True)
