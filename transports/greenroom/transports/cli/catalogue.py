@@ -6,14 +6,13 @@ family, with flags of its own.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.config.parsers import list_of, number, word
+from greenroom.transports.config.parsers import integer, list_of, number, word
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,7 @@ class Option:
     """A flag of one command that is no setting; a switch unless it has a `metavar`.
 
     Attributes:
+        read: Makes the value of a text; raises `InvalidValueError`.
         field: What the request that it goes into calls it, where that is another name.
         required: Whether the command is none without it.
     """
@@ -38,7 +38,8 @@ class Command:
     """One command: its help, its positional arguments, and which flags it takes.
 
     Attributes:
-        runs: The module of `commands`, imported when the command is known, and the function there.
+        runs: The module of `commands`, imported when the command is known, and the function there; one that
+            is async runs on trio.
         every_setting: Whether it takes every setting.
         settings: Those that it takes else, besides those that every command takes.
         shared: Whether it takes those; a command without a store of its own does not.
@@ -56,49 +57,14 @@ class Command:
     examples: tuple[str, ...] = ()
 
 
-def _number(least: float, most: float, unit: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            return float(number(least, most, unit)(text))
-        except InvalidValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise argparse.ArgumentTypeError(f"{text!r}, but it must be one of {', '.join(words)}")
-        return text
-
-    return read
-
-
-def _up_to(most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {most:,}")
-        return int(text)
-
-    return read
-
-
 def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a whole number from 1 on")
+        raise InvalidValueError("a whole number from 1 on is allowed")
     return int(text)
 
 
 def _count_from_0(text: str) -> int:
     return 0 if text == "0" else _count(text)
-
-
-def _tool_profiles(text: str) -> list[str]:
-    try:
-        return list(list_of(word(*TOOL_PROFILES))(text))
-    except InvalidValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
 FORMATS: Final = (
@@ -160,7 +126,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--interval": Option(
                 "time between two looks, in seconds [default 1]",
                 "SECONDS",
-                _number(0.05, 3600, "seconds"),
+                number(0.05, 3600, "seconds"),
                 default=1.0,
             ),
         },
@@ -175,13 +141,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
         {"file": "JSON Lines, a file of another program, or a folder of Markdown"},
         options={
             "--format": Option(
-                f"one of {', '.join(FORMATS)} [default auto]", "FORMAT", _one_of(*FORMATS), default="auto"
+                f"one of {', '.join(FORMATS)} [default auto]", "FORMAT", word(*FORMATS), default="auto"
             ),
             "--namespace": Option("where memories go that name none [default user:<user>]", "NAMESPACE"),
             "--on-conflict": Option(
                 "what a key that is there means: skip, overwrite or version [default skip]",
                 "WHAT",
-                _one_of("skip", "overwrite", "version"),
+                word("skip", "overwrite", "version"),
                 default="skip",
             ),
             "--dry-run": Option("only count what would happen"),
@@ -196,7 +162,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options={
             "--namespace": Option("only the memories below this [default all that you may see]", "NAMESPACE"),
             "--format": Option(
-                "jsonl or json [default jsonl]", "FORMAT", _one_of("jsonl", "json"), default="jsonl"
+                "jsonl or json [default jsonl]", "FORMAT", word("jsonl", "json"), default="jsonl"
             ),
         },
         settings=_WORKS_WITH_MEMORIES,
@@ -210,12 +176,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--mode": Option(
                 "semantic, hybrid or exact [default each of them]",
                 "MODE",
-                _one_of("semantic", "hybrid", "exact"),
+                word("semantic", "hybrid", "exact"),
             ),
             "--limit": Option(
                 "how many memories each search answers with [default 50]",
                 "N",
-                _up_to(_MOST_FOUND),
+                integer(1, _MOST_FOUND, "memories"),
                 default=50,
             ),
         },
@@ -243,7 +209,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--days": Option(
                 "days for which it is valid [default 7]",
                 "DAYS",
-                _number(0.001, 366, "days"),
+                number(0.001, 366, "days"),
                 field="expires_in",
             ),
             "--encrypt-with-passphrase": Option(
@@ -292,7 +258,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--tools": Option(
                 "tool profiles that it is listed, with commas between [default those of the server]",
                 "NAMES",
-                _tool_profiles,
+                list_of(word(*TOOL_PROFILES)),
             ),
         },
         settings=_OPERATES | {"encrypt"},
@@ -325,7 +291,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "show the newest records",
         ("audit", "audit"),
         options={
-            "--lines": Option("how many records [default 20]", "N", _up_to(_MOST_LINES), default=20),
+            "--lines": Option(
+                "how many records [default 20]", "N", integer(1, _MOST_LINES, "records"), default=20
+            ),
             "--follow": Option("show records as they come, too, until interrupted"),
         },
         settings=_OPERATES,

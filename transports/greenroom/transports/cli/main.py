@@ -11,11 +11,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import iscoroutinefunction
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
+from greenroom.transports.cli.support.error_report import run_on_trio
 from greenroom.transports.config.load import SettingsError, resolve
 
 
@@ -48,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         resolved = resolve(vars(chosen), os.environ)
         module, function = COMMANDS[name].runs
         carry_out = getattr(import_module(f"greenroom.transports.cli.commands.{module}"), function)
+        if iscoroutinefunction(carry_out):
+            return run_on_trio(carry_out, chosen, resolved)
         code: int = carry_out(chosen, resolved)
     except SettingsError as error:
         return complain(chosen.command, str(error), exit_codes.USAGE)

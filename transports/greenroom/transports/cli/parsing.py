@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
+from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.cli.output import say
 from greenroom.transports.config.parsers import boolean
@@ -131,11 +132,21 @@ def _add_option(parser: argparse.ArgumentParser, name: str, option: Option) -> N
         parser.add_argument(
             name,
             metavar=option.metavar,
-            type=option.read,
+            type=_argument_type(option.read),
             default=option.default,
             required=option.required,
             help=option.help,
         )
+
+
+def _argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            return read(text)
+        except InvalidValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
+
+    return convert
 
 
 def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """MCP over WebSocket: the server's side and the client's.
 
-`upgrade_check` decides who may connect, `liveness` whether a client is still there; both are
-functions of values. `handshake` and `socket` speak WebSocket over a trio stream, `server`
+`liveness` decides whether a client is still there, as functions of values. `handshake`, which decides who
+may connect, and `socket` speak WebSocket over a trio stream, `server`
 puts them before `McpServer`, and `client` is a transport for the SDK's own client.
 
 The server speaks through wsproto, which trio-websocket is made of, and not through

@@ -29,9 +29,8 @@ from greenroom.transports.net.connection_limits import (
     run_in_slices,
 )
 from greenroom.transports.net.listen import Listener, peer_of
-from greenroom.transports.websocket.handshake import Handshake
+from greenroom.transports.websocket.handshake import Handshake, check_upgrade
 from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
-from greenroom.transports.websocket.upgrade_check import check_upgrade
 
 logger = logging.getLogger(__name__)
 

@@ -9,54 +9,36 @@ import argparse
 import json
 import os
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import trio
 
-from greenroom.actors import Agent, GetAuditLog
+from greenroom.actors import Agent, AuditRecord, GetAuditLog, Principal
 from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
-from greenroom.runtime import Checkpoint, Refusal
+from greenroom.runtime import Checkpoint, GreenroomError, SharedRuntime
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator, record
-from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.config.settings import Settings
-
-if TYPE_CHECKING:
-    from greenroom.actors import AuditRecord, Principal
-    from greenroom.runtime import SharedRuntime
 
 STANDARD_OUTPUT: Final = "-"
 _FOLLOW_SECONDS: Final = 1.0
 _PAGE: Final = 200
 
 
-class BadCheckpointError(Exception):
+class BadCheckpointError(GreenroomError):
     """A file has no checkpoints."""
 
 
-def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
+async def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one of the actions out; return the exit code."""
-    start_logging(resolved.settings.log_level)
-    action = partial(_carry_out, chosen, resolved.settings)
-    return run_reported("audit", partial(trio.run, action, strict_exception_groups=True))
-
-
-async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
-    principal = operator(settings)
     try:
-        async with open_store(settings) as runtime:
-            return await _ACTIONS[chosen.action](chosen, runtime, principal)
-    except Refusal as refusal:
-        return complain("audit", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
-    except BadCheckpointError as error:
-        return complain("audit", str(error), exit_codes.FAILED)
+        async with open_store(resolved.settings) as runtime:
+            return await _ACTIONS[chosen.action](chosen, runtime, operator(resolved.settings))
     except OSError as error:
         return complain("audit", f"{error.filename}: {error.strerror or error}", exit_codes.NO_ACCESS)
 

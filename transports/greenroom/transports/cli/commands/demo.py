@@ -36,7 +36,7 @@ def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
     return run_reported(
         "demo",
-        partial(trio.run, run_until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
+        partial(trio.run, run_until_signal, _on_folder, exit_codes.INTERRUPTED),
     )
 
 

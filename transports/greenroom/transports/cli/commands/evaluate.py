@@ -10,38 +10,26 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from statistics import fmean, quantiles
-from typing import TYPE_CHECKING, Final
-
-import trio
+from typing import Final
 
 from greenroom.actors.recall.evaluate import DEPTHS, Judged, JudgedQuery, judged, read_query, ready
+from greenroom.actors.schemas.memory_types import SearchMode
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.cli.support.error_report import run_reported, start_logging
 from greenroom.transports.cli.support.open_store import embedder_choice, open_store, principal_of
 from greenroom.transports.cli.support.progress_bar import show_progress
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.config.settings import Settings
-
-if TYPE_CHECKING:
-    from greenroom.actors.schemas.memory_types import SearchMode
 
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24
 
 
-def evaluate(chosen: argparse.Namespace, resolved: Resolved) -> int:
+async def evaluate(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Print a table of figures by mode; return the exit code."""
-    start_logging(resolved.settings.log_level)
-    action = partial(_evaluate, chosen, resolved.settings)
-    return run_reported("evaluate", partial(trio.run, action, strict_exception_groups=True))
-
-
-async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
+    settings = resolved.settings
     path = Path(chosen.queries)
     try:
         queries = list(_read(path))

@@ -9,11 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
-import trio
 
 from greenroom.actors import (
     Agent,
@@ -24,31 +22,20 @@ from greenroom.actors import (
     RevokeApiKey,
     RotateApiKey,
 )
-from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.output import remark, say
 from greenroom.transports.cli.support.audit_record import operator
-from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.config.settings import Settings
 
 
-def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
+async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one of the actions out; return the exit code."""
-    start_logging(resolved.settings.log_level)
-    action = partial(_carry_out, chosen, resolved.settings)
-    return run_reported("keys", partial(trio.run, action, strict_exception_groups=True))
-
-
-async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
-    try:
-        request, show = _request(chosen)
-        async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
-            reply = await Agent(runtime, operator(settings)).ask(request)
-    except Refusal as refusal:
-        return complain("keys", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    settings = resolved.settings
+    request, show = _request(chosen)
+    async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
+        reply = await Agent(runtime, operator(settings)).ask(request)
     if chosen.json:
         say(json.dumps(msgspec.to_builtins(reply), indent=2))
     else:
@@ -72,7 +59,7 @@ def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
                 "max_sessions": chosen.max_sessions,
                 "max_namespaces": chosen.max_namespaces,
                 "max_subscriptions": chosen.max_subscriptions,
-                "tools": chosen.tools,
+                "tools": None if chosen.tools is None else list(chosen.tools),
             }
             said = {name: value for name, value in given.items() if value is not None}
             return CreateApiKey(

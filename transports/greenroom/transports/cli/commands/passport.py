@@ -11,21 +11,18 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
-import trio
 
 from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
-from greenroom.runtime import Refusal
+from greenroom.runtime import GreenroomError, Refusal, SharedRuntime
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
@@ -36,25 +33,17 @@ from greenroom.transports.cli.support.open_store import (
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import PASSPHRASE_VARIABLE, Settings
 
-if TYPE_CHECKING:
-    from greenroom.runtime import SharedRuntime
-
 CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600
 
 
-class _PassportCommandError(Exception):
+class _PassportCommandError(GreenroomError):
     """What was asked for cannot be done; the message says why."""
 
 
-def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
+async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one action out; return the exit code."""
-    start_logging(resolved.settings.log_level)
-    action = partial(_carried_out, chosen, resolved.settings)
-    return run_reported("passport", partial(trio.run, action, strict_exception_groups=True))
-
-
-async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
+    settings = resolved.settings
     try:
         embedder = embedder_choice(settings, os.environ)
         text = _read(Path(chosen.file)) if chosen.action in {"show", "restore"} else ""
@@ -64,11 +53,7 @@ async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
             opening = open_store(settings, embedder, may="create" if chosen.action == "restore" else "own")
         async with opening as runtime:
             said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
-    except Refusal as refusal:
-        return complain("passport", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
-    except FileAccessError as error:
-        return complain("passport", str(error), exit_codes.NO_ACCESS)
-    except (_PassportCommandError, ValueError) as error:
+    except ValueError as error:
         return complain("passport", str(error), exit_codes.FAILED)
     if chosen.json:
         say(json.dumps(said, indent=2))
@@ -149,7 +134,7 @@ async def _restore(
     }
 
 
-Action = Callable[["argparse.Namespace", "Settings", "SharedRuntime", str], Awaitable[dict[str, Any]]]
+Action = Callable[[argparse.Namespace, Settings, SharedRuntime, str], Awaitable[dict[str, Any]]]
 _ACTIONS: Final[Mapping[str, Action]] = {
     "signer": _signer,
     "show": _show,

@@ -16,15 +16,21 @@ import sys
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
-from greenroom.actors import Agent
+from greenroom.actors import Agent, EmbedderChoice, PassportOptions
 from greenroom.actors.orchestrations.client_session import SessionLocator
+from greenroom.runtime import SharedRuntime
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain
-from greenroom.transports.cli.support.authentication import check_auth_settings, open_authentication
+from greenroom.transports.cli.support.authentication import (
+    Authentication,
+    check_auth_settings,
+    open_authentication,
+)
 from greenroom.transports.cli.support.error_report import run_reported, start_logging
 from greenroom.transports.cli.support.listeners import open_sockets
 from greenroom.transports.cli.support.open_store import (
@@ -43,12 +49,6 @@ from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.stdio.server import serve_stdio
-
-if TYPE_CHECKING:
-    from greenroom.actors import EmbedderChoice, PassportOptions
-    from greenroom.runtime import SharedRuntime
-    from greenroom.transports.auth.caller import Caller
-    from greenroom.transports.cli.support.authentication import Authentication
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
         with export_spans(os.environ):
             return run_reported(
                 "serve",
-                partial(trio.run, _serve, resolved, embedder, passports, strict_exception_groups=True),
+                partial(trio.run, _serve, resolved, embedder, passports),
             )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has

@@ -22,8 +22,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.cli.support import gauges
 from greenroom.transports.cli.support.gauges import Sample
-from greenroom.transports.cli.support.keyboard import wait_for_key
-from greenroom.transports.cli.support.terminal import understands_escapes
+from greenroom.transports.cli.support.terminal import understands_escapes, wait_for_key
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 

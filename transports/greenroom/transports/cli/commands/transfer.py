@@ -10,10 +10,9 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import trio
 
@@ -22,11 +21,11 @@ from greenroom.actors.schemas.import_lines import check_below
 from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
-from greenroom.actors.transfer.sources import FORMATS, open_source
+from greenroom.actors.transfer.sources import FORMATS, Source, open_source
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.cli.support.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.support.error_report import with_flags
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
@@ -37,28 +36,12 @@ from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 
-if TYPE_CHECKING:
-    from greenroom.actors.transfer.sources import Source
-
 TO_STANDARD_OUTPUT: Final = "-"
 
 
-def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Import a file or a folder, all of it or nothing; return the exit code."""
-    return _run("import", partial(_import, chosen, resolved.settings), resolved)
-
-
-def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Export what the agent may see to a file; return the exit code."""
-    return _run("export", partial(_export, chosen, resolved.settings), resolved)
-
-
-def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
-    start_logging(resolved.settings.log_level)
-    return run_reported(command, partial(trio.run, action, strict_exception_groups=True))
-
-
-async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
+    settings = resolved.settings
     path, principal = Path(chosen.file), principal_of(settings)
     try:
         source = open_source(path, chosen.format, principal)
@@ -122,18 +105,16 @@ def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> 
         )
 
 
-async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
+async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Export what the agent may see to a file; return the exit code."""
     path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
     if path is not None and path.exists():
         return complain("export", f"{path} exists already; choose another name", exit_codes.NO_ACCESS)
-    try:
-        if chosen.namespace is not None:
-            check_below(chosen.namespace)
-    except Refusal as refusal:
-        return complain("export", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    if chosen.namespace is not None:
+        check_below(chosen.namespace)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        count, size, digest, unwritten = await _written(chosen, settings, part)
+        count, size, digest, unwritten = await _written(chosen, resolved.settings, part)
         if path is not None and part is not None:
             os.link(part, path)  # which leaves one alone that came meanwhile
     except OSError as error:

@@ -43,9 +43,7 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     place = _place(session_id, chosen.url, resolved.settings)
     line = watch_lines.style(json=chosen.json, colours=shows_colours(sys.stdout))
     follow = partial(_follow, _Session(session_id), place, line)
-    return run_reported(
-        "watch", partial(trio.run, run_until_signal, follow, exit_codes.OK, strict_exception_groups=True)
-    )
+    return run_reported("watch", partial(trio.run, run_until_signal, follow, exit_codes.OK))
 
 
 def _place(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
 from greenroom.actors import Principal
 from greenroom.actors.audit.actor import LOG, NoteDeed
 from greenroom.actors.audit.query import CheckpointAudit
+from greenroom.runtime import SharedRuntime
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.output import remark
 from greenroom.transports.cli.support.error_report import leaf_errors
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.settings import Settings
-
-if TYPE_CHECKING:
-    from greenroom.runtime import SharedRuntime
 
 AGENT: Final = "command-line"
 """Who is said to have done it; the user is that of the settings."""
@@ -44,7 +42,7 @@ def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
             await record(runtime, operator(settings), action, **details)
 
     try:
-        trio.run(open_and_record, strict_exception_groups=True)
+        trio.run(open_and_record)
     except (Exception, BaseExceptionGroup) as error:
         verdict = exit_code_for(leaf_errors(error))
         if verdict is None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors import KeyRefusedError, Principal, open_key_cache
+from greenroom.actors import KeyCache, KeyRefusedError, Principal, open_key_cache
 from greenroom.actors.audit.actor import tell
-from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of, principal_of
+from greenroom.actors.auth.grants import Credential, KeyLimits, check_claims, credential_of, principal_of
 from greenroom.actors.keys.quota import Quota
-from greenroom.runtime import GreenroomError, Refusal
+from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 from greenroom.transports.auth.authenticator import (
     OPEN_AUTHENTICATOR,
     AuditHook,
@@ -25,14 +25,10 @@ from greenroom.transports.auth.authenticator import (
 )
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings, flag
+from greenroom.transports.net.addresses import HostPort
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
-
-    from greenroom.actors import KeyCache
-    from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import RuntimeClient
-    from greenroom.transports.net.addresses import HostPort
 
 NOBODY: Final = Caller()
 _NO_LIMITS: Final = KeyLimits()

@@ -9,11 +9,14 @@ import os
 import re
 import select
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.output import complain
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError
 
 STANDARD_ERROR = 2
@@ -87,6 +90,24 @@ def run_reported(command: str, action: Callable[[], int]) -> int:
             traceback.print_exception(error)
         code, sentence = verdict or (exit_codes.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
+
+
+def run_on_trio(
+    work: Callable[[argparse.Namespace, Resolved], Awaitable[int]],
+    chosen: argparse.Namespace,
+    resolved: Resolved,
+) -> int:
+    """Run a command's work on trio, its log on standard error; return the exit code."""
+    import trio  # noqa: PLC0415 - takes longer than what the commands do that need none
+
+    async def reporting_refusals() -> int:
+        try:
+            return await work(chosen, resolved)
+        except Refusal as refusal:
+            return complain(chosen.command, with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+
+    start_logging(resolved.settings.log_level)
+    return run_reported(chosen.command, partial(trio.run, reporting_refusals))
 
 
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
+import trio
 
+from greenroom.actors import Agent
+from greenroom.transports.auth.authenticator import Authenticator
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.output import remark
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
-from greenroom.transports.net.listen import allow_descriptors, listen, tls_context, url_of
+from greenroom.transports.config.settings import Settings
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
+from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import trio
-
-    from greenroom.actors import Agent
-    from greenroom.transports.auth.authenticator import Authenticator
-    from greenroom.transports.auth.caller import Caller
-    from greenroom.transports.config.settings import Settings
-    from greenroom.transports.http.app import HttpApp
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.server import McpServer
-    from greenroom.transports.net.listen import Listener
-    from greenroom.transports.observability.snapshot import ObservedServer
 
 METRICS: Final = "/metrics"
 
@@ -68,14 +62,35 @@ class Sockets:
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
+        any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
         if self._websocket:
-            websockets = _websocket_server(server, agent_for, limits, settings, authenticator)
+            options = WebSocketOptions(
+                limits=limits,
+                connections=settings.max_connections,
+                origins=origins,
+                ping_interval=settings.ping_interval,
+                authenticator=authenticator,
+                any_host=any_host,
+            )
+            websockets = WebSocketServer(server, agent_for, options)
             observed.add_transport("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
-            from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
+            from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
+            from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - likewise
 
-            app = _http_app(server, observed, agent_for, limits, settings, authenticator)
+            http_options = HttpOptions(
+                limits=limits,
+                origins=origins,
+                sessions=settings.max_connections,
+                session_idle=settings.http_session_idle,
+                sound=lambda: observed.runtime.is_sound,
+                routes={METRICS: metrics_app(observed)},
+                authenticator=authenticator,
+                told=_told(settings),
+                any_host=any_host,
+            )
+            app = HttpApp(server, agent_for, http_options)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
             observed.add_transport("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
@@ -111,48 +126,6 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
         for listener in opened[-1]:
             stack.push_async_callback(listener.aclose)
     return Sockets(settings, *opened)
-
-
-def _websocket_server(
-    server: McpServer,
-    agent_for: Callable[[Caller, str], Agent],
-    limits: Limits,
-    settings: Settings,
-    authenticator: Authenticator,
-) -> WebSocketServer:
-    options = WebSocketOptions(
-        limits=limits,
-        connections=settings.max_connections,
-        origins=frozenset(settings.allow_origin),
-        ping_interval=settings.ping_interval,
-        authenticator=authenticator,
-        any_host=is_reachable_by_others(settings),
-    )
-    return WebSocketServer(server, agent_for, options)
-
-
-def _http_app(
-    server: McpServer,
-    observed: ObservedServer,
-    agent_for: Callable[[Caller, str], Agent],
-    limits: Limits,
-    settings: Settings,
-    authenticator: Authenticator,
-) -> HttpApp:
-    from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
-
-    options = HttpOptions(
-        limits=limits,
-        origins=frozenset(settings.allow_origin),
-        sessions=settings.max_connections,
-        session_idle=settings.http_session_idle,
-        sound=lambda: observed.runtime.is_sound,
-        routes={METRICS: metrics_app(observed)},
-        authenticator=authenticator,
-        told=_told(settings),
-        any_host=is_reachable_by_others(settings),
-    )
-    return HttpApp(server, agent_for, options)
 
 
 def _told(settings: Settings) -> dict[str, bytes]:

@@ -7,19 +7,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from greenroom.actors import EmbedderChoice, PassportOptions, Principal, open_greenroom, read_choice
-from greenroom.runtime import Encryption, RuntimeOptions, StoreKeyError, key_source
+from greenroom.runtime import Encryption, RuntimeOptions, SharedRuntime, StoreKeyError, key_source
 from greenroom.transports.auth.caller import NAMELESS_AGENT
 from greenroom.transports.cli.output import remark
 from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
-
-if TYPE_CHECKING:
-    from greenroom.runtime import SharedRuntime
-
 
 # Requests were drained before the runtime closes; what it still holds are tells and timers,
 # which are stored and go on at the next start. So a signal need not wait for them.
