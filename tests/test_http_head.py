@@ -18,8 +18,7 @@ from starlette.requests import Request
 from greenroom.testing import MODERN_META
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.http import cors
-from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.request_head import RequestHead, cors_headers, cors_preflight
 from greenroom.transports.http.responses import RpcRefusedError, response_to
 from greenroom.transports.http.stateless_rules import STATUS, plain_value, rejection_of, status_of
 from greenroom.transports.mcp.frames import Frame, error_line, parse_frame
@@ -213,20 +212,20 @@ def test_a_page_hears_what_it_may_send_and_read() -> None:
         ("access-control-request-headers", "content-type, mcp-session-id"),
         method="OPTIONS",
     )
-    reply = cors.preflight(asked)
+    reply = cors_preflight(asked)
     assert reply is not None
     assert reply.status == 204
     assert (b"access-control-allow-headers", b"content-type, mcp-session-id") in reply.headers
-    assert (b"access-control-allow-origin", b"http://localhost:3000") in cors.headers_for(asked)
-    assert cors.headers_for(head(HOST)) == []
-    assert cors.preflight(head(*page, method="OPTIONS")) is None
+    assert (b"access-control-allow-origin", b"http://localhost:3000") in cors_headers(asked)
+    assert cors_headers(head(HOST)) == []
+    assert cors_preflight(head(*page, method="OPTIONS")) is None
     smuggled = head(
         *page,
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "x\x0b: y"),
         method="OPTIONS",
     )
-    assert cors.preflight(smuggled) == reply._replace(headers=reply.headers[:2])
+    assert cors_preflight(smuggled) == reply._replace(headers=reply.headers[:2])
 
 
 # -- head and body -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import trio
 from harness import PROGRAM, ServerProcess, clean_environment, server_process
 from support.programs import Program, running
 
-from greenroom.transports.cli.commands.watch_lines import as_json, coloured, plain
+from greenroom.transports.cli.commands.watch import coloured, plain
 
 TEXT = {
     "message_id": 7,
@@ -229,8 +229,8 @@ async def test_what_cannot_be_watched_is_said_in_a_sentence(
 @pytest.mark.promise("cli.untrusted-text")
 def test_a_message_keeps_to_its_own_line() -> None:
     assert plain(TEXT) == "2026-01-02T03:04:05.678901Z  alice  private  two␊lines ␛[2J"
-    assert json.loads(as_json(TEXT)) == TEXT
-    assert as_json(TEXT).isprintable()
+    assert json.loads(json.dumps(TEXT)) == TEXT
+    assert json.dumps(TEXT).isprintable()
     first, second = coloured(TEXT).split("\n")
     assert first.endswith("two")
     assert second.endswith("lines ␛[2J")

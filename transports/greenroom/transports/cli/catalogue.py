@@ -362,8 +362,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "secret renew": Command(
         "give a stopped store a new secret, when the old one is lost or known",
-        ("secret", "secret"),
-        json=False,
+        ("store", "run"),
         settings=frozenset({"max_size"}),
     ),
 }

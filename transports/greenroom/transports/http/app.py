@@ -23,7 +23,6 @@ from greenroom.actors.auth.scopes import ADMIN, allows
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
-from greenroom.transports.http import cors
 from greenroom.transports.http.asgi_exchange import (
     ClientGoneError,
     ConnectionPort,
@@ -32,7 +31,7 @@ from greenroom.transports.http.asgi_exchange import (
     Receive,
     Send,
 )
-from greenroom.transports.http.request_head import VERSION, RequestHead
+from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
 from greenroom.transports.http.responses import JSON, Response, response_to
 from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
@@ -185,8 +184,8 @@ class HttpApp:
             comes = Caller(address=_address(exchange, scope))
             self._options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
             raise
-        exchange.extra = cors.headers_for(head)
-        if (reply := cors.preflight(head)) is not None:
+        exchange.extra = cors_headers(head)
+        if (reply := cors_preflight(head)) is not None:
             await exchange.reply(reply)
         elif head.path == PATH:
             if self._stopping:

@@ -1,10 +1,11 @@
-"""The head of an HTTP request, and the checks that need no body.
+"""The head of an HTTP request, the checks that need no body, and CORS, by which a browser lets pages ask.
 
 The statuses and the sentences of what goes wrong in the protocol are those of the SDK's server.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 from greenroom.transports.auth.caller import IDENTITY_HEADERS, NOBODY, Caller, caller_of, header_values
 from greenroom.transports.auth.origin_check import check_host, check_origin
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.http.responses import RpcRefusedError
+from greenroom.transports.http.responses import Header, Response, RpcRefusedError
 from greenroom.transports.mcp.frames import INVALID_REQUEST
 
 ACCEPT: Final = b"accept"
@@ -27,6 +28,10 @@ VERSION: Final = b"mcp-protocol-version"
 
 _ONCE: Final = (b"authorization", CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
 _REMEMBERED: Final = 256
+_ASKED_METHOD: Final = b"access-control-request-method"
+_ASKED_HEADERS: Final = b"access-control-request-headers"
+_NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+(?:[ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
+_KEPT_SECONDS: Final = 600
 
 
 class RequestHead:
@@ -116,6 +121,35 @@ class RequestHead:
         wanted = "both application/json and text/event-stream" if json else "text/event-stream"
         sentence = f"Not Acceptable: Client must accept {wanted}"
         raise RpcRefusedError(HTTPStatus.NOT_ACCEPTABLE, INVALID_REQUEST, sentence)
+
+
+def cors_headers(head: RequestHead) -> list[Header]:
+    """Return the headers of every answer that let a page read it; none where no page asks.
+
+    The origin has passed `RequestHead.check_caller`: it is of this machine, or `--allow-origin` names it.
+    """
+    origin = head.headers.get(ORIGIN)
+    if origin is None:
+        return []
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"Mcp-Session-Id, Retry-After"),
+        (b"vary", b"Origin"),
+    ]
+
+
+def cors_preflight(head: RequestHead) -> Response | None:
+    """Return the answer to a browser that asks what it may send; None when this is not such a request."""
+    if head.method != "OPTIONS" or ORIGIN not in head.headers or _ASKED_METHOD not in head.headers:
+        return None
+    asked = head.headers.get(_ASKED_HEADERS, b"")
+    headers: list[Header] = [
+        (b"access-control-allow-methods", b"GET, POST, DELETE"),
+        (b"access-control-max-age", b"%d" % _KEPT_SECONDS),
+    ]
+    if _NAMES.fullmatch(asked):
+        headers.append((b"access-control-allow-headers", asked))
+    return Response(204, headers, b"")
 
 
 @lru_cache(_REMEMBERED)

@@ -20,9 +20,8 @@ from typing import Final
 import trio
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.support.error_report import leaf_errors, run_reported
+from greenroom.transports.cli.support.error_report import leaf_errors, run_until_signal
 from greenroom.transports.cli.support.narrator import Narrator
-from greenroom.transports.cli.support.signals import run_until_signal
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import CONFIG_VARIABLE, PREFIX
 
@@ -34,10 +33,7 @@ Starter = Callable[[str], Awaitable[tuple[str, trio.Process]]]
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Play everything; return 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
-    return run_reported(
-        "demo",
-        partial(trio.run, run_until_signal, _on_folder, exit_codes.INTERRUPTED),
-    )
+    return run_until_signal("demo", _on_folder, exit_codes.INTERRUPTED)
 
 
 async def _on_folder() -> int:

@@ -31,6 +31,7 @@ from greenroom.runtime import (
     backup,
     key_source,
     rekey,
+    renew_secret,
     restore,
     stopped_store,
     verify,
@@ -119,6 +120,10 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             folder = rekey(settings.data, _key(settings), Encryption(key_source(str(place))))
             record_afterwards(replace(settings, encryption_key=place), "rekey_store")
             result = {"folder": str(folder)}
+        case "secret":
+            made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+            record_afterwards(settings, "renew_secret", mark=made.mark)
+            result = {"folder": str(settings.data), "mark": made.mark, "path": str(made.path)}
         case "stats":
             options, key = runtime_options(settings), encryption(settings)
             with stopped_store(settings.data, options, encryption=key) as store:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.store_texts import TEXTS, differs
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import (
@@ -75,4 +75,6 @@ def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
         return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exit_codes.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
+    if chosen.command == "secret":
+        remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
     return exit_codes.DAMAGED if differs(result) or result.get("ranges") else exit_codes.OK

@@ -8,9 +8,12 @@ printed twice, whatever becomes of the server meanwhile.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -20,16 +23,25 @@ import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.cli.commands import watch_lines
 from greenroom.transports.cli.commands.watch_source import SCHEME, SessionSource, WatchError
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.cli.support.error_report import run_reported
-from greenroom.transports.cli.support.signals import run_until_signal
-from greenroom.transports.cli.support.terminal import printable, shows_colours
+from greenroom.transports.cli.support.error_report import run_until_signal
+from greenroom.transports.cli.support.terminal import paint, printable, shows_colours
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.parsers import name
 from greenroom.transports.config.settings import Settings
 
+Message = dict[str, Any]
+
+_SENDERS: Final = ("green", "cyan", "blue", "magenta", "yellow")
+_VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "public": ("dim",),
+    "private": ("bold", "yellow"),
+    "agent_only": ("bold", "magenta"),
+}
+_MARGIN: Final = (
+    "    | "  # before each further line of a message, so that none looks like a message of its own
+)
 _ENDED: Final = frozenset({"terminated", "archived"})
 
 
@@ -41,9 +53,9 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     except InvalidValueError as error:
         return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
     place = _place(session_id, chosen.url, resolved.settings)
-    line = watch_lines.style(json=chosen.json, colours=shows_colours(sys.stdout))
+    line = _style(as_json=chosen.json, colours=shows_colours(sys.stdout))
     follow = partial(_follow, _Session(session_id), place, line)
-    return run_reported("watch", partial(trio.run, run_until_signal, follow, exit_codes.OK))
+    return run_until_signal("watch", follow, exit_codes.OK)
 
 
 def _place(
@@ -87,7 +99,7 @@ class _Session:
 async def _follow(
     session: _Session,
     place: AbstractAsyncContextManager[SessionSource],
-    line: Callable[[watch_lines.Message], str],
+    line: Callable[[Message], str],
 ) -> int:
     try:
         async with place as seen:
@@ -101,9 +113,7 @@ async def _follow(
         return complain("watch", str(error), exit_codes.USAGE)
 
 
-async def _print_all(
-    seen: SessionSource, session: _Session, line: Callable[[watch_lines.Message], str]
-) -> int:
+async def _print_all(seen: SessionSource, session: _Session, line: Callable[[Message], str]) -> int:
     while True:
         async with seen.changes() as next_change:
             while True:
@@ -130,9 +140,9 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
 
 async def _new_messages(
     seen: SessionSource, session: _Session, read: dict[str, Any]
-) -> AsyncIterator[watch_lines.Message]:
+) -> AsyncIterator[Message]:
     """Yield the messages after the last one, oldest first, and note them."""
-    newest: list[watch_lines.Message] = read["messages"]
+    newest: list[Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
         while True:
             page = await seen.page(session.last)
@@ -151,3 +161,40 @@ async def _new_messages(
 async def _say(text: str) -> bool:
     # In a thread: a reader who pauses must not keep us from answering the server's pings.
     return await trio.to_thread.run_sync(say, text, abandon_on_cancel=True)
+
+
+def plain(message: Message) -> str:
+    """Return a message on one line without a terminal's commands."""
+    return "  ".join(
+        [
+            printable(str(message["timestamp"])),
+            printable(message["sender"]),
+            printable(message["visibility"]),
+            printable(message["content"]),
+        ]
+    )
+
+
+def coloured(message: Message) -> str:
+    """Return a message for a terminal, its time that of this place."""
+    sender, visibility = printable(message["sender"]), printable(message["visibility"])
+    colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
+    first, *others = message["content"].split("\n")
+    head = [
+        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{sender:<12}", "bold", colour),
+        paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
+        printable(first),
+    ]
+    return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
+
+
+def _style(*, as_json: bool, colours: bool) -> Callable[[Message], str]:
+    """Return the way to print messages."""
+    if as_json:
+        return json.dumps
+    return coloured if colours else plain
+
+
+def _local(timestamp: str) -> str:
+    return dt.datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")

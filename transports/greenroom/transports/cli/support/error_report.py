@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import select
+import signal
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -108,6 +109,31 @@ def run_on_trio(
 
     start_logging(resolved.settings.log_level)
     return run_reported(chosen.command, partial(trio.run, reporting_refusals))
+
+
+def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupted: int) -> int:
+    """Run a command's work on trio; end it, with everything let go, when SIGINT or SIGTERM comes.
+
+    Returns:
+        Its exit code, or `interrupted` when a signal came before its end.
+    """
+    import trio  # noqa: PLC0415 - as above
+
+    async def working() -> int:
+        code = interrupted
+        async with trio.open_nursery() as nursery:
+
+            async def end_on_signal() -> None:
+                with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+                    await anext(received)
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(end_on_signal)
+            code = await work()
+            nursery.cancel_scope.cancel()
+        return code
+
+    return run_reported(command, partial(trio.run, working))
 
 
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:

@@ -158,6 +158,9 @@ TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
     "repair": _repair,
     "encrypt": _encrypt,
     "rekey": lambda result: f"{result['folder']} opens with the new key from now on",
+    "secret": lambda result: (
+        f"the store in {result['folder']} has a new secret with the mark {result['mark']}: {result['path']}"
+    ),
     "verify": _verify,
     "stats": _stats,
     "readmit": lambda _result: "the actor is let in again",
