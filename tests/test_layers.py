@@ -1,9 +1,13 @@
 """The direction of imports between the rooms, as the contracts in pyproject.toml have it."""
 
+import ast
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,6 +41,20 @@ def test_an_import_against_the_layers_is_named_with_its_rule(tmp_path: Path) -> 
     assert "greenroom.runtime.base.clock -> greenroom.runtime.kernel.kernel" in linted.stdout
 
 
-def test_a_small_part_of_the_runtime_needs_no_trio() -> None:
-    code = "import sys, greenroom.runtime.base.unix_socket; sys.exit('trio' in sys.modules)"
+@pytest.mark.parametrize(
+    "module",
+    ["runtime.base.unix_socket", "actors.auth.scopes", "transports.cli.main", "transports.cli.commands.top"],
+)
+def test_what_needs_no_trio_does_not_load_it(module: str) -> None:
+    code = f"import sys, greenroom.{module}; sys.exit('trio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("portion", ["runtime", "actors", "transports"])
+def test_every_name_that_type_checkers_see_can_be_imported(portion: str) -> None:
+    package = import_module(f"greenroom.{portion}")
+    tree = ast.parse(Path(str(package.__file__)).read_text())
+    names = {
+        alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert [name for name in names - {None} if not hasattr(package, str(name))] == []

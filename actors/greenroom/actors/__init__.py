@@ -6,161 +6,168 @@ made = await agent.ask(CreateSession(purpose="plan the release"))
 await agent.ask(AddMessage(session_id=made.session_id, content="Shall we begin?"))
 """
 
-from greenroom.actors.api import REQUESTS as REQUESTS
-from greenroom.actors.api import Agent as Agent
-from greenroom.actors.api import is_looked_up as is_looked_up
-from greenroom.actors.api import is_write as is_write
-from greenroom.actors.audit.query import AuditLog as AuditLog
-from greenroom.actors.audit.query import AuditRecord as AuditRecord
-from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
-from greenroom.actors.audit.record import AuditRow as AuditRow
-from greenroom.actors.auth.principal import Principal as Principal
-from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
-from greenroom.actors.base.orchestration import Orchestration as Orchestration
-from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
-from greenroom.actors.base.parse import parse_request as parse_request
-from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
-from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
-from greenroom.actors.embedding.embedder import read_choice as read_choice
-from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
-from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
-from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
-from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
-from greenroom.actors.keys.admin import ApiKeyRevoked as ApiKeyRevoked
-from greenroom.actors.keys.admin import ApiKeyView as ApiKeyView
-from greenroom.actors.keys.admin import CreateApiKey as CreateApiKey
-from greenroom.actors.keys.admin import ListApiKeys as ListApiKeys
-from greenroom.actors.keys.admin import RevokeApiKey as RevokeApiKey
-from greenroom.actors.keys.admin import RotateApiKey as RotateApiKey
-from greenroom.actors.keys.key_cache import KeyCache as KeyCache
-from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
-from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
-from greenroom.actors.memory.actor import MemoryActor as MemoryActor
-from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
-from greenroom.actors.open import open_greenroom as open_greenroom
-from greenroom.actors.open import repair_greenroom as repair_greenroom
-from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
-from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
-from greenroom.actors.orchestrations.handover import StartSession as StartSession
-from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
-from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
-from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
-from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
-from greenroom.actors.recall.index_verification import Imitations as Imitations
-from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
-from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
-from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
-from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
-from greenroom.actors.recall.memory_search import RecallContext as RecallContext
-from greenroom.actors.recall.memory_search import RetrieveFilters as RetrieveFilters
-from greenroom.actors.recall.memory_search import RetrieveMemory as RetrieveMemory
-from greenroom.actors.recall.replies import ContextRecalled as ContextRecalled
-from greenroom.actors.recall.replies import FailedNamespace as FailedNamespace
-from greenroom.actors.recall.replies import MemoriesFound as MemoriesFound
-from greenroom.actors.recall.replies import MemoryHit as MemoryHit
-from greenroom.actors.recall.replies import RecalledMemory as RecalledMemory
-from greenroom.actors.recall.replies import SearchDebug as SearchDebug
-from greenroom.actors.recall.replies import TimeWindow as TimeWindow
-from greenroom.actors.resources.listing import CompleteResource as CompleteResource
-from greenroom.actors.resources.listing import ListResources as ListResources
-from greenroom.actors.resources.listing import ResourceCompletion as ResourceCompletion
-from greenroom.actors.resources.listing import ResourceItem as ResourceItem
-from greenroom.actors.resources.listing import ResourceList as ResourceList
-from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
-from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
-from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
-from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory
-from greenroom.actors.schemas.keyvalue import SetMemory as SetMemory
-from greenroom.actors.schemas.memories import ForgetMemory as ForgetMemory
-from greenroom.actors.schemas.memories import ListMemories as ListMemories
-from greenroom.actors.schemas.memories import ListVersions as ListVersions
-from greenroom.actors.schemas.memories import MemoryStats as MemoryStats
-from greenroom.actors.schemas.memories import RateMemory as RateMemory
-from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
-from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
-from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory
-from greenroom.actors.schemas.memory_replies import MemoryFilters as MemoryFilters
-from greenroom.actors.schemas.memory_replies import MemoryForgotten as MemoryForgotten
-from greenroom.actors.schemas.memory_replies import MemoryPage as MemoryPage
-from greenroom.actors.schemas.memory_replies import MemoryRated as MemoryRated
-from greenroom.actors.schemas.memory_replies import MemorySaved as MemorySaved
-from greenroom.actors.schemas.memory_replies import MemoryStatistics as MemoryStatistics
-from greenroom.actors.schemas.memory_replies import MemoryVersions as MemoryVersions
-from greenroom.actors.schemas.memory_replies import MemoryView as MemoryView
-from greenroom.actors.schemas.memory_replies import SimilarMemory as SimilarMemory
-from greenroom.actors.schemas.memory_replies import UsedMemory as UsedMemory
-from greenroom.actors.schemas.memory_replies import VersionView as VersionView
-from greenroom.actors.schemas.passports import SessionExported as SessionExported
-from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
-from greenroom.actors.schemas.passports import SessionRestored as SessionRestored
-from greenroom.actors.schemas.passports import SessionStarted as SessionStarted
-from greenroom.actors.schemas.replies import MemoryDeleted as MemoryDeleted
-from greenroom.actors.schemas.replies import MemoryEntry as MemoryEntry
-from greenroom.actors.schemas.replies import MemoryList as MemoryList
-from greenroom.actors.schemas.replies import MemoryRead as MemoryRead
-from greenroom.actors.schemas.replies import MemoryStored as MemoryStored
-from greenroom.actors.schemas.replies import MessageAdded as MessageAdded
-from greenroom.actors.schemas.replies import MessagePage as MessagePage
-from greenroom.actors.schemas.replies import MessageView as MessageView
-from greenroom.actors.schemas.replies import Reply as Reply
-from greenroom.actors.schemas.replies import SearchHit as SearchHit
-from greenroom.actors.schemas.replies import SearchResults as SearchResults
-from greenroom.actors.schemas.replies import SenderMessages as SenderMessages
-from greenroom.actors.schemas.replies import SessionCreated as SessionCreated
-from greenroom.actors.schemas.replies import SessionList as SessionList
-from greenroom.actors.schemas.replies import SessionRead as SessionRead
-from greenroom.actors.schemas.replies import SessionStatistics as SessionStatistics
-from greenroom.actors.schemas.replies import SessionSummary as SessionSummary
-from greenroom.actors.schemas.replies import SessionUpdated as SessionUpdated
-from greenroom.actors.schemas.replies import SessionView as SessionView
-from greenroom.actors.schemas.replies import TimeRange as TimeRange
-from greenroom.actors.schemas.replies import TimeRangeMessages as TimeRangeMessages
-from greenroom.actors.schemas.resources import TEMPLATES as TEMPLATES
-from greenroom.actors.schemas.resources import ExportResource as ExportResource
-from greenroom.actors.schemas.resources import MemoryByScope as MemoryByScope
-from greenroom.actors.schemas.resources import MemoryCounts as MemoryCounts
-from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
-from greenroom.actors.schemas.resources import ReadResource as ReadResource
-from greenroom.actors.schemas.resources import ResourceInfo as ResourceInfo
-from greenroom.actors.schemas.resources import ResourceTemplate as ResourceTemplate
-from greenroom.actors.schemas.resources import SessionResource as SessionResource
-from greenroom.actors.schemas.session_travel import ContextRead as ContextRead
-from greenroom.actors.schemas.session_travel import ContextRecorded as ContextRecorded
-from greenroom.actors.schemas.session_travel import DecisionMade as DecisionMade
-from greenroom.actors.schemas.session_travel import DecisionView as DecisionView
-from greenroom.actors.schemas.session_travel import EndSession as EndSession
-from greenroom.actors.schemas.session_travel import FileUse as FileUse
-from greenroom.actors.schemas.session_travel import FileView as FileView
-from greenroom.actors.schemas.session_travel import GetSessionContext as GetSessionContext
-from greenroom.actors.schemas.session_travel import MemoryUse as MemoryUse
-from greenroom.actors.schemas.session_travel import Migration as Migration
-from greenroom.actors.schemas.session_travel import Offer as Offer
-from greenroom.actors.schemas.session_travel import RecordContext as RecordContext
-from greenroom.actors.schemas.session_travel import ReopenSession as ReopenSession
-from greenroom.actors.schemas.session_travel import SearchView as SearchView
-from greenroom.actors.schemas.session_travel import SessionContext as SessionContext
-from greenroom.actors.schemas.session_travel import SessionEnded as SessionEnded
-from greenroom.actors.schemas.session_travel import SessionReopened as SessionReopened
-from greenroom.actors.schemas.session_travel import TakenUp as TakenUp
-from greenroom.actors.schemas.session_travel import WorkflowState as WorkflowState
-from greenroom.actors.schemas.session_travel import WorkflowView as WorkflowView
-from greenroom.actors.schemas.sessions import AddMessage as AddMessage
-from greenroom.actors.schemas.sessions import CreateSession as CreateSession
-from greenroom.actors.schemas.sessions import GetMessages as GetMessages
-from greenroom.actors.schemas.sessions import GetSession as GetSession
-from greenroom.actors.schemas.sessions import SearchBySender as SearchBySender
-from greenroom.actors.schemas.sessions import SearchByTimerange as SearchByTimerange
-from greenroom.actors.schemas.sessions import SearchContext as SearchContext
-from greenroom.actors.schemas.sessions import UpdateSession as UpdateSession
-from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
-from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
-from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
-from greenroom.actors.services.base import ServiceError as ServiceError
-from greenroom.actors.services.memory import Memory as Memory
-from greenroom.actors.services.memory import MemoryService as MemoryService
-from greenroom.actors.services.memory import MemoryVersion as MemoryVersion
-from greenroom.actors.services.session import Event as Event
-from greenroom.actors.services.session import Session as Session
-from greenroom.actors.services.session import SessionService as SessionService
-from greenroom.actors.session.actor import SessionActor as SessionActor
-from greenroom.actors.session.directory import ListSessions as ListSessions
+from typing import TYPE_CHECKING
+
+from greenroom.runtime.base.lazy import exports
+
+if TYPE_CHECKING:
+    from greenroom.actors.api import REQUESTS as REQUESTS
+    from greenroom.actors.api import Agent as Agent
+    from greenroom.actors.api import is_looked_up as is_looked_up
+    from greenroom.actors.api import is_write as is_write
+    from greenroom.actors.audit.query import AuditLog as AuditLog
+    from greenroom.actors.audit.query import AuditRecord as AuditRecord
+    from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
+    from greenroom.actors.audit.record import AuditRow as AuditRow
+    from greenroom.actors.auth.principal import Principal as Principal
+    from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
+    from greenroom.actors.base.orchestration import Orchestration as Orchestration
+    from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
+    from greenroom.actors.base.parse import parse_request as parse_request
+    from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
+    from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
+    from greenroom.actors.embedding.embedder import read_choice as read_choice
+    from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
+    from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
+    from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
+    from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
+    from greenroom.actors.keys.admin import ApiKeyRevoked as ApiKeyRevoked
+    from greenroom.actors.keys.admin import ApiKeyView as ApiKeyView
+    from greenroom.actors.keys.admin import CreateApiKey as CreateApiKey
+    from greenroom.actors.keys.admin import ListApiKeys as ListApiKeys
+    from greenroom.actors.keys.admin import RevokeApiKey as RevokeApiKey
+    from greenroom.actors.keys.admin import RotateApiKey as RotateApiKey
+    from greenroom.actors.keys.key_cache import KeyCache as KeyCache
+    from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
+    from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
+    from greenroom.actors.memory.actor import MemoryActor as MemoryActor
+    from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
+    from greenroom.actors.open import open_greenroom as open_greenroom
+    from greenroom.actors.open import repair_greenroom as repair_greenroom
+    from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
+    from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
+    from greenroom.actors.orchestrations.handover import StartSession as StartSession
+    from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
+    from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
+    from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
+    from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
+    from greenroom.actors.recall.index_verification import Imitations as Imitations
+    from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
+    from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
+    from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
+    from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
+    from greenroom.actors.recall.memory_search import RecallContext as RecallContext
+    from greenroom.actors.recall.memory_search import RetrieveFilters as RetrieveFilters
+    from greenroom.actors.recall.memory_search import RetrieveMemory as RetrieveMemory
+    from greenroom.actors.recall.replies import ContextRecalled as ContextRecalled
+    from greenroom.actors.recall.replies import FailedNamespace as FailedNamespace
+    from greenroom.actors.recall.replies import MemoriesFound as MemoriesFound
+    from greenroom.actors.recall.replies import MemoryHit as MemoryHit
+    from greenroom.actors.recall.replies import RecalledMemory as RecalledMemory
+    from greenroom.actors.recall.replies import SearchDebug as SearchDebug
+    from greenroom.actors.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.resources.listing import CompleteResource as CompleteResource
+    from greenroom.actors.resources.listing import ListResources as ListResources
+    from greenroom.actors.resources.listing import ResourceCompletion as ResourceCompletion
+    from greenroom.actors.resources.listing import ResourceItem as ResourceItem
+    from greenroom.actors.resources.listing import ResourceList as ResourceList
+    from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
+    from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
+    from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
+    from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory
+    from greenroom.actors.schemas.keyvalue import SetMemory as SetMemory
+    from greenroom.actors.schemas.memories import ForgetMemory as ForgetMemory
+    from greenroom.actors.schemas.memories import ListMemories as ListMemories
+    from greenroom.actors.schemas.memories import ListVersions as ListVersions
+    from greenroom.actors.schemas.memories import MemoryStats as MemoryStats
+    from greenroom.actors.schemas.memories import RateMemory as RateMemory
+    from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
+    from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
+    from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory
+    from greenroom.actors.schemas.memory_replies import MemoryFilters as MemoryFilters
+    from greenroom.actors.schemas.memory_replies import MemoryForgotten as MemoryForgotten
+    from greenroom.actors.schemas.memory_replies import MemoryPage as MemoryPage
+    from greenroom.actors.schemas.memory_replies import MemoryRated as MemoryRated
+    from greenroom.actors.schemas.memory_replies import MemorySaved as MemorySaved
+    from greenroom.actors.schemas.memory_replies import MemoryStatistics as MemoryStatistics
+    from greenroom.actors.schemas.memory_replies import MemoryVersions as MemoryVersions
+    from greenroom.actors.schemas.memory_replies import MemoryView as MemoryView
+    from greenroom.actors.schemas.memory_replies import SimilarMemory as SimilarMemory
+    from greenroom.actors.schemas.memory_replies import UsedMemory as UsedMemory
+    from greenroom.actors.schemas.memory_replies import VersionView as VersionView
+    from greenroom.actors.schemas.passports import SessionExported as SessionExported
+    from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
+    from greenroom.actors.schemas.passports import SessionRestored as SessionRestored
+    from greenroom.actors.schemas.passports import SessionStarted as SessionStarted
+    from greenroom.actors.schemas.replies import MemoryDeleted as MemoryDeleted
+    from greenroom.actors.schemas.replies import MemoryEntry as MemoryEntry
+    from greenroom.actors.schemas.replies import MemoryList as MemoryList
+    from greenroom.actors.schemas.replies import MemoryRead as MemoryRead
+    from greenroom.actors.schemas.replies import MemoryStored as MemoryStored
+    from greenroom.actors.schemas.replies import MessageAdded as MessageAdded
+    from greenroom.actors.schemas.replies import MessagePage as MessagePage
+    from greenroom.actors.schemas.replies import MessageView as MessageView
+    from greenroom.actors.schemas.replies import Reply as Reply
+    from greenroom.actors.schemas.replies import SearchHit as SearchHit
+    from greenroom.actors.schemas.replies import SearchResults as SearchResults
+    from greenroom.actors.schemas.replies import SenderMessages as SenderMessages
+    from greenroom.actors.schemas.replies import SessionCreated as SessionCreated
+    from greenroom.actors.schemas.replies import SessionList as SessionList
+    from greenroom.actors.schemas.replies import SessionRead as SessionRead
+    from greenroom.actors.schemas.replies import SessionStatistics as SessionStatistics
+    from greenroom.actors.schemas.replies import SessionSummary as SessionSummary
+    from greenroom.actors.schemas.replies import SessionUpdated as SessionUpdated
+    from greenroom.actors.schemas.replies import SessionView as SessionView
+    from greenroom.actors.schemas.replies import TimeRange as TimeRange
+    from greenroom.actors.schemas.replies import TimeRangeMessages as TimeRangeMessages
+    from greenroom.actors.schemas.resources import TEMPLATES as TEMPLATES
+    from greenroom.actors.schemas.resources import ExportResource as ExportResource
+    from greenroom.actors.schemas.resources import MemoryByScope as MemoryByScope
+    from greenroom.actors.schemas.resources import MemoryCounts as MemoryCounts
+    from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
+    from greenroom.actors.schemas.resources import ReadResource as ReadResource
+    from greenroom.actors.schemas.resources import ResourceInfo as ResourceInfo
+    from greenroom.actors.schemas.resources import ResourceTemplate as ResourceTemplate
+    from greenroom.actors.schemas.resources import SessionResource as SessionResource
+    from greenroom.actors.schemas.session_travel import ContextRead as ContextRead
+    from greenroom.actors.schemas.session_travel import ContextRecorded as ContextRecorded
+    from greenroom.actors.schemas.session_travel import DecisionMade as DecisionMade
+    from greenroom.actors.schemas.session_travel import DecisionView as DecisionView
+    from greenroom.actors.schemas.session_travel import EndSession as EndSession
+    from greenroom.actors.schemas.session_travel import FileUse as FileUse
+    from greenroom.actors.schemas.session_travel import FileView as FileView
+    from greenroom.actors.schemas.session_travel import GetSessionContext as GetSessionContext
+    from greenroom.actors.schemas.session_travel import MemoryUse as MemoryUse
+    from greenroom.actors.schemas.session_travel import Migration as Migration
+    from greenroom.actors.schemas.session_travel import Offer as Offer
+    from greenroom.actors.schemas.session_travel import RecordContext as RecordContext
+    from greenroom.actors.schemas.session_travel import ReopenSession as ReopenSession
+    from greenroom.actors.schemas.session_travel import SearchView as SearchView
+    from greenroom.actors.schemas.session_travel import SessionContext as SessionContext
+    from greenroom.actors.schemas.session_travel import SessionEnded as SessionEnded
+    from greenroom.actors.schemas.session_travel import SessionReopened as SessionReopened
+    from greenroom.actors.schemas.session_travel import TakenUp as TakenUp
+    from greenroom.actors.schemas.session_travel import WorkflowState as WorkflowState
+    from greenroom.actors.schemas.session_travel import WorkflowView as WorkflowView
+    from greenroom.actors.schemas.sessions import AddMessage as AddMessage
+    from greenroom.actors.schemas.sessions import CreateSession as CreateSession
+    from greenroom.actors.schemas.sessions import GetMessages as GetMessages
+    from greenroom.actors.schemas.sessions import GetSession as GetSession
+    from greenroom.actors.schemas.sessions import SearchBySender as SearchBySender
+    from greenroom.actors.schemas.sessions import SearchByTimerange as SearchByTimerange
+    from greenroom.actors.schemas.sessions import SearchContext as SearchContext
+    from greenroom.actors.schemas.sessions import UpdateSession as UpdateSession
+    from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
+    from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
+    from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
+    from greenroom.actors.services.base import ServiceError as ServiceError
+    from greenroom.actors.services.memory import Memory as Memory
+    from greenroom.actors.services.memory import MemoryService as MemoryService
+    from greenroom.actors.services.memory import MemoryVersion as MemoryVersion
+    from greenroom.actors.services.session import Event as Event
+    from greenroom.actors.services.session import Session as Session
+    from greenroom.actors.services.session import SessionService as SessionService
+    from greenroom.actors.session.actor import SessionActor as SessionActor
+    from greenroom.actors.session.directory import ListSessions as ListSessions
+else:  # a type checker would take it for any name at all
+    __getattr__ = exports(__name__)

@@ -11,8 +11,9 @@ nor what a session is.
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+
+from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
     from greenroom.runtime.actor.actor import Actor as Actor
@@ -112,61 +113,5 @@ if TYPE_CHECKING:
     from greenroom.runtime.store.committer import ThreadCommitter as ThreadCommitter
     from greenroom.runtime.store.integrity import TableReport as TableReport
     from greenroom.runtime.store.store import Store as Store
-
-_NAMES = {
-    "actor.actor": "Actor handles",
-    "actor.context": "Context",
-    "actor.message": "Message Replay Slices reply_type",
-    "actor.query": "IndexReader Query",
-    "api.client": "RuntimeClient",
-    "api.open": "CommonConfig RuntimeConfig open_runtime",
-    "api.procedure": "Procedure ProcedureContext",
-    "api.runtime": "Runtime",
-    "base.address": "Address",
-    "base.clock": "Clock SystemClock",
-    "base.errors": (
-        "ActorFailedError ActorQuarantinedError ConfigurationError DeadlineExceededError GreenroomError "
-        "IdempotencyConflictError InvalidAddressError OverloadedError Refusal RuntimeClosedError "
-        "StorageFullError StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError "
-        "StoreOwnedError StoreTooNewError UnknownKindError"
-    ),
-    "base.options": "RuntimeOptions",
-    "base.statistics": (
-        "ActorStatistics BusStatistics CommitStatistics DispatcherStatistics Distribution "
-        "MessageStatistics RelayStatistics RuntimeStatistics StoreStatistics"
-    ),
-    "base.supervision": "Group Strategy",
-    "journal.chain": "Checkpoint Journal JournalRow",
-    "journal.checkpoints": "RollbackGap",
-    "journal.secrets": "Secret",
-    "journal.verify": "Finding JournalReport",
-    "kernel.callbacks": "Ticket",
-    "kernel.mailbox": "Idempotency Result",
-    "kernel.pubsub": "Subscriber",
-    "lmdb.codec": "PlainCodec RecordCodec",
-    "lmdb.encryption": "Encryption key_source",
-    "lmdb.environment": "ACTORS INDEXES META",
-    "lmdb.key_blinding": "Names",
-    "lmdb.keys": "Index Row",
-    "lmdb.write_batch": "WriteBatch",
-    "maintenance.backup": "BackupInfo RestoreInfo VerifyReport backup restore verify",
-    "maintenance.offline_stats": "StoppedStore stopped_statistics stopped_store",
-    "maintenance.reencrypt": "EncryptInfo encrypt rekey renew_secret",
-    "maintenance.repair": "Losses MissingRange RepairInfo Restate repair",
-    "sharing.runtime": "SharedRuntime open_shared_runtime",
-    "store.committer": "Committer InlineCommitter ThreadCommitter",
-    "store.integrity": "TableReport",
-    "store.store": "Store",
-}
-"""The public names of each module. A module is imported when one of its names is first asked for."""
-
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-if not TYPE_CHECKING:  # a type checker would take it for any name at all
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
+else:  # a type checker would take it for any name at all
+    __getattr__ = exports(__name__)

@@ -17,7 +17,6 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
-from greenroom.transports.cli.support.error_report import run_on_trio
 from greenroom.transports.config.load import SettingsError, resolve
 
 
@@ -51,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module, function = COMMANDS[name].runs
         carry_out = getattr(import_module(f"greenroom.transports.cli.commands.{module}"), function)
         if iscoroutinefunction(carry_out):
+            from greenroom.transports.cli.support.error_report import run_on_trio  # noqa: PLC0415 - no help needs it
+
             return run_on_trio(carry_out, chosen, resolved)
         code: int = carry_out(chosen, resolved)
     except SettingsError as error:
