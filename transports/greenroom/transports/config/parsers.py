@@ -198,7 +198,7 @@ def list_of(
         metavar or read_one.metavar,
         "a list of texts is allowed",
         convert,
-        (str, list),
+        (str, list, tuple),  # a tuple is what was read before, such as by a command's own flag
         ",".join,
         repeatable=repeatable,
     )

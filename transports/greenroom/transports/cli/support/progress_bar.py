@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 from greenroom.transports.cli.support.terminal import understands_escapes
 
-
-class ProgressDisplay(Protocol):
-    """Shows how far a step is."""
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` is done of a step; 0 of 0 where that is not known."""
+ProgressDisplay = Callable[[str, int, int], None]
+"""Shows how much is done of a step, and of how much; 0 of 0 where that is not known."""
 
 
 @contextmanager
 def show_progress() -> Iterator[ProgressDisplay]:
     """Show bars on a terminal, and nothing where nobody watches."""
     if not understands_escapes(sys.stderr):
-        yield _nothing
+        yield lambda _step, _done, _total: None
         return
     from rich import progress as bars  # noqa: PLC0415 - a tenth of a second, for somebody who watches
     from rich.console import Console  # noqa: PLC0415 - likewise
@@ -32,22 +27,12 @@ def show_progress() -> Iterator[ProgressDisplay]:
         bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
     )
+    tasks: dict[str, bars.TaskID] = {}
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield _Bars(progress)
 
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step)
+            progress.update(tasks[step], completed=done, total=total or None)
 
-def _nothing(step: str, done: int, total: int) -> None:
-    """Show nothing."""
-
-
-class _Bars:
-    """A bar for each step."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-        self._tasks: dict[str, Any] = {}
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        if step not in self._tasks:
-            self._tasks[step] = self._progress.add_task(step)
-        self._progress.update(self._tasks[step], completed=done, total=total or None)
+        yield show
