@@ -191,6 +191,13 @@ def test_after_an_error_that_is_not_about_space_nothing_is_committed_any_more(tm
         assert [key for key, _ in store.scan(ACTORS, b"")] == [b"1"]
 
 
+def test_a_store_whose_file_was_removed_says_so_and_takes_nothing_more(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data")) as store:
+        (tmp_path / "data" / "greenroom.mdb").unlink()
+        with pytest.raises(StoreFailedError, match="was removed, renamed or replaced"):
+            store.commit([put(b"lost", b"x")])
+
+
 def test_a_codec_that_fails_ends_the_store_and_commits_nothing_of_the_group(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data", codec=BrokenCodec())) as store:
         with pytest.raises(StoreFailedError, match="cipher"):

@@ -282,6 +282,23 @@ class Careful(Actor):
         return context.most_rows(1_000_000)
 
 
+def test_a_full_store_refuses_the_first_write_after_it_was_opened_again(tmp_path: Path) -> None:
+    """Also where the store is larger than what it may grow between two counts of its pages."""
+    with closing(Store(tmp_path / "data", max_size=4 << 20, sync=False)) as store:
+        fill(store, size=30_000)
+    with closing(Store(tmp_path / "data", max_size=4 << 20, sync=False)) as store:
+        first = put(b"first", bytes(200_000))
+        store.commit([first])
+        assert isinstance(first.error, StorageFullError)
+
+
+def test_the_room_that_is_left_shrinks_by_what_is_written(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data", max_size=MIN_SIZE)) as store:
+        before = store.room()
+        store.commit([put(b"row", bytes(20 * PAGE))])
+        assert 20 * PAGE <= before - store.room() <= 25 * PAGE
+
+
 @pytest.mark.promise("store.space-reserve")
 async def test_what_is_done_at_once_has_room_on_the_disk(small_disk: Path) -> None:
     options = RuntimeOptions(max_size=1 << 30, min_free=0)
