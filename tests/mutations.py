@@ -224,8 +224,21 @@ def _run_pytest(tests: list[str], lines: str | None) -> None:
     os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
     os.dup2(1, 2)
     sys.dont_write_bytecode = lines is None  # what changes within a second would be taken for what it was
-    plugins = [] if lines is None else [LinesByTest(lines)]
+    plugins = [Unshrunk(), *([] if lines is None else [LinesByTest(lines)])]
     sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests], plugins))
+
+
+class Unshrunk:
+    """A plugin that looks for no simpler example once one has failed."""
+
+    def pytest_configure(self) -> None:
+        """Change the profile that the fixtures' file has chosen."""
+        import hypothesis  # noqa: PLC0415 - pytest wants to import it first
+
+        chosen = hypothesis.settings.get_profile("greenroom")
+        phases = set(hypothesis.Phase) - {hypothesis.Phase.shrink, hypothesis.Phase.explain}
+        hypothesis.settings.register_profile("unshrunk", chosen, phases=phases)
+        hypothesis.settings.load_profile("unshrunk")
 
 
 class LinesByTest:

@@ -422,6 +422,28 @@ async def test_uses_are_written_down_once_a_minute_at_most(enter: Enter) -> None
         assert await last_used() > first
 
 
+async def test_a_use_within_the_minute_of_the_last_is_not_written_whatever_wakes_the_ring(
+    enter: Enter,
+) -> None:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
+        key = await made(at)
+        await trio.testing.wait_all_tasks_blocked()
+
+        async def use() -> Any:
+            """Use the key, wake the ring by a change, and return when the key was used last."""
+            cache.authenticate(key.api_key)
+            await made(at)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            listed = (await admin(at).ask(ListApiKeys())).keys
+            return next(each.last_used_at for each in listed if each.key_id == key.key.key_id)
+
+        first = await use()
+        at.tick(30)
+        assert await use() == first
+        at.tick(31)
+        assert await use() > first
+
+
 async def test_what_stays_open_because_of_a_key_uses_it(enter: Enter) -> None:
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key, idle = await made(at), await made(at)

@@ -134,6 +134,7 @@ async def test_a_search_asks_those_that_can_match_and_wakes_nobody_else(enter: E
         assert answer.total_is_minimum is msgspec.UNSET
         activations = activations_of(at)
         assert (await search(alice, "zzz")).memories == []
+        assert (await search(alice, "zzz", limit=1)).memories == []
         assert activations_of(at) == activations
 
 

@@ -24,6 +24,7 @@ from support.relays import (
 from greenroom.runtime import (
     OverloadedError,
     RuntimeClosedError,
+    RuntimeOptions,
     StoreError,
     StoreOwnedError,
     StoreTooNewError,
@@ -65,6 +66,42 @@ async def let_go(gate: GatedCommitter) -> None:
     gate.let_all_through()
 
 
+@pytest.mark.promise("sharing.takeover", "sharing.subscriptions")
+async def test_subscriptions_of_who_takes_over_hear_of_it_once(join: Join, nursery: trio.Nursery) -> None:
+    async with join():
+        guest = await nursery.start(attached, join)
+    with guest.subscriber(0) as subscriber:
+        subscriber.add("news", lambda label: label == "own")
+        with trio.fail_after(5):
+            assert await subscriber.next() == "news"
+        with trio.move_on_after(5) as waited:
+            await subscriber.next()
+        assert waited.cancelled_caught
+        assert guest.role == "owner"
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("sharing.takeover")
+async def test_who_takes_over_while_it_leaves_answers_and_is_gone(join: Join, nursery: trio.Nursery) -> None:
+    gate = GatedCommitter()
+    owner = trio.CancelScope()
+    nursery.start_soon(own_until, join, gate, owner)
+    await trio.testing.wait_all_tasks_blocked()
+    async with join() as guest:
+        asked = posting(guest.post, VISITS, Add())
+        await gate.arrived()
+        owner.cancel()
+        began = trio.current_time()
+    assert await asked.reply() == 1
+    assert trio.current_time() - began < 1
+
+
+async def own_until(join: Join, gate: GatedCommitter, end: trio.CancelScope) -> None:
+    with end:
+        async with join(committer=gate, options=RuntimeOptions(drain_seconds=0)):
+            await trio.sleep_forever()
+
+
 @pytest.mark.promise("sharing.takeover")
 async def test_leaving_while_attached_waits_for_the_answers(join: Join, nursery: trio.Nursery) -> None:
     gate = GatedCommitter()
@@ -92,6 +129,63 @@ async def test_an_error_of_the_block_leaves_an_attached_process_as_it_is(join: J
                 raise ZeroDivisionError
 
 
+@pytest.mark.promise("sharing.takeover")
+async def test_what_finds_no_room_at_the_next_owner_is_told_so(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    with ExitStack() as silent:
+        lock = silent.enter_context(FolderLock(folder))
+        place = silent.enter_context(bare_host(lock.folder))
+        nursery.start_soon(partial(greet_once, place, silent=True))
+        async with join(options=RuntimeOptions(mailbox_limit=2)) as guest:
+            asked = [posting(guest.post, VISITS, Add()) for _ in range(3)]
+            silent.close()
+            with trio.fail_after(5):
+                assert [await each.reply() for each in asked[:2]] == [1, 2]
+                with pytest.raises(OverloadedError):
+                    await asked[2].reply()
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("sharing.exactly-once")
+async def test_an_answer_that_comes_with_the_greeting_is_heard(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    with FolderLock(folder) as lock, bare_host(lock.folder) as place:
+        nursery.start_soon(greet_and_answer_at_once, place)
+        async with join() as guest:
+            with trio.fail_after(5):
+                assert await guest.ask(VISITS, Add()) == 7
+        nursery.cancel_scope.cancel()
+
+
+async def greet_and_answer_at_once(place: Any) -> None:
+    bare = await place.accept()
+    await bare.hear(frames.Hello)
+    bare.say(welcome())
+    await bare.hear(frames.Request)
+    bare.wire.close()
+    bare = await place.accept()
+    again = await bare.hear(frames.Hello)
+    bare.say(welcome(), *(frames.Response(number, b"7") for number in again.unanswered))
+    await trio.sleep_forever()
+
+
+@pytest.mark.promise("sharing.hung-owner")
+async def test_the_end_of_an_earlier_connection_leaves_the_later_one_attached(
+    join: Join, folder: Path
+) -> None:
+    async with join() as owner:
+        with bare_guest(folder) as first, bare_guest(folder) as second:
+            for each in (first, second):  # of the same process
+                each.say(hello())
+                await each.hear(frames.Welcome)
+            await trio.testing.wait_all_tasks_blocked()
+            relay = owner.statistics().relay
+            assert relay is not None
+            assert relay.attached_pids == [hello().pid]
+
+
 @pytest.mark.promise("sharing.hung-owner")
 async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: Path) -> None:
     with FolderLock(folder) as lock, bare_host(lock.folder) as place:
@@ -99,7 +193,7 @@ async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: 
             nursery.start_soon(partial(greet_once, place, silent=True))
             async with join() as guest:
                 asked = posting(guest.post, VISITS, Add())
-                await trio.sleep(6)
+                await trio.sleep(5.5)
                 with pytest.raises(OverloadedError, match="does not answer") as refused:
                     await guest.ask(VISITS, Add())
                 assert refused.value.retry_after_ms == 1_000

@@ -261,6 +261,8 @@ def test_the_group_is_planned_as_a_whole_and_errors_that_works_bring_along_count
         == works[:2]
     )
     assert set(failed) == {2}
+    works = [put(b"k", bytes(PAGE), owner=n) for n in range(2)]
+    assert select_fitting(works, Space(1000 * PAGE, 950 * PAGE - works[0].growth(), 10, 10), {}) == works[:1]
 
     works = [put(b"k", owner=n % 2) for n in range(4)]
     works[1].error = StoreFailedError("injected")
