@@ -25,8 +25,9 @@ from greenroom.actors import (
     open_key_cache,
     parse_request,
 )
-from greenroom.actors.auth.grants import check_claims, credential_of, principal_of
+from greenroom.actors.auth.grants import check_claims, credential_of, own_agent, principal_of
 from greenroom.actors.auth.key_format import digest_of, fits, has_key, new_key, read_key, without_keys
+from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, RevokeKey
 from greenroom.runtime import Refusal
@@ -114,6 +115,16 @@ async def test_a_key_lets_its_holder_in_as_whom_it_was_made_for(enter: Enter) ->
         for claim in ({"agent": "other"}, {"agent_type": "other"}, {"projects": frozenset({"p", "r"})}):
             with refused("PERMISSION_DENIED"):
                 check_claims(shown.grant, **{**said, **claim})
+
+
+async def test_the_longest_names_of_agents_stay_two(enter: Enter) -> None:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
+        key = await made(at)
+        await cache.load()
+        credential = cache.authenticate(key.api_key)
+        names = [own_agent(credential, "a" * 60 + end) for end in ("b", "c")]
+        assert names[0] != names[1]
+        assert len(own_agent(credential, "a" * MAX_NAME)) == MAX_NAME
 
 
 async def test_a_key_without_a_user_works_for_the_one_who_made_it(enter: Enter) -> None:
@@ -248,6 +259,10 @@ async def test_in_rotation_both_keys_are_good_for_a_while(enter: Enter) -> None:
         assert ["expired" in status(old, cache), status(new, cache)] == [True, "in"]
         with refused("VALIDATION_ERROR"):
             await admin(at).ask(RotateApiKey(key_id=old.key.key_id))
+        with refused("VALIDATION_ERROR"):
+            await admin(at).ask(RotateApiKey(key_id=new.key.key_id, overlap_seconds=-1))
+        short = await admin(at).ask(RotateApiKey(key_id=new.key.key_id, expires_in_days=2))
+        assert (short.key.expires_at - short.key.created_at).days == 2
 
 
 async def test_rotation_does_not_prolong_what_ends_sooner_nor_revive_what_ended(enter: Enter) -> None:

@@ -18,7 +18,7 @@ from greenroom.actors.memory import root_summary
 from greenroom.actors.recall.roots import MOST
 from greenroom.actors.schemas.keyvalue import SummarizeRoot
 from greenroom.actors.schemas.memories import VerifyIndex
-from greenroom.runtime import IndexReader, InlineCommitter, Query, StorageFullError
+from greenroom.runtime import IndexReader, InlineCommitter, Query, RuntimeOptions, StorageFullError
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
@@ -291,6 +291,30 @@ async def crowd_of_others(at: House, count: int) -> None:
 async def open_house(folder: Path) -> AsyncIterator[House]:
     async with housed(folder, VirtualClock(), embedder="none") as at:
         yield at
+
+
+# -- searches that overlap ---------------------------------------------------------------------------
+
+
+@pytest.mark.promise("recall.many")
+async def test_searches_that_overlap_find_what_each_began_after(enter: Enter) -> None:
+    """Each row that is read ends a slice, so that searches see older and newer moments in turn."""
+    async with house(enter, options=RuntimeOptions(slice_seconds=0)) as at:
+        await crowd(at)
+        alice = agent(at)
+
+        async def come_and_go(number: int) -> None:
+            for turn in range(3):
+                word, place = f"kestrel{number}x{turn}", f"team:t{(number * 7 + turn) % MANY}"
+                kept = await keep(alice, f"the {word}", place if turn else f"team:new{number}")
+                assert contents(await search(alice, word, mode="exact")) == [f"the {word}"]
+                if turn == 1:
+                    await alice.ask(ForgetMemory(memory_id=kept, purge=True))
+                    assert contents(await search(alice, word, mode="exact")) == []
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(come_and_go, number)
 
 
 # -- keeping it --------------------------------------------------------------------------------------

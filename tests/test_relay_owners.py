@@ -147,6 +147,31 @@ async def test_what_finds_no_room_at_the_next_owner_is_told_so(
     nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.takeover")
+async def test_queries_and_what_follows_them_are_answered_by_the_next_owner(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    found: list[Any] = []
+
+    async def look() -> None:
+        found.append(await guest.query(Rows()))
+
+    with ExitStack() as silent:
+        lock = silent.enter_context(FolderLock(folder))
+        place = silent.enter_context(bare_host(lock.folder))
+        nursery.start_soon(partial(greet_once, place, silent=True))
+        async with join() as guest:
+            nursery.start_soon(look)
+            await trio.testing.wait_all_tasks_blocked()
+            asked = posting(guest.post, VISITS, Add())
+            silent.close()
+            with trio.fail_after(5):
+                assert await asked.reply() == 1
+            await trio.testing.wait_all_tasks_blocked()
+            assert found == [[]]
+    nursery.cancel_scope.cancel()
+
+
 @pytest.mark.promise("sharing.exactly-once")
 async def test_an_answer_that_comes_with_the_greeting_is_heard(
     join: Join, folder: Path, nursery: trio.Nursery
@@ -224,6 +249,9 @@ async def test_a_folder_in_other_hands_is_refused_after_a_while(join: Join, fold
 @pytest.mark.promise("sharing.versions")
 async def test_an_owner_of_another_version_says_why_it_takes_nobody(join: Join, folder: Path) -> None:
     async with join():
+        with bare_guest(folder) as newer:
+            newer.say(hello(protocol=9, oldest=0))
+            assert (await newer.hear(frames.Welcome)).protocol == 1
         with bare_guest(folder) as guest:
             guest.say(hello(protocol=9, oldest=7))
             sorry = await guest.hear(frames.Reject)
@@ -329,11 +357,35 @@ async def test_want_of_descriptors_delays_a_takeover_and_no_more(
     asked = posting(guest.post, VISITS, Add())
     await trio.sleep(1)
     assert guest.role == "attached"
+    statistics = guest.statistics()
+    assert statistics is not None
+    assert statistics.relay is not None
+    assert statistics.relay.owner_pid == 0
     monkeypatch.undo()
     assert await asked.reply() == 1
     assert guest.role == "owner"
     nursery.cancel_scope.cancel()
 
 
-def no_descriptor(_: Path) -> Any:
+async def test_an_owner_without_descriptors_lets_others_in_later(
+    join: Join, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with join():
+        monkeypatch.setattr("socket.socket.accept", no_descriptor)
+        joined = trio.Event()
+
+        async def attach() -> None:
+            await nursery.start(attached, join)
+            joined.set()
+
+        nursery.start_soon(attach)
+        await trio.sleep(1)
+        assert not joined.is_set()
+        monkeypatch.undo()
+        with trio.fail_after(1):
+            await joined.wait()
+        nursery.cancel_scope.cancel()
+
+
+def no_descriptor(_: object) -> Any:
     raise OSError(errno.EMFILE, "too many open files")
