@@ -235,7 +235,7 @@ class Unshrunk:
         """Change the profile that the fixtures' file has chosen."""
         import hypothesis  # noqa: PLC0415 - pytest wants to import it first
 
-        chosen = hypothesis.settings.get_profile("greenroom")
+        chosen = hypothesis.settings.default
         phases = set(hypothesis.Phase) - {hypothesis.Phase.shrink, hypothesis.Phase.explain}
         hypothesis.settings.register_profile("unshrunk", chosen, phases=phases)
         hypothesis.settings.load_profile("unshrunk")

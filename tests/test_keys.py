@@ -121,7 +121,7 @@ async def test_the_longest_names_of_agents_stay_two(enter: Enter) -> None:
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
         await cache.load()
-        credential = cache.authenticate(key.api_key)
+        credential = credential_of(cache.authenticate(key.api_key))
         names = [own_agent(credential, "a" * 60 + end) for end in ("b", "c")]
         assert names[0] != names[1]
         assert len(own_agent(credential, "a" * MAX_NAME)) == MAX_NAME

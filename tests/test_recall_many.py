@@ -296,6 +296,7 @@ async def open_house(folder: Path) -> AsyncIterator[House]:
 # -- searches that overlap ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many")
 async def test_searches_that_overlap_find_what_each_began_after(enter: Enter) -> None:
     """Each row that is read ends a slice, so that searches see older and newer moments in turn."""

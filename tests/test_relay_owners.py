@@ -219,7 +219,10 @@ async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: 
             async with join() as guest:
                 asked = posting(guest.post, VISITS, Add())
                 await trio.sleep(5.5)
-                with pytest.raises(OverloadedError, match="does not answer") as refused:
+                with (
+                    pytest.raises(OverloadedError, match="does not answer") as refused,
+                    trio.fail_after(0.4),
+                ):
                     await guest.ask(VISITS, Add())
                 assert refused.value.retry_after_ms == 1_000
                 assert not asked.is_over
