@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from support.asking import Open
 
+pytestmark = pytest.mark.slow
+
 DOER = Address("doer", "d")
 
 
