@@ -1,9 +1,11 @@
 """Shared sessions and agent memory: actors, their requests, and who may see what.
 
-async with open_greenroom(folder) as runtime:
-agent = Agent(runtime, Principal(agent_id="planner"))
-made = await agent.ask(CreateSession(purpose="plan the release"))
-await agent.ask(AddMessage(session_id=made.session_id, content="Shall we begin?"))
+A program that embeds it:
+
+    async with open_greenroom(folder) as runtime:
+        agent = Agent(runtime, Principal(agent_id="planner"))
+        made = await agent.ask(CreateSession(purpose="plan the release"))
+        await agent.ask(AddMessage(session_id=made.session_id, content="Shall we begin?"))
 """
 
 from typing import TYPE_CHECKING
