@@ -189,7 +189,7 @@ DEEDS: dict[str, Deed] = {
         "key",
         "rating",
     ),
-    "forget_memory": Deed(lambda world: {"memory_id": world.memory_id}, ("forget_memory",), "key", "version"),
+    "forget_memory": Deed(lambda world: {"memory_id": world.memory_id}, ("forget_memory",), "key", "purged"),
     "memory_search": Deed(lambda _: FIND, ("search_memories",), "namespace", "query_characters"),
     "retrieve_memory": Deed(lambda _: FIND, ("search_memories",), "namespace", "query_characters"),
     "recall_context": Deed(lambda _: {"task": CONTENT}, ("search_memories",), "namespace", "found"),

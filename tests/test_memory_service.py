@@ -209,20 +209,23 @@ async def test_searching_goes_by_whole_segments_newest_update_first(enter: Enter
 async def test_every_change_leaves_an_audit_record_with_its_task(enter: Enter) -> None:
     async with enter() as at:
         service = MemoryService(at.runtime)
+        began = at.clock.now()
         await add(service)
         at.tick()
         await update(service, {})
         at.tick()
         await service.delete_memory(ALICE, "theme", "eve", "t3")
         at.tick()
-        await service.purge_memory(ALICE, "theme", "eve", "t4")
+        await service.purge_memory(ALICE, "theme", "gus", "t4")
         trail = await at.runtime.query(AuditTrail())
-        assert [(row.action, row.details["task_id"]) for row in trail] == [
-            ("add_memory", "t1"),
-            ("update_memory", "t2"),
-            ("delete_memory", "t3"),
-            ("delete_memory", "t4"),
+        told = ("task_id", "by", "old_version", "version")
+        assert [(row.action, *(row.details.get(name) for name in told)) for row in trail] == [
+            ("add_memory", "t1", "ada", None, 1),
+            ("update_memory", "t2", "bob", 1, 2),
+            ("delete_memory", "t3", "eve", 2, None),
+            ("delete_memory", "t4", "gus", 2, None),
         ]
+        assert [row.at for row in trail] == [began + number * 1_000_000 for number in range(4)]
         for row in trail:
             assert (row.agent, row.details["namespace"], row.details["key"]) == ("app", ALICE, "theme")
             assert "dark" not in str(row)

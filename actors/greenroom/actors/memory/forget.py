@@ -159,7 +159,7 @@ def _end(
             current.entry.session_id,
             namespace=repository.namespace(current.entry.sub),
             key=current.entry.key,
-            version=current.entry.version,
+            old_version=current.entry.version,
             purged=purge,
             **details,
         )

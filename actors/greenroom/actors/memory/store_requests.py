@@ -237,9 +237,11 @@ def _saved(
         entry.session_id,
         namespace=repository.namespace(entry.sub),
         key=entry.key,
+        old_version=None if stored is None else stored.entry.version,
         version=entry.version,
         value_size=entry.value_size,
         task_id=draft.task_id,
+        by=draft.by,
     )
     return _reply(repository, context, draft, written, alike)
 
