@@ -59,6 +59,7 @@ async def test_versions_stay_readable_and_ids_are_unique(enter: Enter) -> None:
         for version, number in enumerate(ids, 1):
             memory = await service.get_memory(ALICE, "theme", version)
             assert memory is not None
+            assert memory["value"] is memory.value
             assert (memory.id, memory.version) == (number, version)
             assert memory.value == {"is": "dark" if version == 1 else version - 2}
             assert (memory.created_by, memory.updated_by) == ("ada", "ada" if version == 1 else "bob")
@@ -67,6 +68,7 @@ async def test_versions_stay_readable_and_ids_are_unique(enter: Enter) -> None:
         history = await service.list_versions(ALICE, "theme")
         assert [(one.id, one.version) for one in history] == list(zip(ids, range(1, 7), strict=True))
         assert [(one.author, one.task_id) for one in history] == [("ada", "t1"), *[("bob", "t2")] * 5]
+        assert [one["author"] for one in history] == [one.author for one in history]
         assert [one.stored_at for one in history] == sorted(one.stored_at for one in history)
         assert {one.deleted_at for one in history} == {None}
 

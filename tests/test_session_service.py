@@ -97,6 +97,26 @@ async def test_a_session_comes_back_with_all_its_fields_events_and_state(enter: 
         assert await SessionService(at.runtime).get_session("no id at all") is None
 
 
+@pytest.mark.promise("service.by-key")
+async def test_results_are_read_by_key_and_by_attribute(enter: Enter) -> None:
+    async with enter() as at:
+        service = await opened(at)
+        appended = await service.append_event("s", event("hi"))
+        session = await read(service)
+        assert session["status"] == session.status == "active"
+        assert session["events"][0]["content"]["text"] == "hi"
+        assert dict(session["events"][0]) == dict(appended) == {name: appended[name] for name in appended}
+        assert ("actor" in appended, "nothing" in appended) == (True, False)
+        assert (appended.get("actor"), appended.get("nothing"), appended.get("nothing", 1)) == (
+            "user",
+            None,
+            1,
+        )
+        for wrong in ("nothing", "__class__", "keys"):
+            with pytest.raises(KeyError, match=wrong):
+                appended[wrong]
+
+
 @pytest.mark.promise("service.one-log")
 async def test_events_are_messages_for_agents(enter: Enter) -> None:
     async with enter() as at:
@@ -248,7 +268,6 @@ async def test_every_no_is_a_value_error_that_changes_nothing(enter: Enter) -> N
             ("VALIDATION_ERROR", lambda: service.create_session("t", "", "ada")),
             ("SESSION_NOT_FOUND", lambda: service.append_event("nowhere", event())),
             ("SESSION_NOT_FOUND", lambda: service.update_status("nowhere", "active")),
-            ("SESSION_NOT_FOUND", lambda: service.get_state("nowhere", "k")),
             ("SESSION_NOT_FOUND", lambda: service.set_state("nowhere", "k", 1)),
             ("VALIDATION_ERROR", lambda: service.update_status("s", "open")),
             ("VALIDATION_ERROR", lambda: service.update_status("s", "created")),
@@ -426,6 +445,8 @@ async def test_state_belongs_to_its_session_and_temporary_keys_end_with_it(enter
         assert {key: await service.get_state("s", key) for key in values} == values
         assert [await service.get_state("t", key) for key in values] == [None] * 6
         assert await service.get_state("s", "missing") is None
+        assert await service.get_state("nowhere", "k") is None
+        assert await service.get_state("no id at all", "k") is None
         await service.set_state("s", "k", {"new": 1})
         assert await service.get_state("s", "k") == {"new": 1}
         await service.update_status("s", "paused")

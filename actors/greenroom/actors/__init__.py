@@ -162,7 +162,9 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
+    from greenroom.actors.services.base import Askable as Askable
     from greenroom.actors.services.base import ServiceError as ServiceError
+    from greenroom.actors.services.base import ServiceResult as ServiceResult
     from greenroom.actors.services.memory import Memory as Memory
     from greenroom.actors.services.memory import MemoryService as MemoryService
     from greenroom.actors.services.memory import MemoryVersion as MemoryVersion

@@ -1,18 +1,57 @@
-"""What the services share: their "no", and Python values to strict JSON and back, so that nothing is lost."""
+"""What the services share: whom they ask, what they return, their "no", and Python values as strict JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from greenroom.actors.auth.errors import not_serializable
-from greenroom.runtime import Refusal
+from greenroom.runtime import Address, Message, Procedure, Query, Refusal
+
+R = TypeVar("R")
 
 MOST_DIGITS = 4_000
+
+
+class Askable(Protocol):
+    """What a service asks: a runtime of this event loop, or a `Database` from any."""
+
+    async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
+        """Return an actor's reply, as `RuntimeClient.ask` does."""
+        ...
+
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Return the answer of a query, as `RuntimeClient.query` does."""
+        ...
+
+
+class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service returns: ``result["status"]`` is ``result.status``, and ``dict(result)`` has all."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the field of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if name not in self.__struct_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__struct_fields__)
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the fields."""
+        return self.__struct_fields__
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the field of this name, or ``default`` where there is none."""
+        return self[name] if name in self.__struct_fields__ else default
 
 
 def to_json(value: Any) -> bytes:

@@ -17,8 +17,8 @@ from greenroom.actors.recall.index_verification import AllNamespaces
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.memory_replies import MemoryView
 from greenroom.actors.schemas.memory_types import MemoryKind
-from greenroom.actors.services.base import ServiceError, from_json, plain, to_json
-from greenroom.runtime import Message, Refusal, RuntimeClient
+from greenroom.actors.services.base import Askable, ServiceError, ServiceResult, from_json, plain, to_json
+from greenroom.runtime import Message, Refusal
 
 R = TypeVar("R")
 
@@ -26,7 +26,7 @@ APP = "app"
 PAGE = 200
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class Memory(ServiceResult, frozen=True, kw_only=True):
     """One version of a memory.
 
     Attributes:
@@ -60,7 +60,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
 
 
-class MemoryVersion(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryVersion(ServiceResult, frozen=True, kw_only=True):
     """One entry of a memory's history: who wrote which version when, and for which task.
 
     Attributes:
@@ -95,13 +95,13 @@ class MemoryService:
     all, and is on disk when the method returns. A "no" is a `ServiceError`, which is a ``ValueError``.
 
     Args:
-        runtime: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened, or a `Database`.
         principal: In whose name the service asks; what this one may not see or write, the service
             does not either. Without one it asks in the name of whoever owns the namespace, and elsewhere
             as the agent ``app``, a member of every project: the program answers for its users.
     """
 
-    def __init__(self, runtime: RuntimeClient, principal: Principal | None = None) -> None:
+    def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
         self._runtime = runtime
         self._principal = principal
 

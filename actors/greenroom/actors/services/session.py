@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-import trio
+from anyio.lowlevel import checkpoint
 
 from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.auth.principal import Principal
@@ -17,8 +17,8 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas import sessions as tools
 from greenroom.actors.schemas.sessions import EventType
 from greenroom.actors.schemas.types import SessionStatus
-from greenroom.actors.services.base import ServiceError, from_json, plain, to_json
-from greenroom.runtime import Address, Message, Refusal, RuntimeClient
+from greenroom.actors.services.base import Askable, ServiceError, ServiceResult, from_json, plain, to_json
+from greenroom.runtime import Address, Message, Refusal
 
 R = TypeVar("R")
 
@@ -33,7 +33,7 @@ def new_event_id() -> str:
     return secrets.token_hex(16)
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(ServiceResult, frozen=True, kw_only=True):
     """Something that happened in a session.
 
     Attributes:
@@ -60,7 +60,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility = "public"
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class Session(ServiceResult, frozen=True, kw_only=True):
     """A session as it was at one moment, with all its events that the service's principal may see."""
 
     session_id: str
@@ -91,12 +91,12 @@ class SessionService:
     `ServiceError`, which is a ``ValueError``.
 
     Args:
-        runtime: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened, or a `Database`.
         principal: In whose name the service asks; what this one may not see, the service does not
             return. Without one it is the agent ``app``, a member of every project.
     """
 
-    def __init__(self, runtime: RuntimeClient, principal: Principal | None = None) -> None:
+    def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
         self._runtime = runtime
         self.principal = Principal(agent_id="app") if principal is None else principal
 
@@ -129,12 +129,9 @@ class SessionService:
         The events are fetched and converted in slices, so that a long session holds up nobody. What
         is appended meanwhile is not among them.
         """
-        try:
-            snapshot = await self._ask(requests.TakeSnapshot, session_id=session_id)
-        except ServiceError as error:
-            if error.code == "SESSION_NOT_FOUND" or error.details.get("field") == "session_id":
-                return None
-            raise
+        snapshot = await self._ask_if_known(requests.TakeSnapshot, session_id=session_id)
+        if snapshot is None:
+            return None
         fields = {name: getattr(snapshot.session, name) for name in snapshot.session.__struct_fields__}
         fields["metadata"] = from_json(fields["metadata"])
         fields["state"] = from_json(fields["state"])
@@ -161,7 +158,7 @@ class SessionService:
             ServiceError: the session is unknown or has ended, the event or the state breaks a rule, or the
                 session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
-        given = msgspec.structs.asdict(event) if isinstance(event, Event) else dict(event)
+        given = dict(event)
         unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
         if unknown:
             sentence = f"{unknown[0][:100]}: unknown; the fields of an event are {', '.join(_EVENT_FIELDS)}"
@@ -192,14 +189,12 @@ class SessionService:
         await self._ask(tools.UpdateSession, session_id=session_id, status=status)
 
     async def get_state(self, session_id: str, key: str) -> Any:
-        """Return the value of one key of the state, or None when it is not set.
+        """Return the value of one key of the state, or None when it is not set or the session is unknown.
 
         A prefix (``session:``, ``user:``, ``app:``, ``project:``, ``temp:``) is a part of the key.
-
-        Raises:
-            ServiceError: the session is unknown.
         """
-        return from_json((await self._ask(requests.GetState, session_id=session_id, key=key)).value)
+        state = await self._ask_if_known(requests.GetState, session_id=session_id, key=key)
+        return None if state is None else from_json(state.value)
 
     async def set_state(self, session_id: str, key: str, value: Any) -> None:
         """Set one key of the state; it belongs to this session alone, whatever its prefix.
@@ -222,9 +217,18 @@ class SessionService:
                 size += len(bytes(view.content)) + BYTES_AN_EVENT
                 if size > BYTES_A_SLICE:
                     size = 0
-                    await trio.lowlevel.checkpoint()
+                    await checkpoint()
             after = page.last_id
         return events
+
+    async def _ask_if_known(self, request_type: type[Message[R]], **arguments: Any) -> R | None:
+        """Ask a session as `_ask` does; None when there is none with this id."""
+        try:
+            return await self._ask(request_type, **arguments)
+        except ServiceError as error:
+            if error.code == "SESSION_NOT_FOUND" or error.details.get("field") == "session_id":
+                return None
+            raise
 
     async def _ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
         """Check the arguments as those of a tool, and ask the session.
