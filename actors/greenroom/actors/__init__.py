@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from greenroom.actors.base.orchestration import Orchestration as Orchestration
     from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
     from greenroom.actors.base.parse import parse_request as parse_request
+    from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
     from greenroom.actors.embedding.embedder import read_choice as read_choice

@@ -1,0 +1,190 @@
+"""A folder of sessions and memories for a program on asyncio or on trio.
+
+The runtime runs on trio, here in a thread of its own; anyio's portal carries calls, cancellations and errors
+across. So a handler is never interrupted by Ctrl-C, which Python raises in the main thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import CancelledError
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import trio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.lowlevel import checkpoint
+
+from greenroom.actors.open import open_greenroom
+from greenroom.actors.services.memory import MemoryService
+from greenroom.actors.services.session import SessionService
+from greenroom.runtime import Address, Message, Procedure, Query, RuntimeClosedError, SharedRuntime
+
+R = TypeVar("R")
+
+
+class Database:
+    """Sessions and memories in a folder, for a program on asyncio or on trio.
+
+    Its runtime has a thread of its own, and is called from any thread and event loop. It ends by `close` or
+    with an ``async with`` block; failing that, with the event loop that opened it, or with the program. A
+    program on trio that wants the runtime in its own loop takes `open_greenroom`.
+
+    A call that is cancelled, by ``asyncio.timeout`` or otherwise, is cancelled in the runtime, too: what was
+    not begun is not done, and what was begun is done whole or not at all. What was committed stays so.
+
+    Args:
+        path: The folder of the data; made when missing.
+        options: Those of `open_greenroom`.
+
+    Attributes:
+        sessions: The sessions in it, asked as the agent ``app``. For another one make a `SessionService` with
+            the database in the place of a runtime.
+        memory: The memories in it; likewise by `MemoryService`.
+    """
+
+    def __init__(self, path: str | Path, **options: Any) -> None:
+        self._path = path
+        self._options = options
+        self._keeper: _Keeper | None = None
+        self._life: AbstractAsyncContextManager[None] | None = None
+        self.sessions = SessionService(self)
+        self.memory = MemoryService(self)
+
+    async def initialize(self) -> None:
+        """Open the folder; if that is cancelled it is closed again.
+
+        Raises:
+            RuntimeError: it is open already.
+            ValueError, EmbedderError, StoreError: as `open_greenroom`.
+        """
+        if self._keeper is not None and not self._keeper.has_ended:
+            raise RuntimeError(f"the database {self._path} is open already")
+        self._keeper = _Keeper(open_greenroom(self._path, **self._options))
+        self._life = self._keeper.running()
+        await self._life.__aenter__()
+
+    async def close(self) -> None:
+        """Answer what was asked, take no more, and close the folder; again, it does nothing.
+
+        Cancelled, it only waits for the commit in flight.
+
+        Raises:
+            StoreError: a commit had failed for good, so that the runtime ended by itself.
+        """
+        life, self._life = self._life, None
+        if life is not None:
+            await life.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        await self.initialize()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
+        """Return an actor's reply, as `RuntimeClient.ask` does."""
+        return await self._call(lambda runtime: runtime.ask(address, message, principal=principal))
+
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Return the answer of a query, as `RuntimeClient.query` does."""
+        return await self._call(lambda runtime: runtime.query(query, principal=principal))
+
+    async def _call(self, function: Callable[[SharedRuntime], Awaitable[R]]) -> R:
+        keeper = self._keeper
+        if keeper is None or not keeper.is_open:
+            why = None if keeper is None else keeper.failure
+            raise RuntimeClosedError(f"the database {self._path} is not open: await initialize()") from why
+        await checkpoint()  # who is cancelled already begins nothing
+        try:
+            return await keeper.portal.call_async(function, keeper.runtime)
+        except (RuntimeError, CancelledError) as error:  # the portal's, in the moment in which it ends
+            if keeper.is_open:
+                raise
+            raise RuntimeClosedError(
+                f"the database {self._path} closed before the reply; look whether the call took effect"
+            ) from error
+
+
+class _Keeper:
+    """Keeps a runtime open in a thread of its own.
+
+    There it is a system task: it ends when the thread's loop does, whoever ended that.
+    """
+
+    portal: BlockingPortal
+    runtime: SharedRuntime
+
+    def __init__(self, opening: AbstractAsyncContextManager[SharedRuntime]) -> None:
+        self._opening = opening
+        self._scope = trio.CancelScope()
+        self._settled = trio.Event()
+        self._leaving = trio.Event()
+        self._ended = trio.Event()
+        self.failure: Exception | None = None
+        self.is_open = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is closed, or could not be opened."""
+        return self._ended.is_set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep it open while the block runs.
+
+        An event loop that ends closes the generators that are left, and so this one. Where a program does not
+        let it, the thread ends when the program exits.
+        """
+        with ExitStack() as thread:
+            self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
+            atexit.register(thread.close)
+            thread.callback(atexit.unregister, thread.close)
+            try:
+                await self.portal.call_async(self._open)
+                try:
+                    yield
+                finally:
+                    await self.portal.call_async(self._close)
+            finally:
+                # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
+                await self.portal.call_async(self.portal.stop)
+
+    async def _open(self) -> None:
+        trio.lowlevel.spawn_system_task(self._run, name="greenroom")
+        try:
+            await self._settled.wait()
+        except trio.Cancelled:
+            await self._close()
+            raise
+        if self.failure is not None:
+            raise self.failure
+
+    async def _close(self) -> None:
+        self._leaving.set()
+        try:
+            await self._ended.wait()
+        except trio.Cancelled:
+            self._scope.cancel()
+            with trio.CancelScope(shield=True):
+                await self._ended.wait()
+            raise
+        if self.failure is not None:
+            raise self.failure
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                async with self._opening as self.runtime:
+                    self.is_open = True
+                    self._settled.set()
+                    await self._leaving.wait()
+        except Exception as error:  # noqa: BLE001  `_open` or `_close` raises it: nobody waits for a system task
+            self.failure = error
+        finally:
+            self.is_open = False
+            self._settled.set()
+            self._ended.set()

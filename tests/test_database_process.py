@@ -1,0 +1,105 @@
+"""A program that ends without closing its `Database`, or by Ctrl-C: the folder is in order all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from greenroom.actors import Database
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """\
+import asyncio, sys, trio
+from greenroom.actors import Database
+
+database = Database(sys.argv[1], embedder="none")
+
+async def begin():
+    await database.initialize()
+    await database.sessions.create_session("s", "app", "ada")
+    await append(0)
+
+async def append(number):
+    event = {"event_type": "action", "actor": "system", "content": {"number": number}}
+    await database.sessions.append_event("s", event)
+    print(number, flush=True)
+
+async def work():
+    await begin()
+    number = 0
+    while True:
+        number += 1
+        await append(number)
+
+async def work_in_a_block():
+    async with database:
+        await database.sessions.create_session("s", "app", "ada")
+        while True:
+            await append(0)
+
+"""
+
+LEAVING = {
+    "asyncio.run": "asyncio.run(begin())",
+    "trio.run": "trio.run(begin)",
+    "a loop that is never closed": "asyncio.new_event_loop().run_until_complete(begin())",
+    "exit in a call": (
+        "async def main():\n    await begin()\n    asyncio.create_task(append(1))\n    sys.exit(3)\n"
+        "loop = asyncio.new_event_loop()\nloop.run_until_complete(main())"
+    ),
+}
+WORKING = {
+    "asyncio": "asyncio.run(work())",
+    "asyncio, in a block": "asyncio.run(work_in_a_block())",
+    "asyncio, by hand": "asyncio.new_event_loop().run_until_complete(work())",
+    "trio": "trio.run(work)",
+    "trio, in a block": "trio.run(work_in_a_block)",
+}
+
+
+def check(folder: Path, answered: int) -> None:
+    """Make sure that the folder was closed in order and has what the program was answered."""
+    assert (folder / "owner.lock").read_text().split()[0] == "0"
+
+    async def main() -> None:
+        async with Database(folder, embedder="none") as database:
+            session = await database.sessions.get_session("s")
+            assert session is not None
+            assert len(session.events) >= answered > 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("service.database-ends")
+@pytest.mark.parametrize("leaving", LEAVING.values(), ids=LEAVING)
+def test_a_program_that_ends_without_closing_it_leaves_it_in_order(leaving: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + leaving, folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == (3 if "exit" in leaving else 0), done.stderr
+    check(folder, len(done.stdout.splitlines()))
+
+
+@pytest.mark.promise("service.database-ends")
+@pytest.mark.parametrize("working", WORKING.values(), ids=WORKING)
+def test_ctrl_c_ends_a_program_in_the_midst_of_its_calls(working: str, folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM + working, folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate()
+    assert process.returncode == -signal.SIGINT, errors
+    assert "KeyboardInterrupt" in errors
+    check(folder, 1 + len(printed.splitlines()))
