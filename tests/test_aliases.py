@@ -201,8 +201,9 @@ async def test_each_answer_names_the_successor(tmp_path: Path, era: str, path: s
         assert META_KEY not in plain.get("_meta", {})
 
 
-async def test_one_answer_has_the_fields_of_both_forms(tmp_path: Path) -> None:
-    async with serving(tmp_path, profiles=("memory-search", "universal-memory")) as client:
+@pytest.mark.parametrize("profile", ["memory-search", "universal-memory"])
+async def test_one_answer_has_the_fields_of_both_forms(tmp_path: Path, profile: str) -> None:
+    async with serving(tmp_path, profiles=(profile,)) as client:
         await client.call("store_memory", content="the harbour opens at six", key="harbour")
         for number in ("n_results", "limit"):
             arguments: dict[str, Any] = {number: 5}

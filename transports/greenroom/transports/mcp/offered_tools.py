@@ -67,6 +67,7 @@ class ToolOffer:
         self.tools = {**tools}
         for name in first.defaults.keys() & tools.keys():
             self.tools[name] = tools[name].with_defaults(first.defaults[name])
+        self._descriptions = first.descriptions
         self.listed = _listed(tools, profiles)
         self.unlisted = self.tools.keys() - set(self.listed)
         self._is_brief = profiles == DEFAULT
@@ -89,6 +90,8 @@ class ToolOffer:
             entry = self._entries[tool.name]
         else:
             entry = self._entries[tool.name] = tool.listing()
+        if tool.name in self._descriptions:
+            entry = {**entry, "description": self._descriptions[tool.name]}
         if self._is_brief and not tool.is_foreign:
             return {**entry, "outputSchema": AN_ANSWER}
         if self.older is None or (answer := self.older.type_of(tool.answer)) is tool.answer:

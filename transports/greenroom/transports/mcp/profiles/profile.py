@@ -31,9 +31,11 @@ class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
         tools: The tools that are listed, in order; None for every tool of today.
         defaults: What a call is given besides, by tool, where all its arguments are such as the tool's older
             form takes.
+        descriptions: What a tool is for, in the words of this system, where its clients' models want others.
         older: The older names in answers. One that today's answer has as well means something else here.
     """
 
     tools: tuple[str, ...] | None
     defaults: Mapping[str, Mapping[str, Any]] = {}
+    descriptions: Mapping[str, str] = {}
     older: OlderNames = {}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from greenroom.actors.recall import replies as found
+from greenroom.transports.mcp.profiles.memory_search import FOUND_BOTH_FORMS
 from greenroom.transports.mcp.profiles.profile import ToolProfile
 
 _PAGED_MEMORIES = (
@@ -33,8 +33,5 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
     ),
-    older={
-        found.MemoryHit: {"relevance_score": "score"},
-        found.MemoriesFound: {"total_found": "total"},
-    },
+    older=FOUND_BOTH_FORMS,
 )
