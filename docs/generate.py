@@ -338,7 +338,6 @@ def passport_schema() -> str:
     for inside in (PassportPayload, PayloadMessage, MemoryLine):
         _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
         parts |= more
-    parts["Passport"]["properties"]["greenroom_passport"] = {"const": VERSION}
     context = parts["SessionContext"]["properties"]
     parts["SessionContext"]["properties"] = {
         name: member for name, member in context.items() if not UNLISTED.items() <= member.items()

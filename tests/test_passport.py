@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -55,7 +56,6 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.passport import envelope, packing
-from greenroom.actors.passport.envelope import Content
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
 from greenroom.testing import CrashError, Fault, FaultyDisk, VirtualClock
@@ -65,6 +65,7 @@ NEW_YEAR = "2026-01-01T00:00:00Z"
 USED = {"path": "a.py", "importance": 0.3, "uses": 1, "last_used": NEW_YEAR}
 SEARCHED = {"query": "q", "tool": "memory_search", "at": NEW_YEAR}
 DECIDED = {"what": "w", "why": None, "at": NEW_YEAR, "by": "claude-code"}
+DATA = Path(__file__).parent / "data"
 SCHEMA = Path(__file__).parent.parent / "docs" / "passport.schema.json"
 
 
@@ -395,21 +396,23 @@ async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
         text = await text_of(claude, await claude.ask(ExportSession()))
         document = json.loads(text)
         mine = Signers(here.runtime.derive)
-        content = json.loads(unpacked(document["content"]))
+        content = json.loads(unpacked(document))
         change(content)
-        content = packed(json.dumps(content).encode(), document["passport_id"])
+        other = packed(json.dumps(content).encode(), document["passport_id"])
         arrived = member(there.runtime, trusted=(signer,))
         with pytest.raises(Refusal, match=reason):
-            await arrived.ask(RestoreSession(passport=forged(text, mine, content=content)))
+            await arrived.ask(RestoreSession(passport=forged(text, mine, **other)))
         assert (await arrived.ask(ListSessions())).count == 0
 
 
-def unpacked(content: dict[str, Any]) -> bytes:
-    return packing.unpack(msgspec.convert(content, Content), "", None)
+def unpacked(document: dict[str, Any]) -> bytes:
+    return packing.unpack(envelope.read(document)[0])
 
 
-def packed(content: bytes, passport_id: str) -> Any:
-    return msgspec.to_builtins(packing.pack(content, passport_id))
+def packed(content: bytes, passport_id: str) -> dict[str, Any]:
+    """Return the members of a passport that has this content."""
+    described, data, _ = packing.pack(content, passport_id)
+    return {"content": msgspec.to_builtins(described), "compressed_context": data}
 
 
 @pytest.mark.promise("passport.all-or-nothing")
@@ -478,7 +481,7 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
             with pytest.raises(jsonschema.ValidationError):
                 outside.validate(document | {"more": 1})
             if document["content"]["encryption"] is None:
-                content = json.loads(unpacked(document["content"]))
+                content = json.loads(unpacked(document))
                 inside.validate(content)
                 assert len(content["messages"]) == 3
                 del content["messages"][0]["sender"]
@@ -487,32 +490,47 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
 
 
 @pytest.mark.promise("passport.exported")
-async def test_a_passport_of_the_first_version_is_read(open_at: Opens) -> None:
-    """Version 1 called the members of a context otherwise, outside and inside."""
-    async with two(open_at) as (here, there, signer):
-        claude = member(here.runtime)
-        session = await begun(claude, "hello")
-        work = WorkflowState(task="t")
-        files = [FileUse(path="a.py")]
-        await claude.ask(RecordContext(files_accessed=files, recent_searches=["q"], workflow_state=work))
-        document = json.loads(await text_of(claude, await claude.ask(ExportSession())))
-        content = json.loads(unpacked(document["content"]))
-        for context in (document["context"], content["context"]):
-            for before, today in (
-                ("files", "files_accessed"),
-                ("searches", "recent_searches"),
-                ("workflow", "workflow_state"),
-            ):
-                context[before] = context.pop(today)
-        content = packed(json.dumps(content).encode(), document["passport_id"])
-        first = forged(
-            json.dumps(document), Signers(here.runtime.derive), greenroom_passport=1, content=content
-        )
-        restored = await member(there.runtime, trusted=(signer,)).ask(RestoreSession(passport=first))
-        assert restored.session_id == session
-        assert [file.path for file in restored.context.files_accessed] == ["a.py"]
-        assert [search.query for search in restored.context.recent_searches] == ["q"]
+@pytest.mark.parametrize("version", [1, 2])
+async def test_passports_of_older_versions_are_read(open_at: Opens, version: int) -> None:
+    """Programs of then wrote them; version 1 called the members of a context otherwise."""
+    text = (DATA / f"passport-{version}.json").read_text()
+    document = json.loads(text)
+    assert document["greenroom_passport"] == version
+    async with open_at() as here:
+        arrived = member(here.runtime, trusted=(document["signature"]["key"],))
+        restored = await arrived.ask(RestoreSession(passport=text))
+        assert (restored.session_id, restored.messages) == (document["session_id"], 3)
+        assert [file.path for file in restored.context.files_accessed] == ["src/a.py"]
+        assert [search.query for search in restored.context.recent_searches] == ["which port"]
         assert restored.context.workflow_state is not None
+        changed = text.replace(document["content"]["data"], document["content"]["data"].swapcase())
+        with pytest.raises(Refusal, match="changed after it was signed"):
+            await arrived.ask(RestoreSession(passport=changed))
+
+
+@pytest.mark.promise("passport.exported")
+async def test_a_passport_says_what_is_in_it_under_the_names_that_others_know(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "hello " * 100, "again")
+        asked = ["which port", "which host"]
+        await claude.ask(RecordContext(files_accessed=[FileUse(path="a.py")], recent_searches=asked))
+        exported = await claude.ask(ExportSession(session_id=session))
+        document = json.loads(await text_of(claude, exported))
+        assert document["version"] == document["greenroom_passport"] == 3
+        assert document["exported_by_tool"] == document["exported_by"]["tool"] == "claude-code"
+        packed_bytes = len(base64.b64decode(document["compressed_context"]))
+        assert document["compression_ratio"] == round(packed_bytes / document["content"]["size"], 4) < 1
+        counts = {"messages": 2, "total_files_accessed": 1, "total_searches": 2}
+        assert document["metadata"].items() >= counts.items()
+        assert document["metadata"]["session_duration_hours"] == 0
+        # Half an hour later somebody writes: until then the session lasts, however late it is exported.
+        for seconds in (1_800, 7_200):
+            here.tick(seconds)
+            if seconds == 1_800:
+                await claude.ask(AddMessage(session_id=session, content="later"))
+        again = json.loads(await text_of(claude, await claude.ask(ExportSession())))
+        assert again["metadata"]["session_duration_hours"] == 0.5
 
 
 @pytest.mark.promise("passport.audit")

@@ -29,13 +29,15 @@ CONTENT = b'{"what": "travels"}'
 
 
 def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any) -> dict[str, Any]:
-    packed = msgspec.to_builtins(packing.pack(content, PASSPORT_ID, passphrase))
+    packed, data, ratio = packing.pack(content, PASSPORT_ID, passphrase)
     return {
-        "greenroom_passport": 2,
+        "greenroom_passport": 3,
+        "version": 3,
         "passport_id": PASSPORT_ID,
         "session_id": "session_1",
         "exported_at": "2026-01-31T12:00:00Z",
         "exported_by": {"tool": "cursor", "agent_id": "a", "agent_type": None, "user": "naïve"},
+        "exported_by_tool": "cursor",
         "expires_at": "2026-02-28T12:00:00.5Z",
         "one_time": True,
         "audience": [],
@@ -57,7 +59,9 @@ def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any
             "workflow_state": None,
         },
         "metadata": {"purpose": 'to "quote"'},
-        "content": packed,
+        "content": msgspec.to_builtins(packed),
+        "compressed_context": data,
+        "compression_ratio": ratio,
     } | changes
 
 
@@ -70,7 +74,7 @@ def opened(document: bytes | str | dict[str, Any], signer: Signers, passphrase: 
     """Do what restoring does with the document."""
     passport, text = envelope.read(document)
     signer.check(text, passport.signature)
-    return packing.unpack(passport.content, passport.passport_id, passphrase)
+    return packing.unpack(passport, passphrase)
 
 
 def refusal(document: Any, signer: Signers, passphrase: str | None = None) -> Refusal:
@@ -194,9 +198,9 @@ def test_nothing_is_unpacked_that_is_larger_than_it_says() -> None:
             "size": size,
             "sha256": hashlib.sha256(b"x" * 1_000).hexdigest(),
             "encryption": None,
-            "data": base64.b64encode(data).decode(),
         }
-        made = body() | {"content": content}
+        made = body()
+        made |= {"content": content, "compressed_context": base64.b64encode(data).decode()}
         document = envelope.write(made, signer.sign(envelope.canonical(made)))
         assert refusal(document, signer).code == "PASSPORT_INVALID"
 
@@ -218,7 +222,10 @@ def test_a_document_that_is_too_deep_or_odd_is_refused() -> None:
         '{"greenroom_passport":1,"greenroom_passport":1}',
         json.dumps(good)[:-1] + ',"metadata":{}}',
         json.dumps(good | {"metadata": {"number": 10**40}}),
-        json.dumps(good | {"greenroom_passport": 3}),
+        json.dumps(good | {"greenroom_passport": 4}),
+        json.dumps(good | {"greenroom_passport": 2}),
+        json.dumps(good | {"version": 2}),
+        json.dumps(good | {"exported_by_tool": "zed"}),
         json.dumps(good | {"greenroom_passport": True}),
         json.dumps(good | {"metadata": {"n": float("nan")}}),
         '{"greenroom_passport":1,"metadata":' + '{"a":' * 50_000 + "1" + "}" * 50_001,

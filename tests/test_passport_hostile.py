@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 UNSIGNED: dict[str, Any] = {
-    "greenroom_passport": 2,
+    "greenroom_passport": 3,
+    "version": 3,
     "passport_id": "0" * 32,
     "session_id": "s",
     "exported_at": "2026-01-01T00:00:00Z",
     "exported_by": {"tool": None, "agent_id": "a", "agent_type": None, "user": None},
+    "exported_by_tool": None,
     "expires_at": "2027-01-01T00:00:00Z",
     "one_time": False,
     "audience": [],
@@ -56,7 +58,9 @@ UNSIGNED: dict[str, Any] = {
     "workspace_path": None,
     "context": None,
     "metadata": {},
-    "content": {"encoding": "zstd", "size": 1, "sha256": None, "encryption": None, "data": ""},
+    "content": {"encoding": "zstd", "size": 1, "sha256": None, "encryption": None},
+    "compressed_context": "",
+    "compression_ratio": 0,
     "signature": {"algorithm": "ed25519", "key": "x", "value": "y"},
 }
 
@@ -91,7 +95,7 @@ async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -
             "field `0`",
         ),
         (json.dumps({**UNSIGNED, "metadata": [0] * 100_000}), "PASSPORT_TOO_LARGE", "16,384"),
-        (json.dumps({**UNSIGNED, "greenroom_passport": 3, "x": {}}), "PASSPORT_INVALID", "of the format 3"),
+        (json.dumps({**UNSIGNED, "greenroom_passport": 4, "x": {}}), "PASSPORT_INVALID", "of the format 4"),
         (json.dumps({**UNSIGNED, "greenroom_passport": [[1]]}), "PASSPORT_INVALID", "of the format [[1]]"),
         (json.dumps({**UNSIGNED, "greenroom_passport": True}), "PASSPORT_INVALID", "of the format true"),
         ('{"a":1}', "PASSPORT_INVALID", "no passport of Greenroom"),

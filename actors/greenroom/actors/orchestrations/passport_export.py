@@ -108,8 +108,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
         """Return the passport; in a thread, since packing takes a while."""
         passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
-        packed = packing.pack(packing.write(content), passport_id, self.passphrase)
-        body = self._body(client, head, passport_id, expires_at, packed)
+        body = self._body(client, head, passport_id, expires_at, content)
         signature = client.signers.sign(envelope.canonical(body))
         document = envelope.write(body, signature)
         qr = png = None
@@ -128,32 +127,51 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
         head: payloads.PayloadHead,
         passport_id: str,
         expires_at: datetime,
-        packed: envelope.Content,
+        content: PassportPayload,
     ) -> dict[str, Any]:
         session = head.session
+        packed = packing.pack(packing.write(content), passport_id, self.passphrase)
+        tool = session.tool or client.tool
         is_open = self.passphrase is None  # else what it says outside would tell what is inside
         body = {
             "greenroom_passport": envelope.VERSION,
+            "version": envelope.VERSION,
             "passport_id": passport_id,
             "session_id": session.session_id,
             "exported_at": head.at,
             "exported_by": envelope.Exporter(
-                tool=session.tool or client.tool,
+                tool=tool,
                 agent_id=client.principal.agent_id,
                 agent_type=client.principal.agent_type,
                 user=client.principal.user,
             ),
+            "exported_by_tool": tool,
             "expires_at": expires_at,
             "one_time": self.one_time,
             "audience": self.audience,
             "project_id": session.project_id if is_open else None,
             "workspace_path": session.workspace_path if is_open else None,
             "context": head.context if is_open else None,
-            "metadata": {"purpose": session.purpose, "messages": head.messages} if is_open else {},
-            "content": packed,
+            "metadata": _metadata(content) if is_open else {},
+            "content": packed.content,
+            "compressed_context": packed.data,
+            "compression_ratio": packed.ratio,
         }
         plain: dict[str, Any] = msgspec.to_builtins(body)
         return plain
+
+
+def _metadata(content: PassportPayload) -> dict[str, Any]:
+    """Return what people want to know of a session at a glance."""
+    session, messages = content.session, content.messages
+    last = max(session.updated_at, packing.time_of(messages[-1])) if messages else session.updated_at
+    return {
+        "purpose": session.purpose,
+        "messages": len(messages),
+        "total_files_accessed": len(content.context.files_accessed),
+        "total_searches": len(content.context.recent_searches),
+        "session_duration_hours": round((last - session.created_at) / timedelta(hours=1), 2),
+    }
 
 
 class _Made(NamedTuple):

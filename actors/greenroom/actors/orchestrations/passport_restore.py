@@ -29,7 +29,7 @@ from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import claims, envelope, packing
-from greenroom.actors.passport.envelope import Passport
+from greenroom.actors.passport.envelope import AnyPassport
 from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
@@ -280,7 +280,7 @@ class Checked:
 
     def __init__(
         self,
-        passport: Passport,
+        passport: AnyPassport,
         payload: PassportPayload,
         pieces: list[list[msgspec.Raw]],
         memories: list[bytes],
@@ -372,7 +372,7 @@ class Checked:
         return Importer(client.runtime, client.principal, source_of_text(text), on_conflict="skip")
 
 
-def _check_audience(passport: Passport, client: ClientSessionState) -> None:
+def _check_audience(passport: AnyPassport, client: ClientSessionState) -> None:
     """Check that the passport is for this server and this user; of a kind that is not named, anyone is."""
     for kind, mine in (
         ("user:", {f"user:{client.principal.user}"} if client.principal.user is not None else set()),
@@ -385,13 +385,15 @@ def _check_audience(passport: Passport, client: ClientSessionState) -> None:
         raise passport_errors.not_for_you()
 
 
-def _unpacked(passport: Passport, passphrase: str | None) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
+def _unpacked(
+    passport: AnyPassport, passphrase: str | None
+) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
     """Return what is inside, and its messages as they are staged."""
-    content = packing.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    content = packing.read(packing.unpack(passport, passphrase))
     return content, packing.pieces(content.messages)
 
 
-def _own_memories(content: PassportPayload, passport: Passport, importer: Principal) -> list[bytes]:
+def _own_memories(content: PassportPayload, passport: AnyPassport, importer: Principal) -> list[bytes]:
     """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
     exporter = passport.exported_by
     mine = names.user_namespace(importer)

@@ -1,9 +1,9 @@
 """The document that a passport is: its fields, its canonical form, and what is checked before it is trusted.
 
-Version 2. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of
-RFC 8785, so that it may be written with any blanks and in any order. Version 1, in which members of the
-context had other names (`SessionContext`), is read as well. Knows nothing of keys, compression and what is
-inside.
+Version 3. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of
+RFC 8785, so that it may be written with any blanks and in any order. Version 2, which had the data within
+``content``, and version 1, in which members of the context had other names as well (`SessionContext`), are
+read. Knows nothing of keys, compression and what is inside.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.runtime import Refusal
 
-VERSION: Final = 2
-READ: Final = (1, VERSION)
+VERSION: Final = 3
+READ: Final = (1, 2, VERSION)
 """The versions that are read."""
 MAX_DOCUMENT_BYTES: Final = 48 << 20
 """The most that a passport may take as JSON."""
@@ -66,7 +66,7 @@ class Encryption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What travels: JSON of `PassportPayload`, compressed, perhaps encrypted, in base64.
+    """What travels: JSON of `PassportPayload`, compressed, perhaps encrypted.
 
     Attributes:
         size: Bytes of the JSON.
@@ -77,6 +77,11 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     size: Annotated[int, Meta(ge=1, le=MAX_CONTENT_BYTES)]
     sha256: _DIGEST | None
     encryption: Encryption | None
+
+
+class OlderContent(Content, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same up to version 2, with the data in it."""
+
     data: str
 
 
@@ -88,18 +93,9 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     value: Annotated[str, Meta(max_length=100)]
 
 
-class Passport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The document.
+class Members(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What passports of every version have; `Passport` says what it means."""
 
-    Attributes:
-        one_time: Whether a server takes it once.
-        audience: ``user:`` or ``server:`` and a name; of each kind that occurs one must fit. Empty for all.
-        context: As in the session, unless the content is encrypted, which has it inside.
-        metadata: Further words for people and programs; nothing is decided by them.
-        qr: A PNG in base64 that carries this passport or a claim to it; outside of what is signed.
-    """
-
-    greenroom_passport: Literal[1, 2]
     passport_id: _HEX_ID
     session_id: types.SessionId
     exported_at: types.Instant
@@ -111,9 +107,52 @@ class Passport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     workspace_path: travel.WorkspacePath | None
     context: travel.SessionContext | None
     metadata: dict[str, Any]
-    content: Content
     signature: Signature
     qr: str | None = None
+
+
+class Passport(Members, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The document.
+
+    Attributes:
+        greenroom_passport: The version; servers of before look for it here.
+        version: The same.
+        exported_by_tool: The tool of ``exported_by``.
+        compressed_context: The content in base64, as ``content`` says.
+        compression_ratio: Bytes of the content as it travels for each byte of its JSON.
+        one_time: Whether a server takes it once.
+        audience: ``user:`` or ``server:`` and a name; of each kind that occurs one must fit. Empty for all.
+        context: As in the session, unless the content is encrypted, which has it inside.
+        metadata: Further words for people and programs; nothing is decided by them.
+        qr: A PNG in base64 that carries this passport or a claim to it; outside of what is signed.
+    """
+
+    greenroom_passport: Literal[3]
+    version: Literal[3]
+    exported_by_tool: _TEXT | None
+    compressed_context: str
+    compression_ratio: Annotated[float, Meta(ge=0)]
+    content: Content
+
+    @property
+    def data(self) -> str:
+        """The content in base64."""
+        return self.compressed_context
+
+
+class OlderPassport(Members, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The document up to version 2."""
+
+    greenroom_passport: Literal[1, 2]
+    content: OlderContent
+
+    @property
+    def data(self) -> str:
+        """The content in base64."""
+        return self.content.data
+
+
+AnyPassport = Passport | OlderPassport
 
 
 def canonical(value: dict[str, Any]) -> bytes:
@@ -124,23 +163,28 @@ def canonical(value: dict[str, Any]) -> bytes:
     """
     import rfc8785  # noqa: PLC0415  (only who exports or restores needs it)
 
-    content = value.get("content")
     mark = secrets.token_hex(16)
+    data, marked = _marked(value, mark)
     try:
-        if not isinstance(content, dict):
-            return rfc8785.dumps(value)
-        data = content.get("data")
         if not isinstance(data, str) or _BASE64.fullmatch(data) is None:
             return rfc8785.dumps(value)
         # Megabytes that are their own canonical form: they are put in at once, which holds nobody up.
-        text = rfc8785.dumps({**value, "content": {**content, "data": mark}})
+        text = rfc8785.dumps(marked)
     except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise passport_errors.invalid(f"it has no canonical form: {error}") from None
     before, after = text.split(mark.encode())
     return b"".join((before, data.encode(), after))
 
 
-def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
+def _marked(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]]:
+    """Return the data of a passport of any version, and the passport with a mark in its place."""
+    content = value.get("content")
+    if "compressed_context" in value or not isinstance(content, dict):
+        return value.get("compressed_context"), {**value, "compressed_context": mark}
+    return content.get("data"), {**value, "content": {**content, "data": mark}}
+
+
+def read(document: bytes | str | dict[str, Any]) -> tuple[AnyPassport, bytes]:
     """Return a passport and its body in canonical form; nothing of it is trusted yet.
 
     Args:
@@ -154,9 +198,11 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
     if version not in READ or isinstance(version, bool):
         raise _another_format(None if version is None else str(version))
     try:
-        passport = msgspec.convert(parsed, Passport)
+        passport = msgspec.convert(parsed, _type_of(version))
     except msgspec.ValidationError as error:
         raise passport_errors.invalid(f"it is not made as one: {error}") from None
+    if isinstance(passport, Passport) and passport.exported_by_tool != passport.exported_by.tool:
+        raise passport_errors.invalid("it names two tools that exported it")
     try:
         size = len(msgspec.json.encode(passport.metadata))
     except RecursionError as error:
@@ -166,17 +212,21 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
     return passport, canonical({name: value for name, value in parsed.items() if name not in NOT_SIGNED})
 
 
+def _type_of(version: int) -> type[AnyPassport]:
+    return Passport if version == VERSION else OlderPassport
+
+
 class _Version(msgspec.Struct):
     greenroom_passport: msgspec.Raw = msgspec.Raw(b"null")
 
 
 @cache
-def _outline() -> msgspec.json.Decoder[Any]:
+def _outline(kind: type[AnyPassport]) -> msgspec.json.Decoder[Any]:
     """Return what reads a passport of which the metadata, which may be anything, are not looked into."""
-    hints = get_type_hints(Passport, include_extras=True)
+    hints = get_type_hints(kind, include_extras=True)
     fields = [
         (field.name, msgspec.Raw if field.name == "metadata" else hints[field.name])
-        for field in msgspec.structs.fields(Passport)
+        for field in msgspec.structs.fields(kind)
         if field.name != "qr"
     ]
     outline = msgspec.defstruct(
@@ -194,7 +244,7 @@ def _check_outline(raw: bytes) -> None:
         version = bytes(_read_version(raw).greenroom_passport)
         if version not in _READ_RAW:
             raise _another_format(None if version == b"null" else version[:20].decode(errors="replace"))
-        size = len(memoryview(_outline().decode(raw).metadata))
+        size = len(memoryview(_outline(_type_of(int(version))).decode(raw).metadata))
     except msgspec.ValidationError as error:
         raise passport_errors.invalid(f"it is not made as one: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -14,7 +14,8 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
-from typing import Annotated, Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -22,7 +23,13 @@ from msgspec import Meta
 from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.passport.envelope import MAX_CONTENT_BYTES, MAX_DOCUMENT_BYTES, Content, Encryption
+from greenroom.actors.passport.envelope import (
+    MAX_CONTENT_BYTES,
+    MAX_DOCUMENT_BYTES,
+    AnyPassport,
+    Content,
+    Encryption,
+)
 from greenroom.actors.passport.signing import encode, strictly_decoded
 from greenroom.actors.schemas import passport_payload as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -36,13 +43,22 @@ MOST_SCRYPT_BYTES: Final = 256 << 20
 SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 _KEY_BYTES: Final = 32
+_RATIO_DIGITS: Final = 4
 MOST_MESSAGES = 100_000
 MOST_MEMORIES = 10_000
 _encode = msgspec.json.Encoder().encode
 _message = msgspec.json.Decoder(requests.PayloadMessage).decode
 
 
-def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Content:
+class Packed(NamedTuple):
+    """Content as it travels: what it is, itself in base64, and its bytes for each byte of what is inside."""
+
+    content: Content
+    data: str
+    ratio: float
+
+
+def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Packed:
     """Return content as it travels.
 
     Raises:
@@ -65,31 +81,33 @@ def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Con
             nonce=encode(secrets.token_bytes(NONCE_BYTES)),
         )
         data = _sealed(data, encryption, passport_id, passphrase)
-    return Content(
+    described = Content(
         encoding="zstd",
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest() if encryption is None else None,
         encryption=encryption,
-        data=base64.b64encode(data).decode(),
     )
+    ratio = round(len(data) / len(content), _RATIO_DIGITS)
+    return Packed(described, base64.b64encode(data).decode(), ratio)
 
 
-def unpack(content: Content, passport_id: str, passphrase: str | None = None) -> bytes:
+def unpack(passport: AnyPassport, passphrase: str | None = None) -> bytes:
     """Return what is inside; its signature was checked before.
 
     Raises:
         Refusal: ``PASSPHRASE_NEEDED``, or ``PASSPORT_INVALID`` where it is not what it says.
     """
-    if len(content.data) > MAX_DOCUMENT_BYTES:
-        raise passport_errors.too_large(len(content.data), MAX_DOCUMENT_BYTES)
+    content = passport.content
+    if len(passport.data) > MAX_DOCUMENT_BYTES:
+        raise passport_errors.too_large(len(passport.data), MAX_DOCUMENT_BYTES)
     try:
-        data = base64.b64decode(content.data, validate=True)
+        data = base64.b64decode(passport.data, validate=True)
     except (binascii.Error, ValueError):
         raise passport_errors.invalid("its content is no base64") from None
     if content.encryption is not None:
         if passphrase is None:
             raise passport_errors.sealed()
-        data = _opened(data, content.encryption, passport_id, passphrase)
+        data = _opened(data, content.encryption, passport.passport_id, passphrase)
     plain = decompressed(data, content.size)
     digest = hashlib.sha256(plain).hexdigest()
     if content.sha256 is not None and not hmac.compare_digest(digest, content.sha256):
@@ -208,6 +226,11 @@ def read(raw: bytes) -> PassportPayload:
 def id_of(line: msgspec.Raw) -> int:
     """Return the id of a message."""
     return _message(line).message_id
+
+
+def time_of(line: msgspec.Raw) -> datetime:
+    """Return when a message was written."""
+    return _message(line).timestamp
 
 
 def pieces(messages: Iterable[msgspec.Raw]) -> list[list[msgspec.Raw]]:
