@@ -13,14 +13,22 @@ import trio
 
 from greenroom.actors import Database, MemoryService, Principal, ServiceError, SessionService
 from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
     InlineCommitter,
+    Message,
     RuntimeClosedError,
+    RuntimeOptions,
+    Slices,
     StorageFullError,
     Store,
     StoreError,
     StoreFailedError,
     ThreadCommitter,
     WriteBatch,
+    handles,
+    stopped_store,
 )
 from greenroom.testing import FaultyDisk
 
@@ -146,7 +154,7 @@ def test_many_tasks_call_at_once(folder: Path) -> None:
 
 @pytest.mark.promise("service.database", "service.long-sessions")
 def test_a_long_session_is_read_in_slices_on_asyncio_too(folder: Path) -> None:
-    turns = 0
+    turns = turns_before_conversion = 0
 
     async def count_turns() -> None:
         nonlocal turns
@@ -154,8 +162,15 @@ def test_a_long_session_is_read_in_slices_on_asyncio_too(folder: Path) -> None:
             turns += 1
             await asyncio.sleep(0)
 
+    class Noticed(Database):
+        async def ask(self, *arguments: Any, **options: Any) -> Any:
+            nonlocal turns_before_conversion
+            reply = await super().ask(*arguments, **options)
+            turns_before_conversion = turns
+            return reply
+
     async def main() -> None:
-        async with at(folder) as database:
+        async with Noticed(folder, embedder="none") as database:
             await database.sessions.create_session("s", "app", "ada")
             large = {**EVENT, "content": {"text": "x" * 500_000}}
             for _ in range(4):
@@ -165,7 +180,7 @@ def test_a_long_session_is_read_in_slices_on_asyncio_too(folder: Path) -> None:
             counting.cancel()
             assert session is not None
             assert len(session.events) == 4
-            assert turns >= 4
+            assert turns - turns_before_conversion >= 3
 
     asyncio.run(main())
 
@@ -255,27 +270,93 @@ def test_who_is_cancelled_already_begins_nothing(folder: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.promise("service.cancelled")
-def test_a_call_that_waits_for_its_turn_is_cancelled_in_the_runtime(folder: Path) -> None:
-    """Whoever waits in a mailbox leaves it; then it holds nobody."""
-    committer = HoldingCommitter()
+class Occupy(Message[None], frozen=True):
+    """Take the actor's time until it is released."""
 
+
+class Put(Message[int], frozen=True):
+    """Count, and return the count."""
+
+
+class Busy(Actor):
+    kind = "busy"
+    occupied = threading.Event()
+    released = threading.Event()
+
+    @handles(Occupy)
+    def occupy(self, _message: Occupy, _context: Context) -> Slices[None]:
+        self.occupied.set()
+        while not self.released.is_set():
+            yield
+
+    @handles(Put)
+    def put(self, _message: Put, context: Context) -> int:
+        count = (context.get(b"count", int) or 0) + 1
+        context.put(b"count", count)
+        return count
+
+
+ONE, OTHER = Address("busy", "one"), Address("busy", "other")
+
+
+async def occupy(database: Database) -> asyncio.Task[None]:
+    """Return a call that has begun and ends when it is released."""
+    Busy.occupied.clear()
+    Busy.released.clear()
+    call = asyncio.create_task(database.ask(ONE, Occupy()))
+    await asyncio.to_thread(Busy.occupied.wait)
+    return call
+
+
+@pytest.mark.promise("service.cancelled")
+def test_a_call_that_is_cancelled_before_its_turn_is_not_done(folder: Path) -> None:
     async def main() -> None:
-        async with at(folder, committer=committer) as database:
-            await add(database, "before")
-            committer.holds = True
-            first = asyncio.create_task(add(database, "first"))
-            await asyncio.to_thread(committer.held.wait)
-            others = [asyncio.create_task(keys(database)) for _ in range(50)]
+        async with at(folder, actors=[Busy]) as database:
+            occupied = await occupy(database)
+            waiting = asyncio.create_task(database.ask(ONE, Put()))
             await asyncio.sleep(0)
-            for each in others:
-                each.cancel()
-            assert {type(each) for each in await asyncio.gather(*others, return_exceptions=True)} == {
-                asyncio.CancelledError
-            }
-            committer.let_go()
-            await first
-            assert await keys(database) == {"before", "first"}
+            assert await database.ask(OTHER, Put()) == 1  # now the one before it is in the mailbox
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await database.ask(ONE, Put())
+            Busy.released.set()
+            await occupied
+            assert await database.ask(ONE, Put()) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("service.database-ends")
+def test_closing_that_is_cancelled_does_not_wait_for_who_is_at_work(folder: Path) -> None:
+    async def main() -> None:
+        database = at(folder, actors=[Busy], options=RuntimeOptions(drain_seconds=1_000_000))
+        await database.initialize()
+        occupied = await occupy(database)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await database.close()
+        with pytest.raises(RuntimeClosedError):
+            await occupied
+        assert was_closed_in_order(folder)
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("service.database-ends")
+def test_a_call_that_begins_while_the_database_ends_says_so(folder: Path) -> None:
+    async def main() -> None:
+        database = at(folder)
+        await database.initialize()
+        calling = asyncio.create_task(add(database, "k"))
+        await asyncio.sleep(0)  # it has seen that the database is open
+        closing = threading.Thread(target=lambda: asyncio.run(database.close()))
+        closing.start()
+        closing.join()
+        with pytest.raises(RuntimeClosedError, match="before the reply"):
+            await calling
 
     asyncio.run(main())
 
@@ -401,16 +482,19 @@ def test_opening_that_fails_or_is_cancelled_leaves_nothing_open(loop: Any, tmp_p
                 await database.initialize()
         with pytest.raises(ValueError, match="content_limit"):
             await at(tmp_path / "data", content_limit=0).initialize()
-        database = at(tmp_path / "data")
-        if loop is trio.run:
-            with trio.move_on_after(0):
-                await database.initialize()
-        else:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0):
-                    await database.initialize()
-        async with database:
+        async with at(tmp_path / "data") as database:
             await add(database, "k")
+        with stopped_store(tmp_path / "data"):  # whoever opens it now waits for the owner to answer
+            if loop is trio.run:
+                with trio.move_on_after(0.01) as scope:
+                    await database.initialize()
+                assert scope.cancelled_caught
+            else:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.01):
+                        await database.initialize()
+        async with database:
+            assert await keys(database) == {"k"}
         assert was_closed_in_order(tmp_path / "data")
 
     run(loop, main)

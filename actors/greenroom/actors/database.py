@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -143,28 +143,23 @@ class _Keeper:
             self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
             atexit.register(thread.close)
             thread.callback(atexit.unregister, thread.close)
-            try:
-                await self.portal.call_async(self._open)
-                try:
-                    yield
-                finally:
-                    await self.portal.call_async(self._close)
-            finally:
+            async with AsyncExitStack() as life:
                 # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
-                await self.portal.call_async(self.portal.stop)
+                life.push_async_callback(self.portal.call_async, self.portal.stop)
+                life.push_async_callback(self.portal.call_async, self._close)
+                await self.portal.call_async(self._open)
+                yield
 
     async def _open(self) -> None:
         trio.lowlevel.spawn_system_task(self._run, name="greenroom")
-        try:
-            await self._settled.wait()
-        except trio.Cancelled:
-            await self._close()
-            raise
+        await self._settled.wait()
         if self.failure is not None:
             raise self.failure
 
     async def _close(self) -> None:
         self._leaving.set()
+        if not self._settled.is_set():
+            self._scope.cancel()
         try:
             await self._ended.wait()
         except trio.Cancelled:
