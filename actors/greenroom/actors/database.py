@@ -145,7 +145,7 @@ class _Keeper:
             thread.callback(atexit.unregister, thread.close)
             async with AsyncExitStack() as life:
                 # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
-                life.push_async_callback(self.portal.call_async, self.portal.stop)
+                life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
                 life.push_async_callback(self.portal.call_async, self._close)
                 await self.portal.call_async(self._open)
                 yield
