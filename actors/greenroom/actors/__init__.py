@@ -169,6 +169,9 @@ if TYPE_CHECKING:
     from greenroom.actors.services.memory import Memory as Memory
     from greenroom.actors.services.memory import MemoryService as MemoryService
     from greenroom.actors.services.memory import MemoryVersion as MemoryVersion
+    from greenroom.actors.services.search import MemoryMatch as MemoryMatch
+    from greenroom.actors.services.search import MemoryMatches as MemoryMatches
+    from greenroom.actors.services.search import SearchService as SearchService
     from greenroom.actors.services.session import Event as Event
     from greenroom.actors.services.session import Session as Session
     from greenroom.actors.services.session import SessionService as SessionService

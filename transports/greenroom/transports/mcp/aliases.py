@@ -9,44 +9,30 @@ given that only the tool of today takes.
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
-from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from greenroom.actors import REQUESTS, parse_request
-from greenroom.runtime import Refusal
+from greenroom.actors.recall.older_calls import OLDER_SEARCHES, OlderCall
 
 META_KEY = "greenroom/deprecated"
 """Under this key of ``_meta`` an answer tells the name's successor."""
 
 
-class Alias(msgspec.Struct, frozen=True, eq=False):
+class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
     """An older name of a tool.
 
     Attributes:
-        name: The older name.
         successor: The tool that carries it out.
-        takes: Its parameters, each with the successor's; None when they are the same.
-        required: Those of its parameters that must be given.
-        defaults: What its own parameters are when left out, where that differs from the successor.
-        fixed: What the successor is given besides.
         told_by: The parameter that tells this meaning from today's, where a tool has the name now.
         is_usual: Whether it is meant also without that parameter, unless another one tells that it is not.
-        converts: How a parameter's value is written for the successor, where that differs.
     """
 
-    name: str
     successor: str
-    takes: Mapping[str, str] | None = None
-    required: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = {}
-    fixed: Mapping[str, Any] = {}
     told_by: str | None = None
     is_usual: bool = False
-    converts: Mapping[str, Callable[[Any], Any]] = {}
 
     @property
     def request(self) -> type[msgspec.Struct]:
@@ -56,8 +42,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
     @property
     def meta(self) -> dict[str, Any]:
         """What ``_meta`` of its answers says."""
-        words = "" if self.takes is None else _renamed(self)
-        hint = f"{self.name} is an older name; call {self.successor}{words}"
+        hint = self.advice(self.successor)
         return {META_KEY: {"name": self.name, "successor": self.successor, "hint": hint}}
 
     def matches(self, arguments: bytes) -> bool:
@@ -81,99 +66,36 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
         given = parse_request(self.request, arguments)
         if self.takes is None:
             return msgspec.structs.replace(given, **self.fixed) if self.fixed else given
-        values = dict(self.fixed)
-        for old, new in self.takes.items():
-            value = getattr(given, old)
-            if value is not None:
-                values[new] = self.converts[old](value) if old in self.converts else value
-        return REQUESTS[self.successor](**values)
-
-    def reworded(self, error: Exception) -> Exception:
-        """Return an error of the successor in the words of the older parameters."""
-        if not isinstance(error, Refusal) or self.takes is None:
-            return error
-        field = error.details.get("field")
-        old = next((old for old, new in self.takes.items() if new == field), field)
-        if old == field:
-            return error
-        sentence = error.sentence
-        if sentence.startswith(f"{field}"):
-            sentence = f"{old}{sentence.removeprefix(str(field))}"
-        return Refusal(error.code, sentence, **{**error.details, "field": old})
+        return REQUESTS[self.successor](**self.translated(msgspec.structs.asdict(given)))
 
 
-def _through(day: str) -> str:
-    """Return an exclusive end for an inclusive one: a date means the whole day."""
-    try:
-        return (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError):  # a time, or what the successor refuses
-        return day
-
-
-_FIVE = {"n_results": 5}
 _PROMISED = {"promises_id": True}
 """What that system's clients read of an answer is a session's id."""
 
 ALIASES = (
-    Alias(
-        "retrieve_memory",
-        "memory_search",
-        {"query": "query", "n_results": "limit"},
-        required=("query",),
-        told_by="n_results",
+    *(
+        Alias(
+            **msgspec.structs.asdict(search),
+            successor="memory_search",
+            told_by="n_results" if search.name in REQUESTS else None,
+        )
+        for search in OLDER_SEARCHES
     ),
-    Alias(
-        "recall_memory",
-        "memory_search",
-        {"query": "query", "time_expr": "time_expr", "n_results": "limit"},
-        defaults=_FIVE,
-    ),
-    Alias(
-        "recall_by_timeframe",
-        "memory_search",
-        {"start_date": "after", "end_date": "before", "n_results": "limit"},
-        required=("start_date",),
-        defaults=_FIVE,
-        converts={"end_date": _through},
-    ),
-    Alias(
-        "retrieve_with_quality_boost",
-        "memory_search",
-        {"query": "query", "quality_weight": "quality_boost", "n_results": "limit"},
-        required=("query",),
-        defaults={"quality_weight": 0.3, "n_results": 10},
-        fixed={"mode": "hybrid"},
-    ),
-    Alias(
-        "exact_match_retrieve",
-        "memory_search",
-        {"content": "query"},
-        required=("content",),
-        fixed={"mode": "exact"},
-    ),
-    Alias(
-        "debug_retrieve",
-        "memory_search",
-        {"query": "query", "n_results": "limit"},
-        required=("query",),
-        defaults=_FIVE,
-        fixed={"include_debug": True},
-    ),
-    Alias("omn_store_memory", "store_memory"),
-    Alias("omn_retrieve_memory", "retrieve_memory"),
-    Alias("omn_update_memory", "update_memory"),
-    Alias("omn_forget_memory", "forget_memory"),
-    Alias("omn_list_memories", "list_memories"),
-    Alias("omn_memory_stats", "memory_stats"),
-    Alias("omn_export_memories", "export_memories"),
-    Alias("omn_import_memories", "import_memories"),
-    Alias("omn_create_session", "start_session", fixed=_PROMISED),
-    Alias("omn_start_session", "start_session", fixed=_PROMISED),
-    Alias("omn_restore_session", "restore_session"),
-    Alias("omn_get_session_context", "get_session_context"),
-    Alias("omn_migrate_session", "migrate_session"),
-    Alias("omn_export_session", "export_session"),
-    Alias("omn_end_session", "end_session"),
+    Alias(name="omn_store_memory", successor="store_memory"),
+    Alias(name="omn_retrieve_memory", successor="retrieve_memory"),
+    Alias(name="omn_update_memory", successor="update_memory"),
+    Alias(name="omn_forget_memory", successor="forget_memory"),
+    Alias(name="omn_list_memories", successor="list_memories"),
+    Alias(name="omn_memory_stats", successor="memory_stats"),
+    Alias(name="omn_export_memories", successor="export_memories"),
+    Alias(name="omn_import_memories", successor="import_memories"),
+    Alias(name="omn_create_session", successor="start_session", fixed=_PROMISED),
+    Alias(name="omn_start_session", successor="start_session", fixed=_PROMISED),
+    Alias(name="omn_restore_session", successor="restore_session"),
+    Alias(name="omn_get_session_context", successor="get_session_context"),
+    Alias(name="omn_migrate_session", successor="migrate_session"),
+    Alias(name="omn_export_session", successor="export_session"),
+    Alias(name="omn_end_session", successor="end_session"),
 )
 """Every older name."""
 
@@ -198,10 +120,3 @@ def _without_none(hint: Any) -> Any:
     """Return a type that admits null without it."""
     choices = get_args(hint)
     return choices[0] if len(choices) == 2 and choices[1] is type(None) else hint  # noqa: PLR2004
-
-
-def _renamed(alias: Alias) -> str:
-    assert alias.takes is not None, "only a parameter of its own can have another name"
-    renamed = [f"{new} for {old}" for old, new in alias.takes.items() if old != new]
-    given = [f"{name} {msgspec.json.encode(value).decode()}" for name, value in alias.fixed.items()]
-    return f" with {', '.join([*given, *renamed])}" if renamed or given else ""
