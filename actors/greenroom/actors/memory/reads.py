@@ -154,7 +154,7 @@ def _version(
         author=repository.author(stored.entry) if details is None else details.author,
         stored_at=to_datetime(version.stored_at),
         expires_at=optional_datetime(version.expires_at),
-        size_bytes=len(version.value) if details is None else details.size,
+        size_bytes=len(version.value),
         deleted_at=optional_datetime(stored.entry.deleted_at),
         task_id=None if details is None else details.task_id,
     )

@@ -161,6 +161,11 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         return "" if self.details is None else self.details.sub
 
     @property
+    def stored_size(self) -> int:
+        """The bytes of the newest value as it is stored."""
+        return self.value_size if self.details is None else self.details.stored_size
+
+    @property
     def deleted_at(self) -> int | None:
         """When it was forgotten, None for one that is there."""
         return None if self.details is None else self.details.deleted_at

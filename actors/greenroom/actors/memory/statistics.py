@@ -12,6 +12,7 @@ from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
+from greenroom.actors.memory.values import compression_ratio
 from greenroom.actors.memory.views import EntryFilter, newest_first
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
@@ -38,14 +39,13 @@ def count(
         entry = stored.entry
         if fitting.fits(entry):
             details = entry.details or PLAIN
-            size = details.stored_size if entry.details is not None else entry.value_size
             sums["memories"] += 1
             sums["versions"] += entry.version
             sums["bytes"] += entry.value_size
-            sums["stored"] += size
+            sums["stored"] += entry.stored_size
             sums["compressed"] += bool(details.form & records.COMPRESSED)
             sums["tokens"] += tokens_of_size(entry.value_size)
-            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(size)
+            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(entry.stored_size)
             sums["superseded"] += links.successor(repository, context, entry) is not None
             counts["namespace"][repository.namespace(details.sub)] += 1
             counts["tag"].update(dict.fromkeys(details.tags, 1))
@@ -68,7 +68,7 @@ def count(
         bytes=sums["bytes"],
         stored_bytes=sums["stored"],
         compressed=sums["compressed"],
-        compression_ratio=round(sums["bytes"] / max(1, sums["stored"]), 2),
+        compression_ratio=compression_ratio(sums["stored"], sums["bytes"]),
         tokens=sums["tokens"],
         tokens_saved=sums["saved"],
         superseded=sums["superseded"],

@@ -13,6 +13,7 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.memory import drafts, embedding, indexing, near_duplicates, records
 from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memory.values import compression_ratio
 from greenroom.actors.memory.writes import Draft, WriteResult, write
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
@@ -253,7 +254,7 @@ def _reply(
     written: WriteResult,
     alike: list[replies.SimilarMemory],
 ) -> replies.MemorySaved:
-    entry, size = written.entry, written.entry.value_size
+    entry, tokens = written.entry, tokens_of_size(written.entry.value_size)
     details = entry.details or PLAIN
     return replies.MemorySaved(
         memory_id=repository.memory_id(entry.number),
@@ -264,11 +265,11 @@ def _reply(
         created=written.created,
         stored_at=to_datetime(context.now),
         expires_at=optional_datetime(entry.expires_at),
-        size_bytes=size,
+        size_bytes=entry.stored_size,
         compressed=bool(details.form & records.COMPRESSED),
-        compression_ratio=round(size / max(1, written.stored_size), 2),
-        tokens=tokens_of_size(size),
-        tokens_saved=tokens_of_size(size) - tokens_of_size(written.stored_size),
+        compression_ratio=compression_ratio(entry.stored_size, entry.value_size),
+        tokens=tokens,
+        tokens_saved=tokens - tokens_of_size(entry.stored_size),
         similar=alike,
         supersedes=None if draft.supersedes is None else repository.memory_id(draft.supersedes.entry.number),
     )

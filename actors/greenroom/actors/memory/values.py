@@ -29,6 +29,11 @@ _read = json.JSONDecoder(parse_int=str, parse_float=str).decode
 _read_string = msgspec.json.Decoder(str).decode
 
 
+def compression_ratio(stored: int, given: int) -> float:
+    """Return which part of the bytes that were given is stored: 1 where nothing was compressed."""
+    return round(stored / given, 4) if given else 1.0
+
+
 def pack(value: bytes, context: Context) -> Slices[bytes | None]:
     """Return ``value`` compressed, or None where it is small or does not get smaller."""
     if tokens_of_size(len(value)) <= COMPRESSED_FROM_TOKENS:

@@ -72,7 +72,7 @@ def shown_version(
         position=details.position,
         metadata=UNSET if version.metadata == _NOTHING else msgspec.Raw(version.metadata),
         expires_at=optional_datetime(version.expires_at),
-        size_bytes=size,
+        size_bytes=len(version.value),
         compressed=bool(form & records.COMPRESSED),
         uses=quality.uses,
         last_used=optional_datetime(quality.last_used),
@@ -102,7 +102,7 @@ def forgotten(repository: MemoryRepository, entry: Entry) -> replies.ForgottenMe
         namespace=repository.namespace(entry.sub),
         version=entry.version,
         updated_at=to_datetime(entry.updated_at),
-        size_bytes=entry.value_size,
+        size_bytes=entry.stored_size,
     )
 
 

@@ -74,12 +74,10 @@ class WriteResult(NamedTuple):
     Attributes:
         entry: The entry with its new version.
         created: Whether it is a new entry.
-        stored_size: The bytes that its value takes in the store.
     """
 
     entry: Entry
     created: bool
-    stored_size: int
 
 
 class _Place(NamedTuple):
@@ -142,7 +140,7 @@ def write(
     repository.publish(context)
     repository.uses.write_soon(context)
     indexing.soon(repository, context)
-    return WriteResult(entry, old is None, len(payload))
+    return WriteResult(entry, old is None)
 
 
 def _place(

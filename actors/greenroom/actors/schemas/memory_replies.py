@@ -76,7 +76,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         supersedes: The memory that it takes the place of, if that is there and the reader may see it.
         superseded_by: The one that takes its place, likewise.
         rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
-        size_bytes: Of the content or the value's JSON, as UTF-8.
+        size_bytes: Of what is stored: the content or the value's JSON as UTF-8, compressed where that is so.
     """
 
     memory_id: str
@@ -127,7 +127,8 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
     Attributes:
         id: The number of this version.
         created: Whether it is a new memory, and no new version of one.
-        compression_ratio: Size before by size stored; 1 when it is not compressed.
+        size_bytes: As in `MemoryView`.
+        compression_ratio: Size stored by size given; 1 when it is not compressed.
         tokens: An estimate: bytes of UTF-8 by 4.
         tokens_saved: The same estimate of what compression saved in the store.
         similar: Memories that say nearly the same, the most similar first.
@@ -152,7 +153,7 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
 
 
 class ForgottenMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory that was forgotten, or would be."""
+    """One memory that was forgotten, or would be; ``size_bytes`` as in `MemoryView`."""
 
     memory_id: str
     key: str
@@ -208,7 +209,7 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
 
 
 class VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: its number, who stored it when, and how large it is."""
+    """One version: its number, who stored it when, and how large it is, as in `MemoryView`."""
 
     memory_id: str
     id: int
@@ -257,6 +258,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     Attributes:
         bytes: Contents and values as given, newest versions only.
         stored_bytes: The same as they lie in the store.
+        compression_ratio: ``stored_bytes`` by ``bytes``.
         versions: All versions of these memories.
         by_namespace: The 100 namespaces that have most.
         more_namespaces: How many namespaces have memories besides these.
