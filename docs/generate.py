@@ -79,6 +79,7 @@ PLAIN: Final = {
     int: "integer",
     float: "number",
     str: "text",
+    bytes: "base64",
     datetime: "time",
     msgspec.Raw: "any JSON",
     type(None): "null",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,11 @@ from greenroom.actors import (
 )
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
+from greenroom.actors.recall.replies import MemoryHit
 from greenroom.actors.recall.roots import MOST
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.memories import FindMemories
-from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
+from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, RootSearchResult
 from greenroom.runtime import (
     Actor,
     Address,
@@ -320,8 +322,16 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
         assert await keys(filters=RetrieveFilters(tags=["b"])) == ["three", "two"]
 
 
+def inflated(hit: MemoryHit) -> tuple[str, str]:
+    """Return which member a memory's compressed form stands for, and what it holds."""
+    form = hit.compressed
+    assert isinstance(form, CompressedForm)
+    assert form.format == "zlib"
+    return form.member, zlib.decompress(form.data).decode()
+
+
 @pytest.mark.promise("recall.tools")
-async def test_what_is_compressed_comes_whole_unless_it_is_not_wanted(enter: Enter) -> None:
+async def test_what_is_compressed_comes_whole_or_as_it_is_stored(enter: Enter) -> None:
     async with house(enter) as at:
         alice = agent(at)
         long = "the harbour opens at six. " * 400
@@ -330,12 +340,21 @@ async def test_what_is_compressed_comes_whole_unless_it_is_not_wanted(enter: Ent
         for hit in (await alice.ask(RetrieveMemory(query="harbour"))).memories:
             assert hit.content == {"long": long, "short": "the harbour"}[hit.key]
         for hit in (await alice.ask(RetrieveMemory(query="harbour", decompress=False))).memories:
-            left_out = (msgspec.UNSET, True), ("the harbour", msgspec.UNSET)
-            assert (hit.content, hit.withheld) == left_out[hit.key == "short"]
+            assert hit.withheld is msgspec.UNSET
+            if hit.key == "short":
+                assert (hit.content, hit.compressed) == ("the harbour", msgspec.UNSET)
+            else:
+                assert (hit.content, inflated(hit)) == (msgspec.UNSET, ("content", long))
         huge = "harbour " * 120_000
         await keep(alice, huge, key="huge")
         (hit,) = (await alice.ask(RetrieveMemory(key="huge"))).memories
         assert hit.content == huge
+        (hit,) = (await alice.ask(RetrieveMemory(key="huge", decompress=False))).memories
+        assert inflated(hit) == ("content", huge)
+        value = msgspec.json.encode({"at": "six " * 2_000})
+        await alice.ask(StoreMemory(value=msgspec.Raw(value), key="value"))
+        (hit,) = (await alice.ask(RetrieveMemory(key="value", decompress=False))).memories
+        assert (hit.value, inflated(hit)) == (msgspec.UNSET, ("value", value.decode()))
 
 
 @pytest.mark.promise("recall.tools")

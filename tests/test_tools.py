@@ -237,6 +237,7 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
         await call("memory_search", **arguments)
     await call("retrieve_memory", query="harbour", filters={"tags": ["sea"]}, decompress=False)
     await call("retrieve_memory", key="long")
+    await call("retrieve_memory", key="long", decompress=False)
     await call("recall_context", task="enter the harbour", max_tokens=300)
     await call("list_memories", limit=1)
     await call("list_memories", filters={"superseded": True}, max_tokens=200)

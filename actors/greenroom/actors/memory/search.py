@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
+from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import searched_text
-from greenroom.actors.memory.views import ALL, LARGE_BYTES, shown
+from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
@@ -271,17 +274,23 @@ def _shown(
     for hit in hits:
         stored = repository.by_update(context, int(corpus.ids[hit.row]))
         assert stored is not None, "what is in the index is in the store"
-        size += stored.entry.value_size + BYTES_A_MEMORY
+        entry = stored.entry
+        is_packed = not request.decompress and bool((entry.details or PLAIN).form & records.COMPRESSED)
+        bytes_sent = entry.stored_size if is_packed else entry.value_size
+        size += bytes_sent + BYTES_A_MEMORY
         if request.use:
-            repository.uses.note(stored.entry, context.now)
-        most = LARGE_BYTES if size <= ANSWER_BYTES or not found else 0
-        memory = yield from shown(repository, context, stored.entry, most=most)
+            repository.uses.note(entry, context.now)
+        has_room = bytes_sent <= LARGE_BYTES and (size <= ANSWER_BYTES or not found)
+        memory = yield from shown(
+            repository, context, entry, most=LARGE_BYTES if has_room and not is_packed else 0
+        )
         found.append(
             replies.FoundMemory(
                 memory=memory,
                 score=hit.score,
                 quality=hit.quality,
                 components=dict(hit.components) if request.debug else None,
+                compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
             )
         )
         if context.should_yield():

@@ -84,6 +84,14 @@ def shown_version(
     )
 
 
+def compressed_form(context: Context, entry: Entry) -> replies.CompressedForm:
+    """Return the newest value of an entry that is compressed, as it is stored."""
+    version = context.get(records.version_key(entry.number, entry.version), Version)
+    assert version is not None, "an entry has its newest version"
+    form = records.JSON if version.details is None else version.details.form
+    return replies.CompressedForm(member="content" if form & records.TEXT else "value", data=version.value)
+
+
 def version_id(entry: Entry, number: int, version: Version) -> int:
     """Return the number of a version within its root.
 

@@ -178,7 +178,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
-    decompress: Annotated[bool, Meta(description="with contents that are compressed")] = True
+    decompress: Annotated[bool, Meta(description="else as stored, in base64")] = True
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
@@ -188,7 +188,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             outcome = await self._by_key(context, search)
         else:
             outcome = await find(context, search)
-        answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
+        answer = reply(outcome, search, began, max_tokens=self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
@@ -218,13 +218,19 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             **msgspec.structs.asdict(wanted),
         )
         uses = self.max_tokens is None  # else only what fits the budget is
-        return SearchSpec(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
+        return SearchSpec(
+            below, self.query, "semantic", 0.0, filters, self.limit, uses=uses, decompress=self.decompress
+        )
 
 
 async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:
     """Return what was found by its key with contents that are too large for lists."""
-    hits = [await _whole(context, each) if each.memory.withheld else each for each in outcome.hits]
+    hits = [await _whole(context, each) if _is_left_out(each) else each for each in outcome.hits]
     return outcome._replace(hits=hits)
+
+
+def _is_left_out(found: FoundMemory) -> bool:
+    return found.memory.withheld and found.compressed is UNSET
 
 
 async def _whole(context: ProcedureContext, found: FoundMemory) -> FoundMemory:

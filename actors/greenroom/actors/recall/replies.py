@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
-from greenroom.actors.schemas.memory_replies import FoundMemory, KeyPlace, MemoryView
+from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
 from greenroom.actors.schemas.replies import Reply, TooLarge
 from greenroom.actors.schemas.types import BRIEF
 
@@ -23,7 +23,8 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
         score: How good it is, 0-1, as the mode says.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
-        withheld: Its content is left out: too large for a list, or compressed and not wanted.
+        withheld: Its content is left out, for it is too large for a list.
+        compressed: What is compressed, where it was not to be decompressed; in the place of either.
         rating: The mean of its ratings, -1 to 1, where it has any.
     """
 
@@ -34,6 +35,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     content: str | UnsetType = UNSET
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
+    compressed: CompressedForm | UnsetType = UNSET
     author: str | None
     tags: list[str]
     kind: kinds.MemoryKind
@@ -173,18 +175,18 @@ class PlacesFound(Reply, frozen=True, kw_only=True):
     failed: list[FailedNamespace]
 
 
-def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
+def hit(found: FoundMemory) -> MemoryHit:
     """Return a search's view of a memory that an actor found."""
     memory = found.memory
-    shown = decompress or not memory.compressed
     return MemoryHit(
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
         score=round(found.score, 4),
-        content=_given(memory.content) if shown else UNSET,
-        value=memory.value if shown else UNSET,
-        withheld=True if memory.withheld or not shown else UNSET,
+        content=_given(memory.content),
+        value=memory.value,
+        withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
+        compressed=found.compressed,
         author=memory.author,
         tags=memory.tags,
         kind=memory.kind,

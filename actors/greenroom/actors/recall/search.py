@@ -35,6 +35,7 @@ class SearchSpec(NamedTuple):
         limit: Most hits.
         debug: Whether the hits say why.
         uses: Whether each hit counts as used, whatever becomes of it.
+        decompress: Whether what is compressed comes as it was given.
         roots: The owners to ask where it is known which they are.
     """
 
@@ -46,6 +47,7 @@ class SearchSpec(NamedTuple):
     limit: int
     debug: bool = False
     uses: bool = False
+    decompress: bool = True
     roots: list[Root] | None = None
 
 
@@ -100,6 +102,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         limit=search.limit,
         use=counted,
         debug=search.debug,
+        decompress=search.decompress,
     )
     asked = await ask_in_rounds(context, roots, message)
     answers = asked.answers
@@ -209,7 +212,6 @@ def reply(
     *,
     max_tokens: int | None,
     mode: SearchMode | None = None,
-    decompress: bool = True,
     debug: replies.SearchDebug | None = None,
 ) -> replies.MemoriesFound:
     """Return a search's answer, cut to its budget.
@@ -220,10 +222,9 @@ def reply(
         began: When, in trio's time.
         max_tokens: The budget; None: none.
         mode: The mode that was asked for, if another one was carried out.
-        decompress: Whether the contents of compressed memories are wanted.
         debug: How it came about, if that was asked for.
     """
-    memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
+    memories = [replies.hit(each) for each in outcome.hits]
     cut = paging.take_in_order(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )

@@ -151,6 +151,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         limit: Most hits.
         use: Whether the hits count as used.
         debug: Whether the hits carry their components.
+        decompress: Whether what is compressed comes as it was given.
     """
 
     text: kinds.SearchWords | None = None
@@ -161,6 +162,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     limit: types.Limit1000 = 10
     use: bool = True
     debug: bool = False
+    decompress: bool = True
 
 
 class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -109,6 +109,20 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     supersedes: str | None = None
     superseded_by: str | None = None
     deleted_at: datetime | None = None
+
+
+class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory's content or value as it is stored.
+
+    Attributes:
+        format: How it is compressed.
+        member: What it is: the ``content``, as UTF-8, or the ``value``, as JSON.
+        data: The bytes, in JSON as base64.
+    """
+
+    format: Literal["zlib"] = "zlib"
+    member: Literal["content", "value"]
+    data: bytes
 
 
 class SimilarMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,12 +309,22 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One hit: the memory, how good it is (0-1), and with ``debug`` why; an exact search knows no quality."""
+    """One hit.
+
+    Attributes:
+        memory: The memory.
+        score: How good it is, 0-1.
+        quality: 0-1; an exact search knows none.
+        components: Why, with ``debug``.
+        compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
+            is without it then.
+    """
 
     memory: MemoryView
     score: float
     quality: float | None
     components: dict[str, float] | None = None
+    compressed: CompressedForm | UnsetType = UNSET
 
 
 class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
