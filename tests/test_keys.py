@@ -28,6 +28,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.grants import check_claims, credential_of, own_agent, principal_of
 from greenroom.actors.auth.key_format import digest_of, fits, has_key, new_key, read_key, without_keys
 from greenroom.actors.auth.principal import MAX_NAME
+from greenroom.actors.base.times import to_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, RevokeKey
 from greenroom.runtime import Refusal
@@ -435,6 +436,19 @@ async def test_uses_are_written_down_once_a_minute_at_most(enter: Enter) -> None
         cache.authenticate(key.api_key)
         await trio.sleep(61)
         assert await last_used() > first
+
+
+async def test_a_use_is_written_down_when_the_server_closes(enter: Enter) -> None:
+    async with enter() as at:
+        async with open_key_cache(at.runtime, clock=at.clock) as cache:
+            key = await made(at)
+            await trio.testing.wait_all_tasks_blocked()
+            cache.authenticate(key.api_key)
+            used = at.clock.now()
+        at.tick(5)
+    async with enter() as at:
+        (listed,) = (await admin(at).ask(ListApiKeys())).keys
+        assert listed.last_used_at == to_datetime(used)
 
 
 async def test_a_use_within_the_minute_of_the_last_is_not_written_whatever_wakes_the_ring(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -179,7 +179,7 @@ class KeyCache:
                         await subscriber.next()
                         fresh = False
                     self._check_holds()
-                    self._write_uses()
+                    self.write_uses(apart=USES_SECONDS)
                 except RuntimeClosedError:
                     return
                 except GreenroomError as error:  # the owner is away; another one comes
@@ -192,8 +192,8 @@ class KeyCache:
         due = [record.expires - now for record in self._keys.values() if record.expires > now]
         return min([USES_SECONDS, *(left / SECOND for left in due)])
 
-    def _write_uses(self) -> None:
-        """Write down uses that are not written yet, at most once a minute for each key."""
+    def write_uses(self, *, apart: float = 0.0) -> None:
+        """Write down the uses that come so many seconds after those that are written; never waits."""
         now = self._clock.now()
         for hold in self._holds:
             key = self._keys.get(hold.key_id or "")
@@ -202,7 +202,7 @@ class KeyCache:
         due = {
             key_id: used
             for key_id, used in self._uses.items()
-            if (key := self._keys.get(key_id)) is None or used - (key.last_used or 0) >= USES_SECONDS * SECOND
+            if (key := self._keys.get(key_id)) is None or used - (key.last_used or 0) >= apart * SECOND
         }
         if due:
             self._runtime.tell(KEYS_ADDRESS, NoteKeyUses(uses=due))
@@ -246,3 +246,5 @@ async def open_key_cache(
         nursery.start_soon(cache.run)
         yield cache
         nursery.cancel_scope.cancel()
+        with suppress(GreenroomError):  # whoever owns the folder is away
+            cache.write_uses()
