@@ -35,7 +35,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     content: str | UnsetType = UNSET
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
-    compressed: CompressedForm | UnsetType = UNSET
+    compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
     author: str | None
     tags: list[str]
     kind: kinds.MemoryKind
