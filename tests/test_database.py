@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
 import traceback
 from functools import partial
@@ -482,7 +483,15 @@ def test_opening_that_fails_or_is_cancelled_leaves_nothing_open(loop: Any, tmp_p
                 await database.initialize()
         with pytest.raises(ValueError, match="content_limit"):
             await at(tmp_path / "data", content_limit=0).initialize()
-        async with at(tmp_path / "data") as database:
+        database = at(tmp_path / "data")
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        try:
+            with pytest.raises(OSError, match="Too many open files"):
+                await database.initialize()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        async with database:
             await add(database, "k")
         with stopped_store(tmp_path / "data"):  # whoever opens it now waits for the owner to answer
             if loop is trio.run:

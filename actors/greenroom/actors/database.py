@@ -113,6 +113,13 @@ class _Keeper:
     """Keeps a runtime open in a thread of its own.
 
     There it is a system task: it ends when the thread's loop does, whoever ended that.
+
+    Attributes:
+        portal: Where the thread is reached.
+        runtime: What is kept open.
+        is_open: Whether it takes calls.
+        failure: Why it could not be opened, or ended by itself.
+        has_ended: Whether the thread is done with.
     """
 
     portal: BlockingPortal
@@ -126,11 +133,7 @@ class _Keeper:
         self._ended = trio.Event()
         self.failure: Exception | None = None
         self.is_open = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is closed, or could not be opened."""
-        return self._ended.is_set()
+        self.has_ended = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -139,16 +142,19 @@ class _Keeper:
         An event loop that ends closes the generators that are left, and so this one. Where a program does not
         let it, the thread ends when the program exits.
         """
-        with ExitStack() as thread:
-            self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
-            atexit.register(thread.close)
-            thread.callback(atexit.unregister, thread.close)
-            async with AsyncExitStack() as life:
-                # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
-                life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
-                life.push_async_callback(self.portal.call_async, self._close)
-                await self.portal.call_async(self._open)
-                yield
+        try:
+            with ExitStack() as thread:
+                self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
+                atexit.register(thread.close)
+                thread.callback(atexit.unregister, thread.close)
+                async with AsyncExitStack() as life:
+                    # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
+                    life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
+                    life.push_async_callback(self.portal.call_async, self._close)
+                    await self.portal.call_async(self._open)
+                    yield
+        finally:
+            self.has_ended = True
 
     async def _open(self) -> None:
         trio.lowlevel.spawn_system_task(self._run, name="greenroom")
