@@ -55,6 +55,7 @@ from greenroom.actors import (
 from greenroom.runtime import Procedure, Query, Refusal
 from greenroom.testing import McpClient, VirtualClock, mcp_client
 from greenroom.transports.mcp.agent_port import Cancellable, SubscriberPort
+from greenroom.transports.mcp.answer_times import AT_KEY
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}
@@ -306,12 +307,20 @@ class Sides:
         return None if is_right else f"after {step!r}\nwhich is {deviation.name}, ours says {_shown(ours)}"
 
     def _our_messages(self) -> list[dict[str, Any]]:
-        messages = [_message(line) for line in self._said]
+        messages = [_without_time(_message(line)) for line in self._said]
         self._said.clear()
         for message in messages:
             if "method" not in message and is_id(key := message["id"]):
                 self._open.discard((type(key), key))
         return messages
+
+
+def _without_time(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without what only ours says: when the answer was made."""
+    meta = message.get("result", {}).get("_meta", {})
+    if meta.pop(AT_KEY, None) is not None and not meta:
+        del message["result"]["_meta"]
+    return message
 
 
 def _race(first: Line, second: Line) -> bool:

@@ -69,7 +69,7 @@ from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports import AgentPort, Tool
 from greenroom.transports.auth.caller import fit_agent_id
 from greenroom.transports.mcp.agent_port import SubscriberPort
-from greenroom.transports.mcp.tool_errors import timeout_error, tool_error
+from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 
 REQUEST_TIMEOUT = 30.0  # seconds
 DEBOUNCE = 0.1  # seconds
@@ -248,14 +248,14 @@ async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolReq
             request = tool.parse(arguments)
             reply = msgspec.json.encode(await context.lifespan_context.door.ask(request, checked=True))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return _failed(tool_error(error if older is None else older.reworded(error)), meta)
+            return _failed(tool_failure(error if older is None else older.reworded(error)), meta)
         return CallToolResult(
             content=[TextContent(text=reply.decode())],
             structured_content=json.loads(reply),
             is_error=False,
             _meta=meta,
         )
-    return _failed(timeout_error(seconds), meta)
+    return _failed(timeout_failure(seconds), meta)
 
 
 def _arguments(context: Context) -> bytes:
@@ -265,8 +265,9 @@ def _arguments(context: Context) -> bytes:
     return bytes(msgspec.json.decode(params, type=dict[str, msgspec.Raw])["arguments"])
 
 
-def _failed(error: bytes, meta: dict[str, Any] | None) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=error.decode())], is_error=True, _meta=meta)
+def _failed(failure: Failure, meta: dict[str, Any] | None) -> CallToolResult:
+    text = msgspec.json.encode(failure).decode()
+    return CallToolResult(content=[TextContent(text=text)], is_error=True, _meta=meta)
 
 
 def _seconds(context: Context) -> float:
@@ -340,11 +341,11 @@ def _worded(context: Context) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-        told = json.loads(tool_error(error))
+        told = tool_failure(error)
         code = INVALID_PARAMS if isinstance(error, Refusal) else INTERNAL_ERROR
-        if told["code"] == "RESOURCE_NOT_FOUND" and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        if told.code == "RESOURCE_NOT_FOUND" and context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             code = -32002
-        raise MCPError(code, told["error"], {"code": told["code"], **told["details"]}) from None
+        raise MCPError(code, told.error, {"code": told.code, **told.details}) from None
 
 
 # -- subscriptions -----------------------------------------------------------------------------------

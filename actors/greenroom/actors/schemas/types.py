@@ -59,7 +59,8 @@ MemoryKey = Annotated[
     ),
 ]
 Prefix = Annotated[str, Meta(max_length=255, description="what the key begins with")]
-Lifetime = Annotated[int, Meta(ge=1, le=31_536_000, description="seconds")]
+MAX_LIFETIME = 31_536_000
+Lifetime = Annotated[int, Meta(ge=1, le=MAX_LIFETIME, description="seconds")]
 MemoryScope = Annotated[
     str,
     Meta(pattern=_SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),

@@ -21,6 +21,7 @@ from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.runtime import Refusal
+from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
@@ -30,7 +31,7 @@ from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEnc
 from greenroom.transports.mcp.roots import Roots, needs_folder
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
-from greenroom.transports.mcp.tool_errors import timeout_error, tool_error, tool_failure
+from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.mcp.tools import Tool, visible_tools
 from greenroom.transports.mcp.versions import (
     MODERN_VERSION,
@@ -68,6 +69,7 @@ class FastPath:
         profile: What the server says of itself.
         subscriptions: Subscribes clients to resources.
         deadlines: Ends calls whose time is up.
+        times: Tells when an answer is made.
 
     Attributes:
         table: The methods by name.
@@ -81,11 +83,13 @@ class FastPath:
         profile: ServerInfo,
         subscriptions: Subscriptions,
         deadlines: Deadlines,
+        times: AnswerTimes,
     ) -> None:
         self._era = era
         self._deadlines = deadlines
         self._usual = usual
         self._subscriptions = subscriptions
+        self._times = times
         self.answers = ResponseEncoder(era, profile)
         self.table: dict[str, Method] = {
             "tools/list": _fixed(era, _PAGED, self._tool_list()),
@@ -210,14 +214,23 @@ class FastPath:
     def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:
         alias = call.payload.alias_for(call.frame.arguments)
         meta = None if alias is None else alias.meta
-        reply = shown(reply)
+        reply, moment = shown(reply), self._times.moment(call.arrived)
         if isinstance(reply, Content):
-            line = self.answers.content_line(call.id, reply, meta)
+            line = self.answers.content_line(call.id, reply, moment, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
-        text, failed = _encode_reply(client.offer.renamed(reply if alias is None else alias.reworded(reply)))
-        line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
+        reply = reply if alias is None else alias.reworded(reply)
+        text, failed = encode_answer(reply, client.offer, moment)
+        line = self.answers.tool_line(call.id, text, moment, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
+
+    def answer_failure(self, client: ClientPort, call: Call, failure: Failure) -> None:
+        """Answer a tool call with a failure that is none of the tool's."""
+        moment = self._times.moment(call.arrived)
+        text = encode(client.offer.renamed(failure, moment))
+        meta = meta_of(call.frame, client.offer.tools)
+        line = self.answers.tool_line(call.id, text, moment, is_error=True, meta=meta)
+        client.answer(call, line, "tool_error")
 
     # -- resources -------------------------------------------------------------------------------
 
@@ -237,7 +250,8 @@ class FastPath:
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.identity.version))
         else:
-            client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
+            result = self.answers.result(resource_list(reply), FRESH, self._times.moment(call.arrived))
+            client.answer(call, result_line(call.id, result))
 
     def _read_resource(self, client: ClientPort, call: Call) -> bool:
         if not self._is_plain(call, _LOCATED):
@@ -252,14 +266,14 @@ class FastPath:
         client.domain.ask(call, call.payload, partial(self._read, client))
 
     def _read(self, client: ClientPort, call: Call, reply: Any) -> None:
-        reply = shown(reply)
+        reply, moment = shown(reply), self._times.moment(call.arrived)
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.identity.version))
         elif isinstance(reply, Content):
-            client.answer(call, self.answers.contents_line(call.id, reply))
+            client.answer(call, self.answers.contents_line(call.id, reply, moment))
         else:
-            text = encode(client.offer.renamed(reply))
-            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
+            text = encode(client.offer.renamed(reply, moment))
+            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text, moment))
 
     def _in_turn(
         self, client: ClientPort, call: Call, payload: Any, begin: Callable[[Call], None], weight: int = 0
@@ -320,14 +334,14 @@ class FastPath:
                 client.answer(call, result_line(call.id, self.answers.result(stream_id)))
 
 
-def _encode_reply(reply: Any) -> tuple[bytes, bool]:
+def encode_answer(reply: Any, offer: ToolOffer, moment: Moment) -> tuple[bytes, bool]:
     """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
-    if isinstance(reply, Exception):
-        return tool_error(reply), True
-    try:
-        return encode(reply), False
-    except (ValueError, TypeError) as error:
-        return tool_error(error), True
+    if not isinstance(reply, Exception):
+        try:
+            return encode(offer.renamed(reply, moment)), False
+        except (ValueError, TypeError) as error:
+            reply = error
+    return encode(offer.renamed(tool_failure(reply), moment)), True
 
 
 def timeout_of(call: Call) -> float:
@@ -346,24 +360,20 @@ def timeout_of(call: Call) -> float:
     return min(call.timeout * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
-def answer_overdue(client: ClientPort, call: Call, answers: ResponseEncoder) -> None:
+def answer_overdue(client: ClientPort, call: Call, path: FastPath) -> None:
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
-        meta = meta_of(call.frame, client.offer.tools)
-        line = answers.tool_line(call.id, timeout_error(call.timeout), is_error=True, meta=meta)
-        client.answer(call, line, "tool_error")
+        path.answer_failure(client, call, timeout_failure(call.timeout))
     else:
         sentence = f"the request was not answered within {call.timeout:g} s; repeat it"
         client.fail(call, INTERNAL_ERROR, sentence)
 
 
-def answer_limited(client: ClientPort, call: Call, answers: ResponseEncoder, seconds: float) -> None:
+def answer_limited(client: ClientPort, call: Call, path: FastPath, seconds: float) -> None:
     """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
     refusal = rate_limit_refusal(seconds)
     if call.frame.method == "tools/call":
-        meta = meta_of(call.frame, client.offer.tools)
-        line = answers.tool_line(call.id, tool_error(refusal), is_error=True, meta=meta)
-        client.answer(call, line, "tool_error")
+        path.answer_failure(client, call, tool_failure(refusal))
     else:
         data = {"code": refusal.code, **refusal.details}
         client.fail(call, INTERNAL_ERROR, refusal.sentence, data)

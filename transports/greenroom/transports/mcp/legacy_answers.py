@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.transports.mcp.profiles.profile import Made, OlderNames
+from greenroom.transports.mcp.answer_times import Moment
+from greenroom.transports.mcp.profiles.profile import Made, OlderName, OlderNames, Told
 
 
 class _Plan(NamedTuple):
@@ -28,7 +29,7 @@ class _Plan(NamedTuple):
 
     type: type[msgspec.Struct]
     inner: frozenset[str]
-    more: Mapping[str, str | Made]
+    more: Mapping[str, OlderName]
 
 
 class LegacyAnswers:
@@ -42,27 +43,27 @@ class LegacyAnswers:
         self._names = names
         self._plans: dict[type[msgspec.Struct], _Plan | None] = {}
 
-    def renamed(self, value: Any) -> Any:
-        """Return an answer, or a part of one, with its older names."""
+    def renamed(self, value: Any, moment: Moment) -> Any:
+        """Return an answer that is made at a moment, or a part of one, with its older names."""
         if isinstance(value, list):
-            return [self.renamed(each) for each in value]
+            return [self.renamed(each, moment) for each in value]
         if isinstance(value, dict):
-            return {key: self.renamed(each) for key, each in value.items()}
+            return {key: self.renamed(each, moment) for key, each in value.items()}
         plan = self._plan(type(value)) if isinstance(value, msgspec.Struct) else None
         if plan is None:
             return value
         members = {
-            name: self.renamed(member) if name in plan.inner else member
+            name: self.renamed(member, moment) if name in plan.inner else member
             for name, member in msgspec.structs.asdict(value).items()
         }
         more = {
-            old: today.make(value) if isinstance(today, Made) else members[today]
+            old: members[today] if isinstance(today, str) else _made(today, value, moment)
             for old, today in plan.more.items()
         }
         return plan.type(**members | more)
 
     def type_of(self, hint: Any) -> Any:
-        """Return the type of what `told` makes of a value of a type; the same one where nothing changes."""
+        """Return the type of what `renamed` makes of a value of a type; the same where nothing changes."""
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             plan = self._plan(hint)
             return hint if plan is None else plan.type
@@ -82,7 +83,7 @@ class LegacyAnswers:
         hints = get_type_hints(struct, include_extras=True)
         types = {field.name: self.type_of(hints[field.name]) for field in msgspec.structs.fields(struct)}
         inner = frozenset(name for name, new in types.items() if new is not hints[name])
-        more = self._names.get(struct, {})
+        more = self._older(struct)
         if not (inner or more):
             return None
         fields = {field.name: field for field in msgspec.structs.fields(struct)}
@@ -90,10 +91,10 @@ class LegacyAnswers:
             name: (name, types[name], _likewise(field, field.encode_name)) for name, field in fields.items()
         }
         for old, today in more.items():
-            if isinstance(today, Made):
-                members[old] = (old, today.kind)
-            else:
+            if isinstance(today, str):
                 members[old] = (old, types[today], _likewise(fields[today], old))
+            else:
+                members[old] = (old, today.kind)
         made = msgspec.defstruct(
             struct.__name__,
             members.values(),
@@ -102,6 +103,20 @@ class LegacyAnswers:
             omit_defaults=struct.__struct_config__.omit_defaults,
         )
         return _Plan(made, inner, more)
+
+    def _older(self, struct: type[msgspec.Struct]) -> dict[str, OlderName]:
+        """Return a type's older names, also those of what it is derived from that it has no member for."""
+        names = {**self._names.get(struct, {})}
+        bases = (base for base in struct.__mro__[1:] if issubclass(base, msgspec.Struct))
+        for base in bases:
+            for old, today in self._names.get(base, {}).items():
+                if old in base.__struct_fields__ or old not in struct.__struct_fields__:
+                    names.setdefault(old, today)
+        return names
+
+
+def _made(older: Made | Told, value: Any, moment: Moment) -> Any:
+    return older.make(value) if isinstance(older, Made) else older.tell(moment)
 
 
 def _likewise(field: msgspec.structs.FieldInfo, name: str) -> Any:

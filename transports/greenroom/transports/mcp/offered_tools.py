@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
+import msgspec
+
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
+from greenroom.transports.mcp.answer_times import Moment
 from greenroom.transports.mcp.legacy_answers import LegacyAnswers
+from greenroom.transports.mcp.older_parameters import older_form
 from greenroom.transports.mcp.schema import output_schema
 from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, older_names
 from greenroom.transports.mcp.tools import Tool
@@ -67,6 +71,11 @@ class ToolOffer:
         self.tools = {**tools}
         for name in first.defaults.keys() & tools.keys():
             self.tools[name] = tools[name].with_defaults(first.defaults[name])
+        for profile in profiles:
+            for name, parameters in PROFILES[profile].parameters.items():
+                if name in tools:
+                    form = older_form(name, parameters)
+                    self.tools[name] = msgspec.structs.replace(self.tools[name], parameters=form)
         self._descriptions = first.descriptions
         self.listed = _listed(tools, profiles)
         self.unlisted = self.tools.keys() - set(self.listed)
@@ -74,9 +83,9 @@ class ToolOffer:
         names = older_names(profiles)
         self.older = LegacyAnswers(names) if names else None
 
-    def renamed(self, reply: Any) -> Any:
-        """Return a reply as it is answered here."""
-        return reply if self.older is None else self.older.renamed(reply)
+    def renamed(self, reply: Any, moment: Moment) -> Any:
+        """Return a reply, or a failure, as it is answered here."""
+        return reply if self.older is None else self.older.renamed(reply, moment)
 
     @cached_property
     def listing(self) -> dict[str, dict[str, Any]]:

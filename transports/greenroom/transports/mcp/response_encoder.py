@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom.transports.mcp.answer_times import AT_KEY, Moment
 from greenroom.transports.mcp.content_blocks import Content
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
@@ -26,41 +27,56 @@ class ResponseEncoder:
     """
 
     def __init__(self, era: Era, profile: ServerInfo) -> None:
-        signed: dict[str, Any] = {}
-        if era is Era.MODERN:
-            signed = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: profile.implementation}}
         self._era = era
-        self._signed = signed
-        # The object's inside, to go after a first member.
-        self._tail = b"".join(b",%b:%b" % (encode(key), encode(value)) for key, value in signed.items())
+        self._signed: dict[str, Any] = {}
+        self._meta: dict[str, Any] = {}
+        if era is Era.MODERN:
+            self._signed = {"resultType": "complete"}
+            self._meta = {SERVER_INFO_KEY: profile.implementation}
+        # The object's inside, to go after a first member and before the time.
+        self._tail = b"," + encode({**self._signed, "_meta": {**self._meta, AT_KEY: 0}})[1:-3]
 
-    def result(self, result: dict[str, Any], kept: tuple[int, str] | None = None) -> bytes:
+    def result(
+        self, result: dict[str, Any], kept: tuple[int, str] | None = None, moment: Moment | None = None
+    ) -> bytes:
         """Return the JSON of a result.
 
         Args:
             result: Its members.
             kept: How long and by whom it may be kept, in the era that says so.
+            moment: When it is made; None for one that is the same at all times.
         """
+        meta = {**self._meta, **result.get("_meta", {})}
         full = {**result, **self._signed}
-        if "_meta" in result and self._signed:
-            full["_meta"] = {**self._signed["_meta"], **result["_meta"]}
+        if meta or moment is not None:
+            full["_meta"] = meta if moment is None else moment.meta(meta)
         if kept is not None and self._era is Era.MODERN:
             full["ttlMs"], full["cacheScope"] = kept
         return encode(full)
 
     def tool_line(
-        self, id: bytes, reply: bytes, *, is_error: bool = False, meta: dict[str, Any] | None = None
+        self,
+        id: bytes,
+        reply: bytes,
+        moment: Moment,
+        *,
+        is_error: bool = False,
+        meta: dict[str, Any] | None = None,
     ) -> bytes:
         """Return the line that answers a tool call with a JSON object: as text, and as it is.
 
         Args:
             id: The request's id, as it came.
             reply: The object.
+            moment: When the answer is made.
             is_error: Whether it says that the tool failed.
             meta: What is said besides.
         """
         text = encode(reply.decode())
-        tail = self._tail if meta is None else b"," + self.result({"_meta": meta})[1:-1]
+        if meta is None:
+            tail = b"%b%b}" % (self._tail, moment.json)
+        else:
+            tail = b"," + self.result({"_meta": meta}, moment=moment)[1:-1]
         if is_error:
             return (
                 b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],"isError":true%b}}\n'
@@ -71,23 +87,25 @@ class ResponseEncoder:
             b'"structuredContent":%b,"isError":false%b}}\n' % (id, text, reply, tail)
         )
 
-    def content_line(self, id: bytes, content: Content, meta: dict[str, Any] | None = None) -> bytes:
+    def content_line(
+        self, id: bytes, content: Content, moment: Moment, meta: dict[str, Any] | None = None
+    ) -> bytes:
         """Return the line that answers a tool call with content blocks."""
         result: dict[str, Any] = {"content": content.blocks, "isError": content.is_error}
         if meta is not None:
             result["_meta"] = meta
         if content.structured is not None:
             result["structuredContent"] = content.structured
-        return result_line(id, self.result(result))
+        return result_line(id, self.result(result, moment=moment))
 
-    def resource_line(self, id: bytes, uri: str, text: bytes) -> bytes:
+    def resource_line(self, id: bytes, uri: str, text: bytes, moment: Moment) -> bytes:
         """Return the line that answers the reading of a resource that is JSON."""
         contents = [{"uri": uri, "mimeType": "application/json", "text": text.decode()}]
-        return result_line(id, self.result({"contents": contents}, FRESH))
+        return result_line(id, self.result({"contents": contents}, FRESH, moment))
 
-    def contents_line(self, id: bytes, content: Content) -> bytes:
+    def contents_line(self, id: bytes, content: Content, moment: Moment) -> bytes:
         """Return the line that answers the reading of a resource with its contents."""
-        return result_line(id, self.result({"contents": content.blocks}, FRESH))
+        return result_line(id, self.result({"contents": content.blocks}, FRESH, moment))
 
 
 def result_line(id: bytes, result: bytes) -> bytes:

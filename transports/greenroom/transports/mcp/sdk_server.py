@@ -51,6 +51,7 @@ from mcp_types import (
 )
 
 from greenroom.actors import CompleteResource, ListResources, ReadResource
+from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
@@ -59,6 +60,7 @@ from greenroom.transports.mcp.fast_path import (
     CACHED_LISTINGS,
     JSON,
     cache_policy,
+    encode_answer,
     resource_failure,
     resource_list,
     template_list,
@@ -72,7 +74,6 @@ from greenroom.transports.mcp.response_encoder import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
-from greenroom.transports.mcp.tool_errors import tool_error
 from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 
@@ -98,6 +99,7 @@ class SdkServer:
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
         subscriptions: Subscribes clients to resources.
+        times: Tells when an answer is made.
         extend: Registers what else the SDK's server answers.
 
     Attributes:
@@ -109,11 +111,13 @@ class SdkServer:
         usual: ToolOffer,
         profile: ServerInfo,
         subscriptions: Subscriptions,
+        times: AnswerTimes,
         extend: Callable[[Server[ClientPort]], None] | None,
     ) -> None:
         self._usual = usual
         self._profile = profile
         self._subscriptions = subscriptions
+        self._times = times
         self.server = _FixedListServer(
             profile.name,
             version=profile.version,
@@ -127,8 +131,8 @@ class SdkServer:
             ("tools/list", PaginatedRequestParams, self._list_tools),
             ("tools/call", CallToolRequestParams, self._call_tool),
             ("resources/templates/list", PaginatedRequestParams, self._list_templates),
-            ("resources/list", PaginatedRequestParams, _list_resources),
-            ("resources/read", ReadResourceRequestParams, _read_resource),
+            ("resources/list", PaginatedRequestParams, self._list_resources),
+            ("resources/read", ReadResourceRequestParams, self._read_resource),
             ("completion/complete", CompleteRequestParams, _complete),
             ("resources/subscribe", SubscribeRequestParams, self._subscribe),
             ("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe),
@@ -167,16 +171,31 @@ class SdkServer:
             raise MCPError(INVALID_PARAMS, unknown_tool_message(params.name, client))
         _check_time(call)
         alias = tool.alias_for(call.frame.arguments)
-        meta = None if alias is None else alias.meta
         try:
             reply = shown(await client.domain.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
-            if isinstance(reply, Content):
-                return _content_result(reply, meta)
-            call.reply = encode(client.offer.renamed(reply))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            call.reply = tool_error(error if alias is None else alias.reworded(error))
-            return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
-        return _SUCCESS if meta is None else _SUCCESS.model_copy(update={"meta": meta})
+            reply = error if alias is None else alias.reworded(error)
+        moment = self._times.moment(call.arrived)
+        meta = moment.meta(None if alias is None else alias.meta)
+        if isinstance(reply, Content):
+            return _content_result(reply, meta)
+        call.reply, failed = encode_answer(reply, client.offer, moment)
+        return (_FAILURE if failed else _SUCCESS).model_copy(update={"meta": meta})
+
+    async def _list_resources(self, context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
+        page = await _asked(context, ListResources(cursor=params.cursor))
+        moment = self._times.moment(_call(context).arrived)
+        return ListResourcesResult.model_validate({**resource_list(page), "_meta": moment.meta()})
+
+    async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        call = _call(context)
+        reply = shown(await _asked(context, ReadResource(uri=params.uri)))
+        moment = self._times.moment(call.arrived)
+        if isinstance(reply, Content):
+            return ReadResourceResult.model_validate({"contents": reply.blocks, "_meta": moment.meta()})
+        call.reply = encode(context.lifespan_context.offer.renamed(reply, moment))
+        contents = TextResourceContents(uri=params.uri, mime_type=JSON, text="")
+        return ReadResourceResult(contents=[contents], _meta=moment.meta())
 
     async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
         call = await _wait_for_turn(context)
@@ -212,19 +231,6 @@ def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
     return ListResourceTemplatesResult.model_validate(
         {"resourceTemplates": listed, "ttlMs": ttl, "cacheScope": scope}
     )
-
-
-async def _list_resources(context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
-    page = await _asked(context, ListResources(cursor=params.cursor))
-    return ListResourcesResult.model_validate(resource_list(page))
-
-
-async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-    reply = shown(await _asked(context, ReadResource(uri=params.uri)))
-    if isinstance(reply, Content):
-        return ReadResourceResult.model_validate({"contents": reply.blocks})
-    _call(context).reply = encode(context.lifespan_context.offer.renamed(reply))
-    return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
 
 
 async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
@@ -269,7 +275,7 @@ def _as_mcp_error(error: Exception, context: Context) -> MCPError:
     return MCPError(*resource_failure(error, context.protocol_version))
 
 
-def _content_result(content: Content, meta: dict[str, Any] | None) -> CallToolResult:
+def _content_result(content: Content, meta: dict[str, Any]) -> CallToolResult:
     return CallToolResult.model_validate(
         {
             "content": content.blocks,

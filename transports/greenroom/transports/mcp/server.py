@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from greenroom.runtime import SystemClock
 from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1
+_NOW = SystemClock().now
 _SDK = "greenroom.transports.mcp.sdk_server"
 
 
@@ -45,6 +48,7 @@ class McpServer:
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
         extend: Registers what else the SDK's server answers.
+        now: Returns the wall clock in microseconds since 1970 UTC, for the times that answers say.
         tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
@@ -69,6 +73,7 @@ class McpServer:
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
         extend: Callable[[Server[ClientPort]], None] | None = None,
+        now: Callable[[], int] = _NOW,
         tracer: Tracer | None = None,
         run_ready: Callable[[], None] = lambda: None,
         hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -86,8 +91,10 @@ class McpServer:
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer() if tracer is None else tracer
         self.agent_for = agent_for
+        self._times = AnswerTimes(now)
         self._fast_paths = {
-            era: FastPath(era, self.offers.usual, profile, subscriptions, self.deadlines) for era in Era
+            era: FastPath(era, self.offers.usual, profile, subscriptions, self.deadlines, self._times)
+            for era in Era
         }
         self.methods = {era: methods.table for era, methods in self._fast_paths.items()}
         self._sdk: SdkServer | None = None
@@ -130,12 +137,12 @@ class McpServer:
     def answer_overdue(self, client: ClientPort, call: Call) -> None:
         """Answer a call whose time is up."""
         assert client.identity.era is not None, "who called has an era"
-        answer_overdue(client, call, self._fast_paths[client.identity.era].answers)
+        answer_overdue(client, call, self._fast_paths[client.identity.era])
 
     def answer_limited(self, client: ClientPort, call: Call, seconds: float) -> None:
         """Answer a call that came too soon after others."""
         assert client.identity.era is not None, "who called has an era"
-        answer_limited(client, call, self._fast_paths[client.identity.era].answers, seconds)
+        answer_limited(client, call, self._fast_paths[client.identity.era], seconds)
 
     async def sdk(self) -> SdkServer:
         """Return the SDK's server, importing it where nobody needed it before.
@@ -148,6 +155,6 @@ class McpServer:
                 if _SDK not in sys.modules:
                     await trio.to_thread.run_sync(import_module, _SDK)
                 self._sdk = import_module(_SDK).SdkServer(
-                    self.offers.usual, self.profile, self._subscriptions, self._extend
+                    self.offers.usual, self.profile, self._subscriptions, self._times, self._extend
                 )
             return self._sdk

@@ -61,11 +61,6 @@ class Failure(msgspec.Struct, frozen=True):
     details: dict[str, Any]
 
 
-def tool_error(error: Exception) -> bytes:
-    """Return the JSON that answers a tool call which ended in this error."""
-    return msgspec.json.encode(tool_failure(error))
-
-
 def tool_failure(error: Exception) -> Failure:
     """Return what answers a call which ended in this error.
 
@@ -92,11 +87,11 @@ def _without_keys(details: dict[str, Any]) -> dict[str, Any]:
     return {name: without_keys(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
-def timeout_error(seconds: float) -> bytes:
-    """Return the JSON that answers a tool call whose time ran out."""
+def timeout_failure(seconds: float) -> Failure:
+    """Return what answers a tool call whose time ran out."""
     sentence = (
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "
         "repeat it with the same idempotency_key to learn its outcome."
     )
     details = {"deadline_ms": round(seconds * 1000)}
-    return msgspec.json.encode(Failure(False, sentence, "DEADLINE_EXCEEDED", details))
+    return Failure(False, sentence, "DEADLINE_EXCEEDED", details)

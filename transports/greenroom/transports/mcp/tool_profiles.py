@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
-from greenroom.transports.mcp.profiles.profile import Made, ToolProfile
+from greenroom.transports.mcp.profiles.profile import OlderName, ToolProfile
 from greenroom.transports.mcp.profiles.services import SERVICES
 from greenroom.transports.mcp.profiles.shared_context import SHARED_CONTEXT
 from greenroom.transports.mcp.profiles.universal_memory import UNIVERSAL_MEMORY
@@ -50,9 +50,9 @@ DEFAULT: Final = ("core",)
 """What holds where neither a connection nor its key nor the server's settings say anything."""
 
 
-def older_names(profiles: Iterable[str]) -> dict[type[msgspec.Struct], dict[str, str | Made]]:
+def older_names(profiles: Iterable[str]) -> dict[type[msgspec.Struct], dict[str, OlderName]]:
     """Return the older names in the answers under several profiles."""
-    merged: dict[type[msgspec.Struct], dict[str, str | Made]] = {}
+    merged: dict[type[msgspec.Struct], dict[str, OlderName]] = {}
     for place, name in enumerate(profiles):
         for struct, names in PROFILES[name].older.items():
             for old, today in names.items():

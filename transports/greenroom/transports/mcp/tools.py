@@ -17,6 +17,7 @@ from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, neede
 from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.aliases import ALIASES, Alias
+from greenroom.transports.mcp.older_parameters import OlderForm
 from greenroom.transports.mcp.schema import listed_input, output_schema
 
 
@@ -33,6 +34,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
         alias: What its name means that is older than today's tools; some profiles alone list it.
         older: What its name meant before, where a call can still mean that.
+        parameters: What it takes besides; None where that is nothing.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     by_sdk: bool = False
     alias: Alias | None = None
     older: Alias | None = None
+    parameters: OlderForm | None = None
 
     @property
     def request(self) -> type[Any]:
@@ -84,7 +87,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
-        meant = self.alias_for(arguments)
+        meant = self.alias_for(arguments) or self.parameters
         return parse_request(self.request, arguments) if meant is None else meant.parse(arguments)
 
     def alias_for(self, arguments: bytes) -> Alias | None:
@@ -96,13 +99,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
         form = self._form
+        takes = form or self.parameters
         reads = not is_write(self.request)
         words = self.description if form is None else f"Older name of {form.successor}, which see."
         return {
             "name": self.name,
             "title": self.title,
             "description": words,
-            "inputSchema": listed_input(self.request if form is None else form.request),
+            "inputSchema": listed_input(self.request if takes is None else takes.request),
             "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,
