@@ -121,7 +121,8 @@ async def test_parameters_of_the_older_form_are_listed_and_taken(tmp_path: Path,
 async def test_what_the_older_form_does_not_take_is_refused_in_words(tmp_path: Path) -> None:
     async with greenroom(tmp_path, profiles=OLDER) as client:
         await client.initialize()
-        refused = await client.call("get_memory", key="k", **{"auth_token": "sct_of_somebody"})
+        token = {"auth_token": "sct_of_somebody"}
+        refused = await client.call("get_memory", key="k", **token)
         assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "auth_token")
         assert "how you are connected" in refused["error"]
         assert "sct_of_somebody" not in json.dumps(refused)
