@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,7 @@ from support.relays import (
     NEWS,
     VISITS,
     Ask,
+    Bare,
     Cutter,
     Publish,
     add,
@@ -334,6 +336,32 @@ async def test_changes_are_heard_by_whom_they_are_for(join: Join, nursery: trio.
             await guest.ask(VISITS, Read())
             assert owner.statistics().bus.topics == 0
         nursery.cancel_scope.cancel()
+
+
+# -- frames ----------------------------------------------------------------
+
+
+async def test_what_is_said_at_once_is_one_frame_until_that_is_long_enough(nursery: trio.Nursery) -> None:
+    here, there = socket.socketpair()
+    frames_heard: list[list[Any]] = []
+
+    def decode(payload: Any) -> list[Any]:
+        frames_heard.append(frames.decode_from_follower(payload))
+        return frames_heard[-1]
+
+    said, heard = Bare(here, decode).wire, Bare(there, decode).wire
+    nursery.start_soon(said.run_writer)
+    for size in [1] * 1_000 + [100_000] * 5:
+        word = frames.QueryRequest(1, "Rows", bytes(size), b"")
+        said.send(word, size)
+    said.flush()
+    words: list[Any] = []
+    while len(words) < 1_005:
+        words += await heard.receive()
+    assert [len(each) for each in frames_heard] == [1_003, 2], "a word of three makes the frame full"
+    nursery.cancel_scope.cancel()
+    said.close()
+    heard.close()
 
 
 # -- backpressure ----------------------------------------------------------

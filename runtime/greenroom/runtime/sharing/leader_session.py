@@ -166,7 +166,7 @@ class FollowerSession:
         try:
             address, envelope = Address(word.kind, word.key), self._envelope(word)
             self.leader.kernel.deliver(address, envelope)
-        except (RuntimeClosedError, StoreFailedError):
+        except RuntimeClosedError:
             return  # the next owner is asked
         except (GreenroomError, msgspec.DecodeError, ValueError) as error:
             self.connection.send(failure_of(number, error))
