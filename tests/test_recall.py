@@ -40,6 +40,7 @@ from greenroom.runtime import (
     Address,
     Context,
     GreenroomError,
+    InvalidAddressError,
     PlainCodec,
     Procedure,
     ProcedureContext,
@@ -514,9 +515,18 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
         return [hits, [f"{each.namespace} {each.error}" for each in answers.failed]]
 
 
+class FirstFailure(AskOdd, frozen=True, kw_only=True):
+    """Ask odd ones; return what the first that failed ended with."""
+
+    async def run(self, context: ProcedureContext) -> list[list[str]]:
+        roots = [Root(key, Address("odd", key)) for key in self.keys]
+        answers = await scatter_gather.ask_each(context, roots, FindMemories(text="x"))
+        return [[str(answers.error)]]
+
+
 @pytest.fixture
 def odd(enter: Enter) -> Any:
-    return functools.partial(house, enter, actors=[Odd], queries=[AskOdd])
+    return functools.partial(house, enter, actors=[Odd], queries=[AskOdd, FirstFailure])
 
 
 @pytest.mark.promise("recall.across")
@@ -528,6 +538,34 @@ async def test_whatever_one_of_them_does_the_others_are_heard(odd: Any) -> None:
         assert [each.partition(" ")[0] for each in failed] == ["odd:refuses", "odd:fails", "odd:fails"]
         assert failed[0] == "odd:refuses it does not want to"
         assert "ask again" in failed[1]
+
+
+@pytest.mark.promise("recall.across")
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        (["a", "fails late", "refuses"], "odd/fails late failed while handling"),  # though it is told later
+        (["refuses", "fails"], "it does not want to"),
+        (["a"], "None"),
+    ],
+)
+async def test_what_is_raised_is_what_the_first_that_was_asked_ended_with(
+    odd: Any, keys: list[str], wanted: str
+) -> None:
+    async with odd() as at:
+        ((error,),) = await at.runtime.query(FirstFailure(keys=keys), principal=who())
+        assert error.startswith(wanted)
+
+
+@pytest.mark.promise("recall.across")
+async def test_nobody_waits_for_the_others_where_the_question_itself_is_wrong(odd: Any) -> None:
+    gate = GatedCommitter()
+    async with odd(committer=gate) as at:
+        began = trio.current_time()
+        with pytest.raises(InvalidAddressError):
+            await at.runtime.query(AskOdd(keys=["hangs", ""]), principal=who())
+        assert trio.current_time() - began < 1
+        gate.let_all_through()
 
 
 @pytest.mark.promise("recall.across")
