@@ -224,6 +224,7 @@ DEEDS: dict[str, Deed] = {
     "list_api_keys": Deed(lambda _: {}, ("list_api_keys",), None, "keys"),
     "rotate_api_key": Deed(lambda world: {"key_id": world.key_id}, ("rotate_api_key",), "key"),
     "revoke_api_key": Deed(lambda world: {"key_id": world.key_id}, ("revoke_api_key",), "key"),
+    "erase_user": Deed(lambda _: {"user": CONTENT}, ("erase_user",), None, "confirm"),
     # Reading what one may see by its name, and listing, is in no log.
     "get_session": Deed(lambda _: IN_S),
     "list_sessions": Deed(lambda _: {}),
@@ -485,6 +486,7 @@ NOBODY_IS_DENIED = frozenset(
         *("memory_search", "retrieve_memory", "recall_context", "export_memories"),
         # For these there are scopes alone.
         *("get_audit_log", "create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"),
+        "erase_user",
     }
 )
 

@@ -114,6 +114,7 @@ ASKED = {
     "list_api_keys": Asked(BY_SCOPE, "{}", "KEY"),
     "rotate_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
     "revoke_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
+    "erase_user": Asked(BY_SCOPE, '{"user":"nobody"}'),
 }
 
 

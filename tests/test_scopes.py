@@ -234,6 +234,7 @@ def any_of(name: str) -> Any:
         "list_api_keys": b"{}",
         "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
         "revoke_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
+        "erase_user": b'{"user":"ann"}',
     }
     usual = b'{"session_id":"s"}' if "session" in name or "messages" in name else b'{"key":"k"}'
     if name in {"list_sessions", "list_memory", "list_memories", "memory_stats", "export_memories"}:

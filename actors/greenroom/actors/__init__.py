@@ -45,9 +45,12 @@ if TYPE_CHECKING:
     from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
     from greenroom.actors.memory.actor import MemoryActor as MemoryActor
     from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
+    from greenroom.actors.open import finish_erasing as finish_erasing
     from greenroom.actors.open import open_greenroom as open_greenroom
     from greenroom.actors.open import repair_greenroom as repair_greenroom
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
+    from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
+    from greenroom.actors.orchestrations.erase import UserErased as UserErased
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
     from greenroom.actors.orchestrations.handover import StartSession as StartSession
     from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories

@@ -37,6 +37,7 @@ from greenroom.actors.orchestrations.client_session import (
     PassportOptions,
     SessionLocator,
 )
+from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession
@@ -114,6 +115,7 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,
     "revoke_api_key": RevokeApiKey,
+    "erase_user": EraseUser,
 }
 
 REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {

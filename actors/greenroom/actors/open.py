@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,11 @@ from typing import Any, Final, Literal, Unpack
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
+from greenroom.actors.audit.erasures import ERASURES, ErasureActor, redacted
 from greenroom.actors.audit.query import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
+from greenroom.actors.audit.record import AuditRow
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
@@ -25,6 +28,7 @@ from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, rev
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
+from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.recall.evaluate import TrySearch
@@ -35,7 +39,7 @@ from greenroom.actors.recall.roots import ChooseRoots
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.directory import ListSessions
-from greenroom.actors.session.handover import HandoverSession
+from greenroom.actors.session.erasure import ErasableSession
 from greenroom.actors.text.analyze import use_languages
 from greenroom.actors.transfer import import_actor
 from greenroom.actors.transfer.export_actor import ExportActor
@@ -47,6 +51,7 @@ from greenroom.runtime import (
     CommonConfig,
     EncryptInfo,
     Encryption,
+    ExpungeInfo,
     Index,
     Losses,
     Procedure,
@@ -56,6 +61,7 @@ from greenroom.runtime import (
     RuntimeOptions,
     SharedRuntime,
     encrypt,
+    expunge,
     open_shared_runtime,
     repair,
 )
@@ -63,7 +69,16 @@ from greenroom.runtime import (
 CONTENT_LIMIT = 10_000
 AUDIT_DAYS = 90
 
-KINDS: Final = (MemoryActor, EmbedderActor, ImportActor, ExportActor, AuditActor, KeysActor, PassportActor)
+KINDS: Final = (
+    MemoryActor,
+    EmbedderActor,
+    ImportActor,
+    ExportActor,
+    AuditActor,
+    ErasureActor,
+    KeysActor,
+    PassportActor,
+)
 """All actors but those of sessions, which are configured."""
 
 
@@ -136,7 +151,7 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (HandoverSession,), {"content_limit": content_limit})
+    configured = type("SessionActor", (ErasableSession,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
@@ -167,6 +182,7 @@ async def open_greenroom(
             ReadAuditLog,
             CheckAudit,
             CheckpointAudit,
+            FindTraces,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),
@@ -201,10 +217,54 @@ def encrypt_greenroom(
     return encrypt(
         Path(path),
         encryption,
-        actors=[HandoverSession, *KINDS, *actors],
+        actors=[ErasableSession, *KINDS, *actors],
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )
+
+
+def finish_erasing(
+    path: str | Path,
+    persons: Collection[Person],
+    *,
+    secrets: str | Path | None = None,
+    encryption: Encryption | None = None,
+    options: RuntimeOptions | None = None,
+) -> ExpungeInfo:
+    """Rewrite a store that no process uses, so that nothing of erased persons is in its file; it blocks.
+
+    The audit log does not name them any more. Answers that were kept for requests that are repeated, and
+    messages that could not be delivered, are gone, whoever they are of: nobody can tell.
+
+    Args:
+        path: The folder of the data.
+        persons: Who was erased, as `ErasureActor` remembers them; they are forgotten there, too.
+        secrets: As in `open_greenroom`.
+        encryption: Has the key of a store that is encrypted.
+        options: Limits of the store.
+
+    Raises:
+        StoreError: as `greenroom.runtime.expunge`.
+    """
+
+    def judge(row: AuditRow) -> AuditRow | None:
+        return redacted(row, persons)
+
+    return expunge(
+        Path(path),
+        encryption=encryption,
+        secrets=_secret_places(path, secrets),
+        journal=audit_record.JOURNAL,
+        index=audit_record.INDEX,
+        of=AuditRow,
+        redact=judge,
+        forget=[ERASURES],
+        options=options,
+    )
+
+
+def _secret_places(path: str | Path, secrets: str | Path | None) -> list[Path]:
+    return [Path(path), default_secrets()] if secrets is None else [Path(secrets)]
 
 
 def repair_greenroom(
@@ -232,6 +292,6 @@ def repair_greenroom(
         Path(destination),
         encryption=encryption,
         mends={KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)},
-        restating=[each.kind for each in (HandoverSession, *KINDS) if Restate in each.handlers],
+        restating=[each.kind for each in (ErasableSession, *KINDS) if Restate in each.handlers],
         tell=tell,
     )

@@ -94,6 +94,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.backup import backup as backup
     from greenroom.runtime.maintenance.backup import restore as restore
     from greenroom.runtime.maintenance.backup import verify as verify
+    from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo
+    from greenroom.runtime.maintenance.expunge import expunge as expunge
     from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
     from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
     from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store

@@ -190,8 +190,15 @@ def own_agent(credential: Credential, agent: str) -> str:
     What an agent keeps for itself is told apart by its id alone, so that nobody may choose that of
     another user's agent. Where nobody knows the user, the key stands for one, through all its rotations.
     """
-    who = ("user", credential.grant.user)
-    if credential.grant.user is None:
-        who = ("key", credential.holder)
-    tag = blake2b(msgspec.json.encode(who), digest_size=_TAG_BYTES).hexdigest()
+    user = credential.grant.user
+    tag = _tag("key", credential.holder) if user is None else user_tag(user)
     return f"{agent[: MAX_NAME - len(tag) - 1]}.{tag}"
+
+
+def user_tag(user: str) -> str:
+    """Return the digits that end the ids of a user's agents, as `own_agent` makes them."""
+    return _tag("user", user)
+
+
+def _tag(what: str, name: str) -> str:
+    return blake2b(msgspec.json.encode((what, name)), digest_size=_TAG_BYTES).hexdigest()

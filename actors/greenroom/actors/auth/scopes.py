@@ -73,6 +73,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "list_api_keys": ADMIN,
     "rotate_api_key": ADMIN,
     "revoke_api_key": ADMIN,
+    "erase_user": ADMIN,
 }
 """What each tool needs, by its name; an older name needs what its successor does."""
 

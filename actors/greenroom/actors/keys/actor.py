@@ -11,7 +11,9 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.auth.grants import Grant, KeyRecord, KeyUsage
+from greenroom.actors.auth.person import ERASED
 from greenroom.actors.schemas import keys as requests
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
 
 KIND: Final = "keys"
@@ -137,6 +139,38 @@ class KeysActor(Actor):
             if changed != record:
                 _put(context, changed)
                 audit_record.record(context, "end_api_key_again", None, key=record.key_id)
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """End a person's keys; of each stays that there was one: without any a server lets everybody in."""
+        context.use_reserve()
+        found = 0
+        for key, record in list(context.scan(KeyRecord, prefix=KEY_PREFIX)):
+            if request.person.has_grant(record.grant.user, record.grant.agent):
+                found += 1
+                if not request.dry_run:
+                    self._erase(context, record)
+            elif not request.dry_run and request.person.has_agent(record.created_by):
+                context.put(key, msgspec.structs.replace(record, created_by=None))
+            if context.should_yield():
+                yield
+        return ErasedPart(counts={"api_keys": found} if found else {})
+
+    def _erase(self, context: Context, record: KeyRecord) -> None:
+        if record.revoked is None:
+            ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
+            context.record_revocation(ended, until=record.expires)
+        nobodys = KeyRecord(
+            key_id=record.key_id,
+            digest=b"",
+            grant=Grant(name=ERASED, scopes=frozenset()),
+            created=record.created,
+            created_by=None,
+            expires=record.expires,
+            revoked=record.revoked or context.now,
+        )
+        _put(context, nobodys)
+        context.delete(_USAGE + record.key_id.encode())
 
     @handles(requests.ReadKeys)
     def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:

@@ -10,6 +10,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.memory import (
     embedding,
+    erasure,
     export,
     forget,
     import_staging,
@@ -28,6 +29,7 @@ from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import memories, replies, resources, transfer
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
 
 T = TypeVar("T")
@@ -144,6 +146,14 @@ class MemoryActor(Actor):
         self.repository.list_again(context)
         embedding.list_again(self.repository, context)
         root_summary.doubt(self.repository, context)
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Erase what a person has here, and forget what was known of it."""
+        erased = yield from erasure.erase(self.repository, request, context)
+        if not request.dry_run and request.person.has_root(self.repository.root):
+            self.repository = MemoryRepository(context)
+        return erased
 
     verify = _by(memories.VerifyIndex, indexing.verify)
     texts = _by(memories.TextsToEmbed, embedding.texts)

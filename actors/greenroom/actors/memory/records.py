@@ -47,6 +47,9 @@ ORDER = b"o"
 UPDATES = b"a"
 EXPIRIES = b"x"
 DELETED = b"d"
+VERSIONS = b"v"
+QUALITIES = b"q"
+RATINGS = b"r"
 GLOBAL = b"g"
 SESSION = b"s"
 
@@ -280,7 +283,7 @@ def forgotten_suffix(number: int) -> bytes:
 
 def versions_prefix(number: int) -> bytes:
     """Return the bytes before the version numbers of an entry's values."""
-    return b"v" + number.to_bytes(8)
+    return VERSIONS + number.to_bytes(8)
 
 
 def version_key(number: int, version: int) -> bytes:
@@ -336,12 +339,12 @@ def id_key(tail: bytes) -> bytes:
 
 def quality_key(number: int) -> bytes:
     """Return the record key of an entry's uses and ratings."""
-    return b"q" + number.to_bytes(8)
+    return QUALITIES + number.to_bytes(8)
 
 
 def ratings_prefix(number: int) -> bytes:
     """Return the bytes before the raters of an entry."""
-    return b"r" + number.to_bytes(8)
+    return RATINGS + number.to_bytes(8)
 
 
 def rating_key(number: int, rater: str) -> bytes:

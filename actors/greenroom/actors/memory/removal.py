@@ -139,6 +139,15 @@ def sweep_soon(context: Context) -> None:
         context.set_timer(SWEEP, due, requests.SweepMemory())
 
 
+def purge(context: Context) -> Slices[None]:
+    """Stage the removal of all that is left of removed entries."""
+    for keys in _left_over(context):
+        for key in keys:
+            context.delete(key)
+        if context.should_yield():
+            yield
+
+
 def _purge_history(context: Context, effects: int) -> Slices[None]:
     """Stage about so many removals of what is left of removed entries; come back for the rest."""
     for keys in _left_over(context):

@@ -18,6 +18,7 @@ from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resources
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Context, Replay, Slices, handles
 
 TIMER: Final = "forget"
@@ -181,6 +182,21 @@ class PassportActor(Actor):
         audit_record.record_read(
             context, context.principal, "restore_session", None, outcome="denied", code=told.code
         )
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Remove a passport that a person exported; that it was redeemed stays known, of nobody by name."""
+        head = context.get(_HEAD, PassportHeader)
+        if head is None or not request.person.has_root(head.owner):
+            return ErasedPart(counts={})
+        if not request.dry_run:
+            context.use_reserve()
+            context.delete(_HEAD)
+            for key, _piece in list(context.scan(msgspec.Raw, prefix=_PIECE)):
+                context.delete(key)
+                if context.should_yield():
+                    yield
+        return ErasedPart(counts={"passports": 1})
 
     @handles(requests.ForgetPassport)
     def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:

@@ -27,6 +27,7 @@ from greenroom.runtime import Context, Slices, handles
 
 R = TypeVar("R")
 
+STAGED_TIMER = "staged"
 STAGED_FOR = 3_600_000_000
 """How long staged messages wait for their session, in microseconds."""
 
@@ -205,7 +206,7 @@ class PortableSession(SessionActor):
         """Keep a piece of messages."""
         if self._header is None:
             passport_payload.stage(context, request, self.content_limit)
-            context.set_timer("staged", context.now + STAGED_FOR, payloads.DropStaged())
+            context.set_timer(STAGED_TIMER, context.now + STAGED_FOR, payloads.DropStaged())
 
     @handles(payloads.DropStaged)
     def drop_staged(self, _: payloads.DropStaged, context: Context) -> Slices[None]:

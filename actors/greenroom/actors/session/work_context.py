@@ -82,6 +82,11 @@ class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
     by: str
 
 
+def prefix_of(owner: str) -> bytes:
+    """Return the bytes before everything of one owner."""
+    return CONTEXT + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
+
+
 def importance_of(given: float | None, uses: int) -> float:
     """Return how important a file is, 0 to 1: as somebody said, else by how often it was used."""
     return round(1 - 0.7**uses if given is None else given, _PLACES)
@@ -95,7 +100,7 @@ class WorkContext:
     """
 
     def __init__(self, owner: str) -> None:
-        self._prefix = CONTEXT + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
+        self._prefix = prefix_of(owner)
         self.files: dict[bytes, StoredFile] = {}
         self.searches: dict[bytes, StoredSearch] = {}
         self.memories: dict[bytes, StoredMemoryUse] = {}

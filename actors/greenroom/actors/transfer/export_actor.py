@@ -16,6 +16,7 @@ from greenroom.actors.base.times import DAY
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.schemas import resources
 from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.transfer import ExportFormat, ExportPage
 from greenroom.actors.transfer.import_actor import wait_written
@@ -85,14 +86,30 @@ class ExportActor(Actor):
         audit_record.record_resource_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
 
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Remove a person's export."""
+        head = context.get(_HEAD, Export)
+        if head is None or not request.person.has_principal(head.principal):
+            return ErasedPart(counts={})
+        if not request.dry_run:
+            context.cancel_timer(TIMER)
+            context.use_reserve()
+            yield from _removed(context)
+        return ErasedPart(counts={"exports": 1})
+
     @handles(requests.ForgetExport)
     def forget(self, _: requests.ForgetExport, context: Context) -> Slices[None]:
         """Remove it."""
         context.use_reserve()
-        for key, _piece in context.scan(msgspec.Raw):
-            context.delete(key)
-            if context.should_yield():
-                yield
+        return _removed(context)
+
+
+def _removed(context: Context) -> Slices[None]:
+    for key, _piece in context.scan(msgspec.Raw):
+        context.delete(key)
+        if context.should_yield():
+            yield
 
 
 def _part_prefix(part: int) -> bytes:

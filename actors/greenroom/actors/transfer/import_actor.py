@@ -23,6 +23,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY, HOUR, SECOND
 from greenroom.actors.memory.import_staging import topic_of
 from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.schemas.transfer import ReadStaged
 from greenroom.runtime import Actor, Context, IndexReader, Query, Restate, RuntimeClient, Slices, handles
 
@@ -239,8 +240,10 @@ class ImportActor(Actor):
         """Forget an import that was abandoned or is done."""
         context.use_reserve()
         found = self._found if context.principal is None else self._read(context)
-        if found is None or found.state == "decided":
-            return
+        if found is not None and found.state != "decided":
+            self._give_up(context, found)
+
+    def _give_up(self, context: Context, found: Import) -> None:
         if found.state == "staging":
             for root in found.roots:
                 dropped = requests.DropLines(staging=self._staging(context, found))
@@ -249,6 +252,17 @@ class ImportActor(Actor):
         context.delete(_RECORD)
         self._found = None
         context.cancel_timer(TIMER)
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> ErasedPart:
+        """Forget a person's import, and what of it is not written yet."""
+        found = self._found
+        if found is None or not request.person.has_principal(found.principal):
+            return ErasedPart(counts={})
+        if not request.dry_run:
+            put_pending(context, PendingImport(self._staging(context, found), []))
+            self._give_up(context, msgspec.structs.replace(found, state="staging"))
+        return ErasedPart(counts={"imports": 1})
 
     def _put(self, context: Context, found: Import) -> None:
         context.put(_RECORD, found)

@@ -177,6 +177,16 @@ class IndexReader:
             yield Address(kind, key.decode())
             start = prefix + key + b"\1"
 
+    def timed(self, kind: str) -> Iterator[Address]:
+        """Yield the actors of a kind that have set timers, once for each, in the order in which they are due.
+
+        In every store, also an encrypted one.
+        """
+        for _, payload in self._snapshot.scan(INDEXES, lmdb_keys.TIMERS):
+            timer = lmdb_keys.decode(payload, lmdb_keys.StoredMessage)
+            if timer.kind == kind:
+                yield Address(kind, timer.key)
+
     def _check(self, index: str) -> None:
         if index not in self._services.indexes:
             raise ConfigurationError(f"no index {index!r} was given to open_runtime")

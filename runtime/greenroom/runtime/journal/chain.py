@@ -9,7 +9,9 @@
 2. link = HMAC-SHA256(key, link before | number | row), its first 16 bytes (RFC 2104, section 5). The key
    follows from the store's secret. Who has the store alone can take rows away at the end together with what
    is known of them; everything else shows. For the end there are checkpoints, kept apart from the store.
-3. Head and start are signed in the same way. They are checkpoints, too: what retention removed is behind one.
+3. A row can be redacted: it keeps its link, so the chain goes on over it, and a signature over its place, its
+   link and what it still says vouches that it was a row of this chain.
+4. Head and start are signed in the same way. They are checkpoints, too: what retention removed is behind one.
 """
 
 from __future__ import annotations
@@ -105,9 +107,21 @@ class ChainPosition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    """A row without its link.
+
+    Attributes:
+        time: As `JournalRow` has it.
+        times: Likewise.
+        value: What it says; of a redacted row what it still says.
+        size: How many bytes a redacted row had; 0 for one that is as it was written.
+        seal: Signs that a row of this link stood here, before it was redacted.
+    """
+
     time: int
     times: int
     value: msgspec.Raw
+    size: int = 0
+    seal: bytes = b""
 
 
 class JournalKeys:
@@ -129,6 +143,33 @@ class JournalKeys:
     def linked(self, before: bytes, number: int, row: bytes) -> bytes:
         """Return the link of a row."""
         return hmac.digest(self.link, before + number.to_bytes(NUMBER_BYTES) + row, "sha256")[:LINK_BYTES]
+
+    def is_linked(self, before: bytes, number: int, record: bytes) -> bool:
+        """Return whether a stored row is what was written behind the row with the link ``before``."""
+        link, row = record[:LINK_BYTES], record[LINK_BYTES:]
+        if hmac.compare_digest(self.linked(before, number, row), link):
+            return True
+        stored = _redacted(row)
+        return stored is not None and hmac.compare_digest(
+            self._seal(before, number, link, stored), stored.seal
+        )
+
+    def redacted(self, before: bytes, number: int, record: bytes, value: Any) -> bytes:
+        """Return a stored row that says ``value`` instead of what it said; its link stays, and so do others.
+
+        A row that is not what was written gets no seal, so that the next check tells of it as before.
+        """
+        link, row = record[:LINK_BYTES], record[LINK_BYTES:]
+        was = lmdb_keys.decode(row, _Stored)
+        said = msgspec.Raw(lmdb_keys.encode(value))
+        stored = _Stored(was.time, was.times, said, was.size or len(row))
+        if self.is_linked(before, number, record):
+            stored = msgspec.structs.replace(stored, seal=self._seal(before, number, link, stored))
+        return link + lmdb_keys.encode(stored)
+
+    def _seal(self, before: bytes, number: int, link: bytes, stored: _Stored) -> bytes:
+        bare = lmdb_keys.encode(msgspec.structs.replace(stored, seal=b""))
+        return self._signature(b"redacted\0" + before + number.to_bytes(NUMBER_BYTES) + link + bare)
 
     def signed(self, key: bytes, state: ChainPosition) -> ChainPosition:
         """Return a state that is to be stored under ``key``, with its signature."""
@@ -226,6 +267,26 @@ def decoded(number: int, record: bytes, of: type[T]) -> JournalRow[T]:
     """
     stored = lmdb_keys.decode(record[LINK_BYTES:], _Stored)
     return JournalRow(number, stored.time, stored.times, lmdb_keys.decode(stored.value, of))
+
+
+def _redacted(row: bytes) -> _Stored | None:
+    """Return a row without its link if it is a redacted one."""
+    try:
+        stored = msgspec.msgpack.decode(row, type=_Stored)
+    except msgspec.DecodeError:
+        return None
+    return stored if stored.size else None
+
+
+def is_redacted(record: bytes) -> bool:
+    """Return whether a stored row does not say any more what it said."""
+    return _redacted(record[LINK_BYTES:]) is not None
+
+
+def size_of(record: bytes) -> int:
+    """Return how many bytes a stored row had when it was written, without its link."""
+    stored = _redacted(record[LINK_BYTES:])
+    return len(record) - LINK_BYTES if stored is None else stored.size
 
 
 def scan(

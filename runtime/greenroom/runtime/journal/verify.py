@@ -15,7 +15,9 @@ from greenroom.runtime.journal.chain import (
     Checkpoint,
     JournalKeys,
     decoded,
+    is_redacted,
     scan,
+    size_of,
     start_of,
 )
 from greenroom.runtime.lmdb import keys as lmdb_keys
@@ -65,12 +67,14 @@ class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
         first: The number of the first one.
         last: The number of the last one.
         findings: What is wrong; nothing if the journal is what its server wrote.
+        redacted: How many of the rows do not say any more what they said.
     """
 
     rows: int
     first: int
     last: int
     findings: list[Finding]
+    redacted: int = 0
 
 
 class _Findings:
@@ -102,12 +106,13 @@ def check(
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
-    last, rows = start.count, 0
+    last, rows, redacted = start.count, 0, 0
     for number, record in scan(snapshot, keys.name):
         if should_yield():
             yield
         link = record[:LINK_BYTES]
         rows += 1
+        redacted += is_redacted(record)
         if number == STRANGE:
             findings.add("strange")
             continue
@@ -116,7 +121,7 @@ def check(
             continue
         if number > last + 1:
             findings.add("missing", last + 1, number - 1)
-        elif keys.linked(before, number, record[LINK_BYTES:]) != link:
+        elif not keys.is_linked(before, number, record):
             findings.add("changed", number)
         if seen.get(number, link) != link:
             findings.add("replaced", number)
@@ -125,7 +130,9 @@ def check(
     ahead = max(seen, default=0)
     if ahead > last:
         findings.add("cut off", last + 1, ahead)
-    return JournalReport(rows=rows, first=start.count + 1, last=last, findings=findings.all)
+    return JournalReport(
+        rows=rows, first=start.count + 1, last=last, findings=findings.all, redacted=redacted
+    )
 
 
 def _seen_before(
@@ -211,11 +218,11 @@ def outlived(
         too_many = max_bytes is not None and head.size - size > max_bytes
         if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):
             break
-        if number != count + 1 or keys.linked(link, number, record[LINK_BYTES:]) != record[:LINK_BYTES]:
+        if number != count + 1 or not keys.is_linked(link, number, record):
             findings.add("changed", number)
         rows.append(keys.prefix + number.to_bytes(NUMBER_BYTES))
         count, link, time = number, record[:LINK_BYTES], found.time
-        size += len(record) - LINK_BYTES
+        size += size_of(record)
     if not rows:
         return None
     fresh = keys.signed(keys.start, ChainPosition(count, link, size, time))

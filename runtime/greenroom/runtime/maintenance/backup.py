@@ -39,6 +39,10 @@ from greenroom.runtime.store.store import Store
 _VERIFYING: Final = DATA_FILE + ".verifying"
 _RESTORING: Final = DATA_FILE + ".restoring"
 _KEPT: Final = DATA_FILE + ".before-restore"
+OLDER_STORES: Final = _KEPT + "*"
+"""Which files beside the store `restore` has kept, as a pattern."""
+LEFT_OVER: Final = (_VERIFYING, _RESTORING)
+"""Copies that are there while something goes on, and afterwards if it was killed."""
 _one_verify: Final = threading.Lock()
 
 

@@ -41,10 +41,11 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.maintenance.backup import OLDER_STORES
 from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
 from greenroom.runtime.store.store import Store
 
-_NEW: Final = "encrypting"
+NEW_STORE: Final = "encrypting"
 """The folder within the store's own in which the new file grows."""
 
 _PROGRESS: Final = b"rewriting"
@@ -108,8 +109,8 @@ def encrypt(
         keys.index_table(indexes),
     )
     wanted = Encryption(_once(encryption), required=True)
-    with _owned(folder, encryption) as (owner, is_checked):
-        place = owner.folder / _NEW
+    with owned(folder, encryption) as (owner, is_checked):
+        place = owner.folder / NEW_STORE
         with closing(_open(owner.folder, Encryption(wanted.key), limits)) as old:
             done = old.blinder is not None
             if not done:
@@ -119,7 +120,7 @@ def encrypt(
             tables = _exchange(owner, place, wanted)
         shutil.rmtree(place, ignore_errors=True)
         owner.mark_clean(is_checked=is_checked or not done)
-        kept = sorted(owner.folder.glob(DATA_FILE + ".before-restore*"))
+        kept = sorted(owner.folder.glob(OLDER_STORES))
         return EncryptInfo(owner.folder, tables, tuple(kept))
 
 
@@ -139,7 +140,7 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
         StoreKeyError: one of the keys is not there, or the store is encrypted with another or not at all.
         StoreError: there is no store in the folder, or it could not be written.
     """
-    with _owned(folder, encryption) as (owner, is_checked):
+    with owned(folder, encryption) as (owner, is_checked):
         with closing(Store(owner.folder, encryption=encryption)) as store:
             before = store.rewrap(new.key())
         _overwrite(owner.folder / DATA_FILE, before)
@@ -165,7 +166,8 @@ def _overwrite(path: Path, remains: bytes) -> None:
 
 
 @contextmanager
-def _owned(folder: Path, encryption: Encryption) -> Iterator[tuple[FolderLock, bool]]:
+def owned(folder: Path, encryption: Encryption | None) -> Iterator[tuple[FolderLock, bool]]:
+    """Own a folder with a store; yields the lock, and whether all of the store is known to be sound."""
     with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.config.parsers import integer, list_of, number, word
+from greenroom.transports.config.parsers import integer, list_of, name, number, word
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ("store", "run"),
         options={"--rebuild": Option("make an index anew that differs from the memories")},
     ),
+    "erase": Command(
+        "erase a person: shows what there is of them, and with --yes removes it from the file, too",
+        ("erase", "erase"),
+        options={
+            "--user": Option("the user, byte for byte as keys and servers name them", "NAME"),
+            "--agents": Option(
+                "further agents of theirs, with commas between",
+                "IDS",
+                list_of(name(MAX_NAME)),
+            ),
+            "--yes": Option("do it; otherwise it is asked, or where nobody can be asked only counted"),
+            "--finish": Option("rewrite the file after servers have erased somebody while they ran"),
+        },
+        settings=_WRITES,
+        examples=("erase --user ann", "erase --user ann --agents laptop,phone --yes", "erase --finish"),
+    ),
     "encrypt": Command(
         "encrypt the store with the key of --encryption-key, by rewriting it; no server may be using it",
         ("store", "run"),
@@ -384,6 +401,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "restore",
         "verify",
         "repair",
+        "erase",
         "encrypt",
         "rekey",
         "readmit",

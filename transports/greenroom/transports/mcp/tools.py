@@ -405,6 +405,14 @@ _ALL = (
         overwrites=True,
         repeatable=True,
     ),
+    Tool(
+        name="erase_user",
+        title="Erase user",
+        description="Erase a person and their agents for good: memories, sessions, messages, keys. "
+        "Without confirm it only counts.",
+        overwrites=True,
+        repeatable=True,
+    ),
 )
 
 

@@ -157,7 +157,8 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
             say(f"records {each.first} to {each.last} went when a backup was restored")
     if not wrong:
         what = "nothing was ever recorded" if not report.last else f"{report.rows:,} records are intact"
-        say(f"{what}, up to number {report.last:,}")
+        more = f"; {report.redacted:,} of them name nobody any more" if report.redacted else ""
+        say(f"{what}, up to number {report.last:,}{more}")
         return
     for sentence in wrong:
         say(sentence)

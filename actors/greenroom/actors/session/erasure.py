@@ -1,0 +1,131 @@
+"""Erasing a person from a session: their own whole, of another's what they wrote there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from greenroom.actors.auth.person import ERASED, Person
+from greenroom.actors.auth.policy import Partition
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.session import directory, migrations, work_context
+from greenroom.actors.session.events import event_key
+from greenroom.actors.session.handover import TIMER, HandoverSession
+from greenroom.actors.session.migrations import StoredMigration
+from greenroom.actors.session.portable_actor import STAGED_TIMER
+from greenroom.actors.session.records import (
+    COUNTERS,
+    HEADER,
+    METADATA,
+    STATE,
+    Header,
+    SenderCounter,
+    StoredMessage,
+    partition_prefix,
+)
+from greenroom.runtime import Context, Slices, handles
+
+
+class ErasableSession(HandoverSession):
+    """A session from which a person can be erased."""
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Erase a person's session, or what they left in another's; or count it."""
+        person, header = request.person, self._header
+        counts: Counter[str] = Counter()
+        if header is None:
+            return ErasedPart(counts={})
+        is_whole = person.has_session(header.user_id, header.created_by)
+        for sender in _senders(context):
+            if _wrote(person, sender):
+                counts["messages"] += sender.count
+            elif is_whole:
+                counts["messages_of_others"] += sender.count
+        if is_whole:
+            counts["sessions"] = 1
+            for prefix in (STATE, METADATA):
+                counts["session_fields"] += sum(1 for _ in context.scan(msgspec.Raw, prefix=prefix))
+        else:
+            counts["session_notes"] = len((yield from self._notes(person, context)))
+        is_known = person.has_agent(header.created_by) or any(
+            migrations.listed_at(context, owner) for owner in person.roots
+        )
+        if not request.dry_run and (is_known or any(counts.values())):
+            context.use_reserve()
+            yield from (self._end(header, context) if is_whole else self._clean(header, person, context))
+            self.activate(context)
+        return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
+
+    def _end(self, header: Header, context: Context) -> Slices[None]:
+        """Stage that there never was such a session."""
+        directory.remove(context, self._activity)
+        migrations.remove_all_recent(context, header.project_id)
+        for timer in (TIMER, STAGED_TIMER):
+            context.cancel_timer(timer)
+        for key, _record in list(context.scan(msgspec.Raw)):
+            context.delete(key)
+            if context.should_yield():
+                yield
+
+    def _clean(self, header: Header, person: Person, context: Context) -> Slices[None]:
+        """Stage that nothing of a person is left, and that listings count what is."""
+        directory.remove(context, self._activity)
+        for key in (yield from self._notes(person, context)):
+            context.delete(key)
+        for owner in person.roots:
+            migrations.remove_recent(context, owner, header.project_id)
+        if person.has_agent(header.created_by):
+            header = msgspec.structs.replace(header, created_by=ERASED)
+            context.put(HEADER, header)
+        yield from _drop_messages(person, context)
+        directory.put_base(context, header)
+        self.activate(context)
+        for audience, activity in self._activity.items():
+            directory.move(context, audience, None, activity)
+
+    def _notes(self, person: Person, context: Context) -> Slices[list[bytes]]:
+        """Return the keys of a person's part of the work context, of decisions and of steps of the way."""
+        found: list[bytes] = []
+        for owner in person.roots:
+            prefix = work_context.prefix_of(owner)
+            found += [key for key, _ in context.scan(msgspec.Raw, prefix=prefix)]
+            if context.should_yield():
+                yield
+        common = self._common(context)
+        found += [key for key, decision in common.decisions.items() if person.has_agent(decision.by)]
+        if common.workflow is not None and person.has_agent(common.workflow.by):
+            found.append(work_context.prefix_of(work_context.COMMON) + b"w")
+        found += [
+            key
+            for key, move in context.scan(StoredMigration, prefix=migrations.LOG)
+            if person.has_agent(move.by)
+        ]
+        return found
+
+
+def _senders(context: Context) -> list[SenderCounter]:
+    return [counter for _, counter in context.scan(SenderCounter, prefix=COUNTERS)]
+
+
+def _wrote(person: Person, sender: SenderCounter) -> bool:
+    """Return whether messages are a person's: an agent of theirs sent them, or is alone to see them."""
+    kind, _, agent = sender.audience.partition(":")
+    return person.has_agent(sender.sender) or (kind == "agent" and person.has_agent(agent))
+
+
+def _drop_messages(person: Person, context: Context) -> Slices[None]:
+    """Stage the removal of a person's messages, of their ids as events, and of their counters."""
+    for counter_key, counter in list(context.scan(SenderCounter, prefix=COUNTERS)):
+        if not _wrote(person, counter):
+            continue
+        context.delete(counter_key)
+        partition = Partition(counter.audience, counter.visibility)
+        for key, message in context.scan(StoredMessage, prefix=partition_prefix(partition)):
+            if message.sender == counter.sender:
+                context.delete(key)
+                if message.event is not None:
+                    context.delete(event_key(partition, message.event.event_id))
+            if context.should_yield():
+                yield

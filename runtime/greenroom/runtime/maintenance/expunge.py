@@ -1,0 +1,197 @@
+"""Expunging: what was deleted leaves a store's file, and rows of a journal say no more than they may.
+
+LMDB uses the pages of what was deleted again and does not clear them. So the file is written anew without
+them and exchanged. Before that, in the old one, rows of a journal are redacted (`JournalKeys.redacted`),
+which takes the store's secret, and the runtime forgets what it keeps without knowing of whom it is: answers
+to requests that are repeated, and messages that could not be delivered.
+
+Each step can be done again: whatever interrupts it, the next time does the rest. All of this blocks, and
+takes the owner's lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.journal.chain import (
+    LINK_BYTES,
+    NUMBER_BYTES,
+    STRANGE,
+    JournalKeys,
+    decoded,
+    scan,
+    start_of,
+)
+from greenroom.runtime.journal.secrets import find_secret
+from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
+from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
+from greenroom.runtime.maintenance.backup import LEFT_OVER, OLDER_STORES, temporary
+from greenroom.runtime.maintenance.reencrypt import NEW_STORE, owned
+from greenroom.runtime.store.integrity import inspect_file
+from greenroom.runtime.store.store import Store
+
+T = TypeVar("T")
+_COMPACT: Final = DATA_FILE + ".compact"
+_KEPT: Final = (
+    lmdb_keys.ANSWERS,
+    lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES),
+    lmdb_keys.RELAYED,
+    lmdb_keys.DEAD,
+)
+_BATCH: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExpungeInfo:
+    """A store whose file has nothing in it that was deleted.
+
+    Attributes:
+        folder: The folder of the store.
+        before: The bytes of its file before.
+        after: And now.
+        redacted: How many rows of the journal were redacted.
+        older: Files of older stores beside it, which are as they were.
+    """
+
+    folder: Path
+    before: int
+    after: int
+    redacted: int
+    older: tuple[Path, ...]
+
+
+def expunge(
+    folder: Path,
+    *,
+    encryption: Encryption | None,
+    secrets: Sequence[Path],
+    journal: str,
+    index: str,
+    of: type[T],
+    redact: Callable[[T], T | None],
+    forget: Iterable[Address],
+    options: RuntimeOptions | None = None,
+) -> ExpungeInfo:
+    """Redact rows of a journal of a stopped store, and rewrite its file without what was deleted.
+
+    The folder must have room for a second file of the store's size.
+
+    Args:
+        folder: The folder of the store.
+        encryption: Has the key of a store that is encrypted.
+        secrets: The folders in which the store's secret may be.
+        journal: The journal's name.
+        index: A shared index that has rows of the same type, which go instead of being redacted.
+        of: The type of both.
+        redact: Returns what a row may still say; None: it stays as it is.
+        forget: Actors whose records go with the last redacted row.
+        options: Limits of the store.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        StoreKeyError: the store is encrypted with another key; nothing was changed.
+        StoreDamagedError: the store is damaged; nothing was changed.
+        StorageFullError: there is no room for the new file; what is there is gone on with the next time.
+        StoreError: there is no store in the folder, or its secret is not here.
+    """
+    limits = options if options is not None else RuntimeOptions()
+    with owned(folder, encryption) as (owner, _):
+        data = owner.folder / DATA_FILE
+        before = data.stat().st_size
+        store = Store(owner.folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
+        with closing(store):
+            keys = JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
+            redacted = _commit(store, _redactions(store, keys, of, redact))
+            _commit(store, _deletions(store, index, of, redact))
+            _commit(store, _records(store, forget))
+            unlock = store.unlock
+        _compact(owner, unlock)
+        for each in (*LEFT_OVER, NEW_STORE):
+            _remove(owner.folder / each)
+        owner.mark_clean()
+        older = tuple(sorted(owner.folder.glob(OLDER_STORES)))
+        return ExpungeInfo(owner.folder, before, data.stat().st_size, redacted, older)
+
+
+def _commit(store: Store, ops: Iterator[Op]) -> int:
+    """Commit in batches, the last of which is whole; return how many there were."""
+    done = 0
+    batch: list[Op] = []
+    for op in [*ops]:  # what is read is not what is being written
+        batch.append(op)
+        if len(batch) == _BATCH:
+            done += _write(store, batch)
+            batch = []
+    return done + _write(store, batch)
+
+
+def _write(store: Store, batch: list[Op]) -> int:
+    if batch:
+        work = WriteBatch(None, batch, reserve=True)
+        store.commit([work])
+        if work.error is not None:
+            raise work.error
+    return len(batch)
+
+
+def _redactions(
+    store: Store, keys: JournalKeys, of: type[T], redact: Callable[[T], T | None]
+) -> Iterator[Op]:
+    with store.snapshot() as snapshot:
+        before = start_of(keys, snapshot).link
+        for number, record in scan(snapshot, keys.name):
+            if number == STRANGE:
+                continue
+            row = decoded(number, record, of)
+            kept = redact(row.value)
+            if kept is not None and kept != row.value:
+                redacted = keys.redacted(before, number, record, kept)
+                yield INDEXES, keys.prefix + number.to_bytes(NUMBER_BYTES), redacted
+            before = record[:LINK_BYTES]
+
+
+def _deletions(store: Store, index: str, of: type[T], redact: Callable[[T], T | None]) -> Iterator[Op]:
+    for key, payload in store.scan(INDEXES, lmdb_keys.index_prefix(index)):
+        if redact(lmdb_keys.decode(lmdb_keys.decode(payload, lmdb_keys.RowRecord).value, of)) is not None:
+            yield INDEXES, key, None
+    for prefix in _KEPT:
+        for key in store.keys(INDEXES, prefix):
+            yield INDEXES, key, None
+
+
+def _records(store: Store, forget: Iterable[Address]) -> Iterator[Op]:
+    for address in forget:
+        for key in store.keys(ACTORS, lmdb_keys.prefix_of(address, store.blinder)):
+            yield ACTORS, key, None
+
+
+def _compact(owner: FolderLock, unlock: bytes | None) -> None:
+    """Put a copy without free pages, checked to the end, in the place of the file, in one step."""
+    data, new = owner.folder / DATA_FILE, owner.folder / _COMPACT
+    with temporary(new):
+        inspect_file(data, compact=new)
+        inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
+        sync_file(new)
+        # It describes readers of the old file; LMDB makes another.
+        (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
+        new.replace(data)
+    sync_folder(owner.folder)
+
+
+def _remove(path: Path) -> None:
+    """Remove what an interrupted command left of an older state of the store."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,141 @@
+"""`greenroom erase`: a person counted, then erased by whoever may read the folder, and the file rewritten.
+
+A running server has the folder: then we attach to it, it erases at once, and the file waits for `--finish`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
+from greenroom.actors.audit.erasures import ERASURES
+from greenroom.actors.auth.person import Person
+from greenroom.actors.schemas.erasure import ReadErasures
+from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.audit_record import operator
+from greenroom.transports.cli.support.error_report import with_flags
+from greenroom.transports.cli.support.open_store import encryption, open_store, runtime_options
+from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
+
+_WORDS: Final = {
+    "memories": "memories",
+    "memory_versions": "versions of memories",
+    "ratings": "ratings of others' memories",
+    "sessions": "sessions, whole",
+    "session_fields": "keys of the state and the metadata of these",
+    "messages": "messages",
+    "messages_of_others": "messages that others wrote in their sessions",
+    "session_notes": "notes, decisions and steps in others' sessions",
+    "api_keys": "API keys",
+    "passports": "passports",
+    "exports": "exports",
+    "imports": "imports",
+}
+
+
+async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Count, erase, or rewrite the file; return the exit code."""
+    settings = resolved.settings
+    if (chosen.user is None) != chosen.finish:
+        return complain("erase", "name somebody with --user, or give --finish alone", exit_codes.USAGE)
+    if chosen.finish:
+        return await _finish(chosen, settings, None)
+    request = EraseUser(user=chosen.user, agents=list(chosen.agents or ()))
+    try:
+        if not chosen.yes:
+            counted = (await _asked(request, settings))[0]
+            _show(chosen, {"erased": counted})
+            if not await _is_confirmed(chosen):
+                return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
+        done, owned = await _asked(msgspec.structs.replace(request, confirm=True), settings)
+    except Refusal as refusal:
+        return complain("erase", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    if not owned:
+        _show(chosen, {"erased": done, "file": None})
+        return exit_codes.OK
+    return await _finish(chosen, settings, done)
+
+
+async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
+    """Return the answer, and whether no server has the store, so that the file can be rewritten."""
+    async with open_store(settings) as runtime:
+        return await Agent(runtime, operator(settings)).ask(request), runtime.role == "owner"
+
+
+async def _is_confirmed(chosen: argparse.Namespace) -> bool:
+    """Ask whoever sits at the terminal, if anybody does."""
+    if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
+        return False
+    remark("greenroom erase: that cannot be undone; to go on, type the user's name:")
+    typed = await trio.to_thread.run_sync(sys.stdin.readline)
+    return typed.removesuffix("\n") == str(chosen.user)
+
+
+async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
+    """Rewrite the file, unless a server has it."""
+    try:
+        async with open_store(settings) as runtime:
+            persons: list[Person] = await runtime.ask(ERASURES, ReadErasures())
+            if runtime.role != "owner":
+                return complain(
+                    "erase", f"a server uses {settings.data}; stop it first", exit_codes.NO_ACCESS
+                )
+        rewrite = partial(
+            finish_erasing,
+            settings.data,
+            persons,
+            secrets=settings.secrets,
+            encryption=encryption(settings),
+            options=runtime_options(settings),
+        )
+        info = await trio.to_thread.run_sync(rewrite)
+    except StoreOwnedError as error:
+        return complain("erase", f"the file is not rewritten yet: {error}", exit_codes.OWNED)
+    if done is not None:
+        done = msgspec.structs.replace(done, remains="")
+    _show(chosen, {"erased": done, "file": info})
+    return exit_codes.OK
+
+
+def _show(chosen: argparse.Namespace, said: dict[str, Any]) -> None:
+    erased: UserErased | None = said.get("erased")
+    info: ExpungeInfo | None = said.get("file")
+    if chosen.json:
+        say(json.dumps(msgspec.to_builtins(said, enc_hook=str), indent=2))
+        return
+    if erased is not None:
+        _show_counts(chosen, erased)
+    if info is not None:
+        say(
+            f"the file was rewritten: {info.before:,} bytes before, {info.after:,} now; {info.redacted:,} "
+            "records of the audit log do not name anybody any more"
+        )
+        for path in info.older:
+            say(f"an older store beside it still holds everything: {printable(str(path))}")
+
+
+def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
+    who = printable(chosen.user)
+    verb = "was erased" if erased.erased else "would be erased"
+    say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
+    for kind, count in erased.counts.items():
+        say(f"  {count:>9,}  {_WORDS[kind]}")
+    if erased.agents:
+        say(f"agents taken for theirs: {', '.join(erased.agents)}")
+    if erased.shared_agents:
+        say(f"left, since they work for others, too (see --agents): {', '.join(erased.shared_agents)}")
+    for path in erased.backups:
+        say(f"a copy of the store still holds everything: {printable(path)}")
+    if erased.remains:
+        say(erased.remains)
