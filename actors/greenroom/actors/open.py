@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -225,7 +225,6 @@ def encrypt_greenroom(
 
 def finish_erasing(
     path: str | Path,
-    persons: Collection[Person],
     *,
     secrets: str | Path | None = None,
     encryption: Encryption | None = None,
@@ -238,7 +237,6 @@ def finish_erasing(
 
     Args:
         path: The folder of the data.
-        persons: Who was erased, as `ErasureActor` remembers them; they are forgotten there, too.
         secrets: As in `open_greenroom`.
         encryption: Has the key of a store that is encrypted.
         options: Limits of the store.
@@ -246,10 +244,6 @@ def finish_erasing(
     Raises:
         StoreError: as `greenroom.runtime.expunge`.
     """
-
-    def judge(row: AuditRow) -> AuditRow | None:
-        return redacted(row, persons)
-
     return expunge(
         Path(path),
         encryption=encryption,
@@ -257,8 +251,9 @@ def finish_erasing(
         journal=audit_record.JOURNAL,
         index=audit_record.INDEX,
         of=AuditRow,
-        redact=judge,
-        forget=[ERASURES],
+        about=ERASURES,
+        says=Person,
+        redact=redacted,
         options=options,
     )
 

@@ -14,7 +14,7 @@ import msgspec
 
 from greenroom.actors.audit.record import AuditRow
 from greenroom.actors.auth.person import Person
-from greenroom.actors.schemas.erasure import BeginErasure, ReadErasures
+from greenroom.actors.schemas.erasure import BeginErasure
 from greenroom.runtime import Actor, Address, Context, handles
 
 ERASURES: Final = Address("erasure", "all")
@@ -41,11 +41,6 @@ class ErasureActor(Actor):
         )
         context.put(where, known)
         return known
-
-    @handles(ReadErasures)
-    def read(self, _: ReadErasures, context: Context) -> list[Person]:
-        """Answer who is being erased."""
-        return [person for _key, person in context.scan(Person, prefix=_PERSON)]
 
 
 def redacted(row: AuditRow, persons: Iterable[Person]) -> AuditRow | None:

@@ -34,7 +34,3 @@ class BeginErasure(Message[Person], frozen=True, kw_only=True):
     """
 
     person: Person
-
-
-class ReadErasures(Message[list[Person]], frozen=True, kw_only=True):
-    """Read who is being erased."""

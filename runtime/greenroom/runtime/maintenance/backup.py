@@ -125,7 +125,7 @@ def backup(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with _written(f"the backup {destination} cannot be written"), temporary(part):
+    with written(f"the backup {destination} cannot be written"), temporary(part):
         with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
             inspect_file(raw, name=name, compact=part, poll=poll)
         unlock = _unlock(source, encryption)
@@ -160,7 +160,7 @@ def verify(
         room_for_copy(source)
     with (
         _one_verify,
-        _written(f"{folder} cannot be checked"),
+        written(f"{folder} cannot be checked"),
         _sound_source(source, folder / _VERIFYING) as (path, name),
     ):
         unlock = _unlock(source, encryption)
@@ -190,7 +190,7 @@ def restore(
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
-    with FolderLock(folder) as owner, _written(f"{source} cannot be restored to {folder}"):
+    with FolderLock(folder) as owner, written(f"{source} cannot be restored to {folder}"):
         data = owner.folder / DATA_FILE
         new = owner.folder / _RESTORING
         with temporary(new):
@@ -295,7 +295,8 @@ def _keep(data: Path) -> Path | None:
 
 
 @contextmanager
-def _written(what: str) -> Iterator[None]:
+def written(what: str) -> Iterator[None]:
+    """Raise what goes wrong with files as a `StoreError` that says what could not be done."""
     try:
         yield
     except OSError as error:

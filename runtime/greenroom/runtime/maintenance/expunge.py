@@ -12,7 +12,7 @@ takes the owner's lock meanwhile.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +34,16 @@ from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
 from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
+from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import LEFT_OVER, OLDER_STORES, temporary
+from greenroom.runtime.maintenance.backup import LEFT_OVER, OLDER_STORES, temporary, written
 from greenroom.runtime.maintenance.reencrypt import NEW_STORE, owned
 from greenroom.runtime.store.integrity import inspect_file
 from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
+P = TypeVar("P")
 _COMPACT: Final = DATA_FILE + ".compact"
 _KEPT: Final = (
     lmdb_keys.ANSWERS,
@@ -79,8 +81,9 @@ def expunge(
     journal: str,
     index: str,
     of: type[T],
-    redact: Callable[[T], T | None],
-    forget: Iterable[Address],
+    about: Address,
+    says: type[P],
+    redact: Callable[[T, list[P]], T | None],
     options: RuntimeOptions | None = None,
 ) -> ExpungeInfo:
     """Redact rows of a journal of a stopped store, and rewrite its file without what was deleted.
@@ -94,8 +97,9 @@ def expunge(
         journal: The journal's name.
         index: A shared index that has rows of the same type, which go instead of being redacted.
         of: The type of both.
+        about: The actor whose records say what is to be redacted; they go when that is done.
+        says: The type of those records.
         redact: Returns what a row may still say; None: it stays as it is.
-        forget: Actors whose records go with the last redacted row.
         options: Limits of the store.
 
     Raises:
@@ -112,9 +116,14 @@ def expunge(
         store = Store(owner.folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
         with closing(store):
             keys = JournalKeys(journal, find_secret(secrets, store.id, store.secret_mark))
-            redacted = _commit(store, _redactions(store, keys, of, redact))
-            _commit(store, _deletions(store, index, of, redact))
-            _commit(store, _records(store, forget))
+            known = [record for _, record in _records(store, about, says)]
+
+            def judge(row: T) -> T | None:
+                return redact(row, known)
+
+            redacted = _commit(store, _redactions(store, keys, of, judge))
+            _commit(store, _deletions(store, index, of, judge))
+            _commit(store, ((ACTORS, key, None) for key, _ in _records(store, about, says)))
             unlock = store.unlock
         _compact(owner, unlock)
         for each in (*LEFT_OVER, NEW_STORE):
@@ -170,16 +179,17 @@ def _deletions(store: Store, index: str, of: type[T], redact: Callable[[T], T | 
             yield INDEXES, key, None
 
 
-def _records(store: Store, forget: Iterable[Address]) -> Iterator[Op]:
-    for address in forget:
-        for key in store.keys(ACTORS, lmdb_keys.prefix_of(address, store.blinder)):
-            yield ACTORS, key, None
+def _records(store: Store, address: Address, of: type[P]) -> Iterator[tuple[bytes, P]]:
+    prefix = lmdb_keys.prefix_of(address, store.blinder) + lmdb_keys.OWN
+    for key, payload in store.scan(ACTORS, prefix):
+        record = payload if store.blinder is None else strip_plain_key(payload)
+        yield key, lmdb_keys.decode(record, of)
 
 
 def _compact(owner: FolderLock, unlock: bytes | None) -> None:
     """Put a copy without free pages, checked to the end, in the place of the file, in one step."""
     data, new = owner.folder / DATA_FILE, owner.folder / _COMPACT
-    with temporary(new):
+    with written(f"{data} cannot be rewritten"), temporary(new):
         inspect_file(data, compact=new)
         inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
         sync_file(new)

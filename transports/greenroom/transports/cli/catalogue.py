@@ -24,6 +24,7 @@ class Option:
         read: Makes the value of a text; raises `InvalidValueError`.
         field: What the request that it goes into calls it, where that is another name.
         required: Whether the command is none without it.
+        dest: Where the command finds its value, if a setting has the flag's name in other commands.
     """
 
     help: str
@@ -32,6 +33,7 @@ class Option:
     default: Any = None
     field: str | None = None
     required: bool = False
+    dest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -349,7 +351,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "erase a person: shows what there is of them, and with --yes removes it from the file, too",
         ("erase", "erase"),
         options={
-            "--user": Option("the user, byte for byte as keys and servers name them", "NAME"),
+            "--user": Option("the user, byte for byte as keys and servers name them", "NAME", dest="person"),
             "--agents": Option(
                 "further agents of theirs, with commas between",
                 "IDS",

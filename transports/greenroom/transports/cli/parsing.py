@@ -131,6 +131,7 @@ def _add_option(parser: argparse.ArgumentParser, name: str, option: Option) -> N
     else:
         parser.add_argument(
             name,
+            dest=option.dest,
             metavar=option.metavar,
             type=_argument_type(option.read),
             default=option.default,

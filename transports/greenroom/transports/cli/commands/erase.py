@@ -15,9 +15,6 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
-from greenroom.actors.audit.erasures import ERASURES
-from greenroom.actors.auth.person import Person
-from greenroom.actors.schemas.erasure import ReadErasures
 from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
@@ -47,11 +44,11 @@ _WORDS: Final = {
 async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Count, erase, or rewrite the file; return the exit code."""
     settings = resolved.settings
-    if (chosen.user is None) != chosen.finish:
+    if (chosen.person is None) != chosen.finish:
         return complain("erase", "name somebody with --user, or give --finish alone", exit_codes.USAGE)
     if chosen.finish:
         return await _finish(chosen, settings, None)
-    request = EraseUser(user=chosen.user, agents=list(chosen.agents or ()))
+    request = EraseUser(user=chosen.person, agents=list(chosen.agents or ()))
     try:
         if not chosen.yes:
             counted = (await _asked(request, settings))[0]
@@ -78,23 +75,20 @@ async def _is_confirmed(chosen: argparse.Namespace) -> bool:
     if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
         return False
     remark("greenroom erase: that cannot be undone; to go on, type the user's name:")
-    typed = await trio.to_thread.run_sync(sys.stdin.readline)
-    return typed.removesuffix("\n") == str(chosen.user)
+    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
+    wanted: str = chosen.person
+    return typed.removesuffix("\n") == wanted
 
 
 async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
     """Rewrite the file, unless a server has it."""
     try:
-        async with open_store(settings) as runtime:
-            persons: list[Person] = await runtime.ask(ERASURES, ReadErasures())
+        async with open_store(settings) as runtime:  # what is on its way to actors arrives
             if runtime.role != "owner":
-                return complain(
-                    "erase", f"a server uses {settings.data}; stop it first", exit_codes.NO_ACCESS
-                )
+                return complain("erase", f"a server uses {settings.data}; stop it first", exit_codes.OWNED)
         rewrite = partial(
             finish_erasing,
             settings.data,
-            persons,
             secrets=settings.secrets,
             encryption=encryption(settings),
             options=runtime_options(settings),
@@ -126,7 +120,7 @@ def _show(chosen: argparse.Namespace, said: dict[str, Any]) -> None:
 
 
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
-    who = printable(chosen.user)
+    who = printable(chosen.person)
     verb = "was erased" if erased.erased else "would be erased"
     say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
     for kind, count in erased.counts.items():

@@ -1,0 +1,335 @@
+"""Erasing a person: nothing of them is found afterwards, and nothing of others is missing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import trio
+
+from greenroom.actors import (
+    PROGRESS_CALLBACK,
+    REQUESTS,
+    Agent,
+    Principal,
+    finish_erasing,
+    open_greenroom,
+)
+from greenroom.actors.audit.query import CheckAudit, ReadAuditLog
+from greenroom.actors.schemas.sessions import AppendEvent
+from greenroom.runtime import (
+    ACTORS,
+    INDEXES,
+    META,
+    Address,
+    Encryption,
+    Refusal,
+    Store,
+    StoreError,
+    WriteBatch,
+    backup,
+    restore,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from greenroom.runtime import RuntimeClient
+
+MARK = "wyvern"
+"""In all that is hers, and in her names."""
+HERS = Principal(agent_id="wyvern-coder", user="wyvern")
+HIS = Principal(agent_id="reviewer", user="bob")
+ROOT = Principal(agent_id="root")
+KEY = Encryption(lambda: b"\x07" * 32, required=True)
+PACKED = msgspec.json.encode("of a wyvern that is long enough to be packed " * 400).decode().strip('"')
+
+
+def options(folder: Path, encryption: Encryption | None = None) -> dict[str, Any]:
+    return {"encryption": encryption, "secrets": folder.parent / "secrets"}
+
+
+async def ask(runtime: RuntimeClient, who: Principal, tool: str, **arguments: Any) -> Any:
+    return await Agent(runtime, who).ask(REQUESTS[tool](**arguments))
+
+
+def json(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode())
+
+
+async def live(runtime: RuntimeClient) -> None:
+    """Leave something of every kind, hers and his."""
+    await ask(runtime, ROOT, "create_api_key", name="wyvern's laptop", scopes=["memory:*"], user="wyvern")
+    await ask(runtime, ROOT, "create_api_key", name="bob's", scopes=["*", "admin"], user="bob")
+    for text in ("the wyvern likes tea", "the wyvern likes coffee"):
+        await ask(runtime, HERS, "store_memory", key="wyvern-drink", content=text, tags=["wyvern-tag"])
+    await ask(runtime, HERS, "store_memory", key="wyvern-packed", content=PACKED, compress=True)
+    await ask(runtime, HERS, "store_memory", key="wyvern-gone", content="a wyvern that is forgotten")
+    await ask(runtime, HERS, "forget_memory", key="wyvern-gone")
+    await ask(runtime, HERS, "set_memory", key="wyvern-key", value=json('"wyvern value"'))
+    await ask(runtime, HERS, "store_memory", namespace="project:p", key="wyvern-plan", content="wyvern plans")
+    await ask(runtime, HIS, "store_memory", namespace="project:p", key="plan", content="plans for a bridge")
+    await ask(runtime, HERS, "rate_memory", namespace="project:p", key="plan", rating=1.0, note="wyvern note")
+    await ask(runtime, HIS, "store_memory", key="mine", content="what bob keeps")
+    await ask(runtime, HERS, "import_memories", source='{"key": "wyvern-import", "content": "from a wyvern"}')
+    await ask(runtime, HERS, "export_memories")
+    await ask(runtime, HIS, "create_session", session_id="his", purpose="his work")
+    await ask(runtime, HERS, "create_session", session_id="hers", purpose="wyvern's work",
+              metadata=json('{"wyvern": 1}'), initial_state=json('{"wyvern": 2}'))  # fmt: skip
+    for session in ("his", "hers"):
+        for who in (HERS, HIS):
+            said = "wyvern was here" if who is HERS else "bob was here"
+            for visibility in ("public", "private"):
+                await ask(
+                    runtime, who, "add_message", session_id=session, content=said, visibility=visibility
+                )
+            decisions = [{"what": said}]
+            asked: Any = msgspec.convert(
+                {"session_id": session, "decisions": decisions, "recent_searches": [said]},
+                REQUESTS["record_context"],
+            )
+            await Agent(runtime, who).ask(asked)
+    event = AppendEvent(
+        session_id="his",
+        event_id="wyvern-event",
+        event_type="message",
+        actor="agent:wyvern-coder",
+        content=json('{"text": "wyvern event"}'),
+    )
+    await runtime.ask(Address("session", "his"), event, principal=HERS)
+    await ask(runtime, HERS, "export_session", session_id="his")
+    await ask(runtime, HERS, "memory_search", query="tea of the wyvern")
+    await ask(runtime, HIS, "search_by_sender", session_id="his", sender="wyvern-coder")
+
+
+async def his_view(runtime: RuntimeClient) -> bytes:
+    """Return all that he sees and that is his, without what time changes."""
+    messages = (await ask(runtime, HIS, "get_messages", session_id="his")).messages
+    context = await ask(runtime, HIS, "get_session_context", session_id="his")
+    found = [
+        [each for each in messages if each.sender == "reviewer"],
+        [each for each in context.context.decisions if MARK not in each.what],
+        await ask(runtime, HIS, "get_memory", key="mine", namespace="user:bob"),
+        await ask(runtime, HIS, "list_memory_versions", key="plan", namespace="project:p"),
+        (await ask(runtime, ROOT, "list_api_keys")).keys[1],
+    ]
+    return msgspec.json.encode(found)
+
+
+def contents(folder: Path, encryption: Encryption | None) -> bytes:
+    """Return the bytes of all files, or of all that an encrypted store says."""
+    files = b"".join(path.read_bytes() for path in folder.parent.rglob("*") if path.is_file())
+    if encryption is None:
+        return files
+    with closing(Store(folder, encryption=encryption)) as store:
+        rows = (row for table in (ACTORS, INDEXES, META) for row in store.scan(table, b""))
+        return files + b"".join(key + record for key, record in rows)
+
+
+@pytest.mark.promise("erase.nothing-is-left", "erase.others-keep-theirs")
+@pytest.mark.parametrize("encryption", [None, KEY], ids=["plain", "encrypted"])
+async def test_nothing_of_a_person_is_left_and_all_of_others(
+    folder: Path, encryption: Encryption | None
+) -> None:
+    async with open_greenroom(folder, **options(folder, encryption)) as runtime:
+        await live(runtime)
+        before = await his_view(runtime)
+        assert encryption or zlib.compress(PACKED.encode())[:60] in contents(folder, None)
+        counted = await ask(runtime, ROOT, "erase_user", user="wyvern")
+        assert not counted.erased
+        erased = await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert erased.erased
+        assert erased.counts == counted.counts
+        assert erased.counts == {
+            "api_keys": 1, "exports": 1, "imports": 1, "memories": 6, "memory_versions": 7, "messages": 5,
+            "messages_of_others": 2, "passports": 1, "ratings": 1, "session_fields": 2, "session_notes": 3,
+            "sessions": 1,
+        }  # fmt: skip
+        assert await his_view(runtime) == before
+        assert MARK not in str(await ask(runtime, HIS, "get_messages", session_id="his"))
+        assert MARK not in str((await ask(runtime, HIS, "memory_search", query="wyvern plans tea")).memories)
+        listed = (await ask(runtime, HIS, "list_sessions")).sessions
+        assert [(each.session_id, each.message_count) for each in listed] == [("his", 2)]
+    assert encryption or MARK.encode() in contents(folder, None)
+    info = finish_erasing(folder, **options(folder, encryption))
+    assert info.redacted
+    assert info.after < info.before
+    left = contents(folder, encryption)
+    assert MARK.encode() not in left
+    assert zlib.compress(PACKED.encode())[:60] not in left
+    async with open_greenroom(folder, **options(folder, encryption)) as runtime:
+        assert await his_view(runtime) == before
+        checked = await runtime.query(CheckAudit())
+        assert checked.report.findings == []
+        assert checked.report.redacted == info.redacted
+        records = (await runtime.query(ReadAuditLog(limit=10_000))).records
+        assert MARK not in str(records)
+        (done,) = (each for each in records if each.action == "erase_user" and each.details["confirm"])
+        assert done.details == {"confirm": True, **erased.counts}
+        assert done.agent == "root"
+
+
+@pytest.mark.promise("erase.again")
+async def test_whoever_is_erased_already_is_erased_again_without_any_change(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        before = await his_view(runtime)
+        again = await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert again.counts == {}
+        assert await his_view(runtime) == before
+    finish_erasing(folder, **options(folder))
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
+@pytest.mark.promise("erase.exactly-one")
+@pytest.mark.parametrize(
+    "name",
+    ["*", "wyver", "wyvern ", "WYVERN", "wyv\u0435rn", "w*", "user:wyvern", "wyvern:x", "../wyvern"],
+)
+async def test_a_name_is_no_pattern_and_no_other_spelling(folder: Path, name: str) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        erased = await ask(runtime, ROOT, "erase_user", user=name, confirm=True)
+        assert erased.counts == {}
+        assert erased.agents == []
+        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 6
+
+
+async def test_an_agent_of_several_people_is_left_unless_it_is_named(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        for user in ("ann", "bob"):
+            await ask(runtime, Principal(agent_id="common", user=user), "store_memory", key="k", content=user)
+        await ask(runtime, Principal(agent_id="common", user="ann"), "set_memory", key="s", value=json("1"))
+        counted = await ask(runtime, ROOT, "erase_user", user="ann")
+        assert (counted.agents, counted.shared_agents, counted.counts["memories"]) == ([], ["common"], 1)
+        counted = await ask(runtime, ROOT, "erase_user", user="ann", agents=["common"])
+        assert (counted.agents, counted.shared_agents, counted.counts["memories"]) == (["common"], [], 2)
+
+
+@pytest.mark.promise("erase.admin")
+async def test_only_who_administers_erases(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        others = frozenset({"sessions:*", "memory:*", "audit:read"})
+        for confirm in (False, True):
+            with pytest.raises(Refusal) as refused:
+                await ask(runtime, Principal(agent_id="reviewer", user="wyvern", scopes=others),
+                          "erase_user", user="wyvern", confirm=confirm)  # fmt: skip
+            assert refused.value.code == "PERMISSION_DENIED"
+        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 6
+
+
+class LeftError(Exception):
+    """Nobody waits any more."""
+
+
+@pytest.mark.promise("erase.again")
+@pytest.mark.parametrize("step", range(0, 12, 3))
+async def test_what_was_left_in_the_middle_is_gone_after_the_next_time(folder: Path, step: int) -> None:
+    def leave(done: float, _total: float, _words: str) -> None:
+        if done == step:
+            raise LeftError
+
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        token = PROGRESS_CALLBACK.set(leave)
+        with pytest.raises(LeftError):
+            await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        PROGRESS_CALLBACK.reset(token)
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
+KILLED = """
+import os, signal, sys, trio
+from greenroom.actors import Agent, EraseUser, PROGRESS_CALLBACK, Principal, open_greenroom
+async def main(folder, secrets, step):
+    def kill(done, total, words):
+        if done == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+    async with open_greenroom(folder, secrets=secrets) as runtime:
+        PROGRESS_CALLBACK.set(kill)
+        await Agent(runtime, Principal(agent_id="root")).ask(EraseUser(user="wyvern", confirm=True))
+trio.run(main, sys.argv[1], sys.argv[2], int(sys.argv[3]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.promise("erase.again")
+def test_what_was_killed_in_the_middle_is_gone_after_the_next_time(folder: Path) -> None:
+    async def begin() -> None:
+        async with open_greenroom(folder, **options(folder)) as runtime:
+            await live(runtime)
+
+    async def go_on() -> None:
+        async with open_greenroom(folder, **options(folder)) as runtime:
+            await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+
+    trio.run(begin)
+    for step in (2, 6):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, folder, folder.parent / "secrets", str(step)], check=False
+        )
+        assert killed.returncode == -signal.SIGKILL
+    trio.run(go_on)
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
+async def test_a_rewriting_that_could_not_be_ended_is_done_by_the_next_one(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+    in_the_way = folder / "greenroom.mdb.compact"
+    in_the_way.mkdir()
+    with pytest.raises(StoreError, match="cannot be rewritten"):
+        finish_erasing(folder, **options(folder))
+    assert MARK.encode() in contents(folder, None)
+    in_the_way.rmdir()
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
+@pytest.mark.promise("erase.audit")
+async def test_a_redacted_log_still_tells_what_was_changed(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+    finish_erasing(folder, **options(folder))
+    with closing(Store(folder)) as store:
+        rows = dict(store.scan(INDEXES, b"!journal\0"))
+        redacted = [key for key, record in rows.items() if msgspec.msgpack.decode(record[16:])[3:]]
+    first, second = redacted[:2]
+    await _changed(folder, first, rows[first][:16] + rows[second][16:])  # another redacted row's words
+    forged = msgspec.msgpack.decode(rows[first][16:])
+    forged[2][3] = "forgive"
+    await _changed(folder, first, rows[first][:16] + msgspec.msgpack.encode(forged))
+    forged = [*msgspec.msgpack.decode(rows[first][16:])[:4], b""]
+    await _changed(folder, first, rows[first][:16] + msgspec.msgpack.encode(forged))
+
+
+async def _changed(folder: Path, key: bytes, record: bytes) -> None:
+    """Put a record in a row's place, and expect the check to tell of it and of nothing else."""
+    with closing(Store(folder)) as store:
+        store.commit([WriteBatch(None, [(INDEXES, key, record)])])
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        report = (await runtime.query(CheckAudit())).report
+    assert [(each.what, each.first) for each in report.findings] == [("changed", int.from_bytes(key[-8:]))]
+
+
+async def test_copies_that_still_hold_it_are_named(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+    backup(folder, folder.parent / "copy")
+    restore(folder.parent / "copy", folder, secrets=folder.parent / "secrets")
+    info = finish_erasing(folder, **options(folder))
+    assert info.older == (folder / "greenroom.mdb.before-restore",)

@@ -1,0 +1,85 @@
+"""`greenroom erase`: counts first, then for good, on a stopped store and beside a running server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.commands import run_on_store, serving
+
+from greenroom.transports.base import exit_codes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.promise("erase.command")
+
+MARK = b"wyvern"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A stopped store with a person in it, and a copy of it."""
+    with serving(tmp_path, "--agent", "wyvern-coder", "--user", "wyvern") as server:
+        server.call("create_session", purpose="wyvern's work", session_id="wyvern-session")
+        server.call("store_memory", content="the wyvern likes tea", key="wyvern-drink")
+        assert server.end() == 0
+    with serving(tmp_path, "--agent", "reviewer", "--user", "bob") as server:
+        server.call("store_memory", content="bob likes coffee", key="drink")
+        assert server.end() == 0
+    assert run_on_store(tmp_path, "backup", str(tmp_path / "copy.mdb")).returncode == 0
+    return tmp_path
+
+
+def erased(home: Path, *flags: str) -> dict[str, Any]:
+    done = run_on_store(home, "erase", *flags, "--json")
+    assert done.returncode == exit_codes.OK, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def files(home: Path) -> bytes:
+    paths = [path for path in home.rglob("*") if path.is_file() and "copy" not in path.name]
+    return b"".join(path.read_bytes() for path in paths if "stderr" not in path.name)
+
+
+def test_without_a_yes_it_counts_and_does_nothing(home: Path) -> None:
+    done = run_on_store(home, "erase", "--user", "wyvern")
+    assert done.returncode == exit_codes.FAILED
+    assert "nothing was erased; --yes does it" in done.stderr
+    assert "1  memories" in done.stdout
+    assert str(home / "copy.mdb") in done.stdout
+    assert MARK in files(home)
+    for wrong in ((), ("--user", "wyvern", "--finish"), ("--yes",)):
+        assert run_on_store(home, "erase", *wrong).returncode == exit_codes.USAGE
+
+
+def test_with_a_yes_it_is_in_no_file_any_more_and_copies_are_named(home: Path) -> None:
+    said = erased(home, "--user", "wyvern", "--yes")
+    assert said["erased"]["counts"] == {"memories": 1, "memory_versions": 1, "sessions": 1}
+    assert said["erased"]["backups"] == [str(home / "copy.mdb")]
+    assert said["erased"]["remains"] == ""
+    assert said["file"]["redacted"] > 0
+    assert MARK not in files(home)
+    log = run_on_store(home, "audit", "tail", "--json", "--lines", "100").stdout
+    (record,) = (each for each in map(json.loads, log.splitlines()) if each["action"] == "erase_user")
+    assert record["agent"] == "command-line"
+    assert "wyvern" not in log
+    assert run_on_store(home, "audit", "verify").returncode == exit_codes.OK
+    assert run_on_store(home, "verify").returncode == exit_codes.OK
+
+
+def test_beside_a_server_it_is_erased_at_once_and_the_file_waits(home: Path) -> None:
+    with serving(home, "--agent", "wyvern-coder", "--user", "wyvern") as server:
+        said = erased(home, "--user", "wyvern", "--yes")
+        assert said["file"] is None
+        assert "greenroom erase --finish" in said["erased"]["remains"]
+        assert server.call("list_memories", namespace="user:wyvern")["count"] == 0
+        early = run_on_store(home, "erase", "--finish")
+        assert early.returncode == exit_codes.OWNED
+        assert "stop it first" in early.stderr
+        assert server.end() == 0
+    assert MARK in files(home)
+    assert erased(home, "--finish")["file"]["redacted"] > 0
+    assert MARK not in files(home)
