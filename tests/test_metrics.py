@@ -24,6 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from greenroom.actors import Agent, SetMemory, open_greenroom
 from greenroom.runtime import Distribution, RuntimeStatistics
+from greenroom.transports.observability.access import AccessStatistics
 from greenroom.transports.observability.meter import BUCKET_BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
 from greenroom.transports.observability.metrics import METRICS
 from greenroom.transports.observability.prometheus import render
@@ -134,7 +135,7 @@ def test_every_tool_has_its_figures_before_its_first_call() -> None:
     assert [(row.method, row.tool, row.outcome) for row in meter.snapshot()] == [
         ("tools/call", tool, outcome) for tool in ("set_memory", "get_memory") for outcome in OUTCOMES
     ]
-    text, _ = render(Snapshot(meter.snapshot(), statistics(), {}), "")
+    text, _ = render(look(meter), "")
     found = samples(text.decode())
     call = ("method", "tools/call"), ("tool", "get_memory")
     assert found["greenroom_requests_total", tuple(sorted((*call, ("outcome", "cancelled"))))] == 0
@@ -181,15 +182,21 @@ def numbered(kind: type[Any], numbers: Iterator[int]) -> Any:
     return kind(**values)
 
 
-def statistics() -> RuntimeStatistics:
-    made: RuntimeStatistics = numbered(RuntimeStatistics, itertools.count(100))
-    return made
+def look(meter: RequestMeter | None = None, **connections: Transport) -> Snapshot:
+    """Return a snapshot in which every number of the statistics is another one."""
+    numbers = itertools.count(100)
+    return Snapshot(
+        RequestMeter([]).snapshot() if meter is None else meter.snapshot(),
+        numbered(RuntimeStatistics, numbers),
+        connections,
+        numbered(AccessStatistics, numbers),
+    )
 
 
 @pytest.mark.promise("metrics.runtime")
 def test_every_figure_has_a_name_and_a_source_of_its_own() -> None:
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-    read = [metric.read(statistics()) for metric in METRICS]
+    read = [metric.read(look()) for metric in METRICS]
     assert len(set(map(str, read))) == len(read)
 
 
@@ -222,9 +229,9 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
             return Asked(value)
 
     for metric in METRICS:
-        metric.read(Asked(statistics()))  # type: ignore[arg-type]
+        metric.read(Asked(look()))  # type: ignore[arg-type]
     parts = [part_of(kind) for kind in get_type_hints(RuntimeStatistics).values() if kind is not int]
-    said = {name for part in parts for name in get_type_hints(part)} | {"rows_expired"}
+    said = {name for part in (*parts, AccessStatistics) for name in get_type_hints(part)} | {"rows_expired"}
     assert said - asked == untold
 
 
@@ -235,8 +242,8 @@ def test_both_formats_say_the_same(accept: str) -> None:
     meter.record("tools/call", 'say_"hello"\n', "ok", 0.0004)
     meter.record("tools/call", 'say_"hello"\n', "tool_error", 99.0)
     meter.record("ping", None, "ok", 0.00001)
-    look = Snapshot(meter.snapshot(), statistics(), {"websocket": Transport(7, 8, 9)})
-    text, media_type = render(look, accept)
+    seen = look(meter, websocket=Transport(7, 8, 9))
+    text, media_type = render(seen, accept)
     openmetrics = accept == OPENMETRICS
     assert media_type.startswith("application/openmetrics-text" if openmetrics else "text/plain")
     found = samples(text.decode(), openmetrics=openmetrics)
@@ -254,7 +261,7 @@ def test_both_formats_say_the_same(accept: str) -> None:
     assert found["greenroom_connections_accepted_total", web] == 8
     assert found["greenroom_connections_refused_total", web] == 9
     for metric in METRICS:
-        said = metric.read(look.runtime)
+        said = metric.read(seen)
         if metric.kind == "histogram":
             assert found[f"{metric.name}_bucket", (("le", "0.5"),)] == said.counts[0]
             assert found[f"{metric.name}_count", ()] == said.count

@@ -217,6 +217,7 @@ class Agent:
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
         locator: Given, the client has no connection, and this knows which session it works in.
+        on_export: Called with the bytes of each export of memories or of a session.
     """
 
     def __init__(
@@ -229,6 +230,7 @@ class Agent:
         passports: PassportOptions | None = None,
         quota: Quota | None = None,
         locator: SessionLocator | None = None,
+        on_export: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -242,6 +244,7 @@ class Agent:
         self._lookup = FallbackLookup(runtime, principal, _NAMES)
         self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
         self._client_state.quota = quota
+        self._client_state.on_export = on_export
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -116,6 +116,7 @@ class ClientSessionState:
         tool: The tool that it is.
         token: Tells it from others that work in the same session.
         quota: What the client may have, where that is limited.
+        on_export: Called with the bytes of what it exported.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class ClientSessionState:
         self.principal = principal
         self.tool = client_tool(client or principal.agent_id).tool_id
         self.quota: Quota | None = None
+        self.on_export: Callable[[int], None] = lambda _: None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self._locator = locator

@@ -115,6 +115,7 @@ class ExportMemories(ClientOrchestration[MemoriesExported], frozen=True, kw_only
                 "the store has no room to keep an export; make room, or take `greenroom export`, which "
                 "writes a file and works with a full store, too"
             ) from error
+        client.on_export(parts.size)
         return MemoriesExported(
             uri=parts.all[0].uri,
             count=sum(part.count for part in parts.all),

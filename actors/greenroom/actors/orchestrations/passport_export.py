@@ -84,6 +84,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 is_last=number == len(starts) - 1,
             )
             await client.ask(address, kept)
+        client.on_export(len(made.text))
         return SessionExported(
             passport_id=made.passport_id,
             session_id=session_id,

@@ -33,6 +33,7 @@ from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.net.addresses import is_loopback
 from greenroom.transports.net.body_budget import BodyBudget, BodyBudgets
 from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefix, client_address, is_trusted
+from greenroom.transports.observability.access import AccessMeter
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
@@ -148,6 +149,7 @@ class KeyAuthenticator:
         challenge: What a refusal says besides to clients that look for a token.
         heard: Notes in the audit log who was let in and who was not.
         frame: The longest request, in bytes.
+        access: Counts both.
     """
 
     def __init__(
@@ -161,8 +163,10 @@ class KeyAuthenticator:
         challenge: str = "",
         heard: AuditHook | None = None,
         frame: int = 0,
+        access: AccessMeter | None = None,
     ) -> None:
         self._heard = heard
+        self._access = access or AccessMeter()
         self._bodies = BodyBudgets(frame)
         self._noted = TokenBuckets(1, 1)
         self._reloads = TokenBucket(30, 2)  # so that who makes keys up does not keep the actor busy
@@ -182,6 +186,7 @@ class KeyAuthenticator:
         try:
             admitted = await self._with_credential(caller, headers)
         except HttpRefusedError as refusal:
+            self._access.record_refused()
             # Who comes by a right key is not counted here, so others at its address do it no harm.
             wait = self._failures.of(address_prefix(caller.address)).take(trio.current_time())
             if wait > 0:
@@ -194,6 +199,8 @@ class KeyAuthenticator:
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
             raise too_many_requests(wait, "too much came by this key")
+        holder = None if admitted.credential is None else admitted.credential.holder
+        self._access.record_admitted(holder, address_prefix(admitted.address))
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted

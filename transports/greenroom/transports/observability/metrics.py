@@ -1,4 +1,4 @@
-"""The metrics of a runtime for Prometheus, made from what the fields of its statistics say of themselves.
+"""The metrics of a server for Prometheus, made from what the fields of its statistics say of themselves.
 
 Names keep to Prometheus' conventions: base units, and `_total` behind what only grows, which
 the exposition adds by itself.
@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from greenroom.runtime import RuntimeStatistics
+from greenroom.transports.observability.access import AccessStatistics
+from greenroom.transports.observability.snapshot import Snapshot
 
 
 class Metric(NamedTuple):
-    """One figure of a runtime.
+    """One figure of a server.
 
     Attributes:
         kind: Whether it only grows, is so at this moment, or is distributed.
         name: Its name without the suffix that a counter gets.
         help: What it means, on one line.
-        path: The fields that lead to it from a `RuntimeStatistics`.
+        path: The fields that lead to it from a `Snapshot`.
         reading: How a number is made of the last one, where it is none; see `greenroom.runtime`'s `gauge`.
     """
 
@@ -29,8 +31,8 @@ class Metric(NamedTuple):
     path: tuple[str, ...]
     reading: Mapping[str, Any]
 
-    def read(self, now: RuntimeStatistics) -> Any:
-        """Return its value in a runtime's statistics: a number, or a histogram's `Distribution`."""
+    def read(self, now: Snapshot) -> Any:
+        """Return its value at one moment: a number, or a histogram's `Distribution`."""
         value: Any = now
         for field in self.path:
             value = getattr(value, field)
@@ -43,7 +45,7 @@ class Metric(NamedTuple):
         return len(value) if isinstance(value, list) else value
 
 
-def _metrics(statistics: type[Any], path: tuple[str, ...] = ()) -> Iterator[Metric]:
+def _metrics(statistics: type[Any], path: tuple[str, ...]) -> Iterator[Metric]:
     for field, hint in get_type_hints(statistics, include_extras=True).items():
         here = (*path, field)
         if get_origin(hint) is not Annotated:  # a part, or None where there is none
@@ -53,5 +55,8 @@ def _metrics(statistics: type[Any], path: tuple[str, ...] = ()) -> Iterator[Metr
             yield Metric(extra["kind"], extra["name"], hint.__metadata__[0].description, here, reading)
 
 
-METRICS: Final = tuple(_metrics(RuntimeStatistics))
+METRICS: Final = (
+    *_metrics(RuntimeStatistics, ("runtime",)),
+    *_metrics(AccessStatistics, ("access",)),
+)
 """All of them, since the server was started where they count."""

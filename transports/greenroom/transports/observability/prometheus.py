@@ -69,7 +69,7 @@ class _Collector:
         yield from request_families(self._snapshot.requests)
         yield from connection_families(self._snapshot.connections)
         for metric in METRICS:
-            value = metric.read(self._snapshot.runtime)
+            value = metric.read(self._snapshot)
             if metric.kind == "counter":
                 yield CounterMetricFamily(metric.name, metric.help, value)
             elif metric.kind == "gauge":

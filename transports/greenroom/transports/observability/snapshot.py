@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from greenroom.transports.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
 if TYPE_CHECKING:
@@ -38,11 +39,13 @@ class Snapshot(NamedTuple):
         requests: The counts of its requests.
         runtime: The statistics of its runtime.
         connections: The connection statistics of each transport, by its name.
+        access: Who was let in, and what was exported.
     """
 
     requests: list[RequestCounts]
     runtime: RuntimeStatistics
     connections: Mapping[str, ConnectionStatistics]
+    access: AccessStatistics
 
 
 class ObservedServer:
@@ -51,13 +54,17 @@ class ObservedServer:
     Args:
         meter: Counts its requests.
         runtime: Its open runtime.
+        access: Counts who is let in and what is exported, where somebody tells it.
 
     Attributes:
         runtime: The same.
     """
 
-    def __init__(self, meter: RequestMeter, runtime: RuntimeClient) -> None:
+    def __init__(
+        self, meter: RequestMeter, runtime: RuntimeClient, access: AccessMeter | None = None
+    ) -> None:
         self._meter = meter
+        self._access = access or AccessMeter()
         self.runtime = runtime
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
 
@@ -75,6 +82,7 @@ class ObservedServer:
             self._meter.snapshot(),
             self.runtime.statistics(),
             self.connections(),
+            self._access.statistics(),
         )
 
     def connections(self) -> dict[str, ConnectionStatistics]:

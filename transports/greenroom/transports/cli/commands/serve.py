@@ -46,6 +46,7 @@ from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
+from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.stdio.server import serve_stdio
@@ -99,8 +100,9 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         sockets = await open_sockets(settings, stack)
         runtime = await stack.enter_async_context(open_store(settings, embedder, may="create", serves=True))
         nursery = await stack.enter_async_context(trio.open_nursery())
+        access = AccessMeter()
         authentication = await stack.enter_async_context(
-            open_authentication(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
+            open_authentication(settings, runtime, os.environ, on_stdio=_on_stdio(settings), access=access)
         )
 
         locator = SessionLocator()
@@ -114,6 +116,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 passports=passports,
                 quota=authentication.quota(caller),
                 locator=locator if caller.is_single_request else None,
+                on_export=access.record_export,
             )
 
         await nursery.start(_stop_on_signal, stop)
@@ -126,7 +129,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             run_ready=runtime.run_ready,
             hold_dispatch=runtime.hold_dispatch,
         )
-        observed = ObservedServer(server.meter, runtime)
+        observed = ObservedServer(server.meter, runtime, access)
         if runtime.role == "owner":
             await nursery.start(serve_control, settings.data, observed)
         else:

@@ -26,6 +26,7 @@ from greenroom.transports.auth.authenticator import (
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings, flag
 from greenroom.transports.net.addresses import HostPort
+from greenroom.transports.observability.access import AccessMeter
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
@@ -49,6 +50,7 @@ class Authentication:
         tokens: Checks tokens of an issuer, if there is one.
         shown: What the client on standard input and output has shown, if anything.
         heard: Notes in the audit log who was let in and who was not.
+        access: Counts both.
 
     Attributes:
         authenticator: Decides who comes in over sockets.
@@ -62,12 +64,15 @@ class Authentication:
         tokens: TokenVerifier | None = None,
         shown: Credential | None = None,
         heard: AuditHook | None = None,
+        access: AccessMeter | None = None,
     ) -> None:
         self._settings = settings
         self._key_cache = key_cache
         self._quotas: dict[str, Quota] = {}
         self.authenticator: Authenticator = (
-            OPEN_AUTHENTICATOR if key_cache is None else _authenticator(settings, key_cache, tokens, heard)
+            OPEN_AUTHENTICATOR
+            if key_cache is None
+            else _authenticator(settings, key_cache, tokens, heard, access)
         )
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
@@ -137,7 +142,12 @@ def check_auth_settings(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_authentication(
-    settings: Settings, runtime: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
+    settings: Settings,
+    runtime: RuntimeClient,
+    environment: Mapping[str, str],
+    *,
+    on_stdio: bool,
+    access: AccessMeter,
 ) -> AsyncIterator[Authentication]:
     """Return who is let in, kept up with the store's keys while the block runs.
 
@@ -146,6 +156,7 @@ async def open_authentication(
         runtime: What `open_greenroom` opened.
         environment: The process's, in which the key of a client on standard input and output may stand.
         on_stdio: Whether there is such a client.
+        access: Counts who comes in over sockets.
 
     Raises:
         AuthenticationError: others could come in who should not, or the key opens nothing.
@@ -170,7 +181,7 @@ async def open_authentication(
                 heard("authenticate", outcome="denied", on="stdio")
                 raise
             heard("authenticate", key_id=shown.id, on="stdio")
-        yield Authentication(settings, key_cache, tokens, shown, heard)
+        yield Authentication(settings, key_cache, tokens, shown, heard, access)
 
 
 def is_reachable_by_others(settings: Settings) -> bool:
@@ -179,7 +190,11 @@ def is_reachable_by_others(settings: Settings) -> bool:
 
 
 def _authenticator(
-    settings: Settings, key_cache: KeyCache, tokens: TokenVerifier | None, heard: AuditHook | None
+    settings: Settings,
+    key_cache: KeyCache,
+    tokens: TokenVerifier | None,
+    heard: AuditHook | None,
+    access: AccessMeter | None,
 ) -> KeyAuthenticator:
     challenge = ""
     if tokens is not None and settings.oauth_resource is not None:
@@ -195,6 +210,7 @@ def _authenticator(
         challenge=challenge,
         heard=heard,
         frame=settings.max_frame,
+        access=access,
     )
 
 
