@@ -64,7 +64,7 @@ class MemoryMatches(ServiceResult, frozen=True, kw_only=True):
 
     Attributes:
         memories: The best, best first.
-        total: How many match, all in all.
+        total: How many they are.
         query: What was looked for.
         mode: How.
         debug: How the search came to its answer, as the tool `memory_search` tells it; None unless asked for.
@@ -142,7 +142,7 @@ class SearchService:
         debug = None if found.debug is UNSET else found.debug
         return MemoryMatches(
             memories=[_match(hit) for hit in found.memories],
-            total=found.total,
+            total=len(found.memories),
             query=found.query,
             mode=found.mode,
             debug=None if debug is None else msgspec.to_builtins(debug, builtin_types=(datetime,)),
