@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
+import msgspec
 import pytest
 import trio
 import trio.testing
+from msgspec import Raw
 from support.agents import begin, json, keep, keys, refused, say, wire
 
 from greenroom.actors import (
@@ -20,6 +23,8 @@ from greenroom.actors import (
     ListMemory,
     ListResources,
     ReadResource,
+    SetMemory,
+    StoreMemory,
     UpdateSession,
 )
 from greenroom.runtime import Refusal
@@ -72,7 +77,8 @@ async def test_a_memory_resource_holds_live_entries_by_scope(enter: Enter) -> No
     async with enter() as at:
         alice = await begin(at)
         empty = await resource(alice, "agent://alice/memory")
-        assert empty["memory"] == {"global": [], "sessions": {}}
+        assert empty["memory"] == {"global": {}, "sessions": {}}
+        assert empty["statistics"] == {"global_keys": 0, "session_scopes": 0, "total_entries": 0}
         assert empty["resource_info"]["last_updated"] is None
         await keep(alice, "old", expires_in=5)
         await keep(alice, "g1")
@@ -80,9 +86,10 @@ async def test_a_memory_resource_holds_live_entries_by_scope(enter: Enter) -> No
         await keep(alice, "k", session_id="s")
         at.tick(6)
         read = await resource(alice, "agent://alice/memory")
-        assert [entry["key"] for entry in read["memory"]["global"]] == ["g2", "g1"]
-        assert [entry["key"] for entry in read["memory"]["sessions"]["s"]] == ["k"]
+        assert list(read["memory"]["global"]) == ["g2", "g1"]
+        assert list(read["memory"]["sessions"]["s"]) == ["k"]
         assert read["counts"] == {"global": 2, "sessions": {"s": 1}, "total": 3}
+        assert read["statistics"] == {"global_keys": 2, "session_scopes": 1, "total_entries": 3}
         assert (read["has_more"], read["cursor"], read["agent_id"]) == (False, None, "alice")
 
 
@@ -94,12 +101,72 @@ async def test_a_large_memory_resource_leads_on_to_the_listing(enter: Enter) -> 
         for number in range(1_010):
             await keep(alice, str(number), session_id="s" if number % 2 else None)
         read = await resource(alice, "agent://alice/memory")
-        listed = read["memory"]["global"] + read["memory"]["sessions"]["s"]
-        assert {int(entry["key"]) for entry in listed} == set(range(10, 1_010))
+        listed = read["memory"]["global"] | read["memory"]["sessions"]["s"]
+        assert {int(key) for key in listed} == set(range(10, 1_010))
         assert read["counts"] == {"global": 505, "sessions": {"s": 505}, "total": 1_010}
         assert read["has_more"]
         rest = await alice.ask(ListMemory(session_id="all", cursor=read["cursor"]))
         assert [int(entry.key) for entry in rest.entries] == list(range(9, -1, -1))
+        last = await resource(alice, f"agent://alice/memory?cursor={read['cursor']}")
+        assert list(last["memory"]["global"]) == ["8", "6", "4", "2", "0"]
+        assert list(last["memory"]["sessions"]["s"]) == ["9", "7", "5", "3", "1"]
+        assert (last["has_more"], last["cursor"], last["statistics"]) == (False, None, read["statistics"])
+
+
+@pytest.mark.promise("resources.memory")
+async def test_a_memory_resource_has_values_and_metadata_as_they_were_given(enter: Enter) -> None:
+    long = "a text that is kept compressed " * 1_000
+    async with enter() as at:
+        alice = at.agent("alice")
+        await alice.ask(SetMemory(key="k", value=Raw(b"[1]")))
+        await alice.ask(SetMemory(key="k", value=Raw(b'{"n":1.50}'), metadata=Raw(b'{"m":null}')))
+        await alice.ask(SetMemory(key="s", value=Raw(b'"123"'), expires_in=60))
+        await alice.ask(StoreMemory(key="long", content=long, namespace="agent:alice"))
+        held = (await resource(alice, "agent://alice/memory"))["memory"]["global"]
+        assert {key: (entry["value"], entry["metadata"]) for key, entry in held.items()} == {
+            "k": ({"n": 1.5}, {"m": None}),
+            "s": ("123", {}),
+            "long": (long, {}),
+        }
+        assert {key: entry["version"] for key, entry in held.items()} == {"k": 2, "s": 1, "long": 1}
+        listed = wire(await alice.ask(ListMemory()))["entries"]
+        for entry in listed:
+            assert {**entry, "value": ANY, "metadata": ANY} == held[entry["key"]]
+
+
+@pytest.mark.promise("resources.memory")
+async def test_pages_of_a_memory_resource_fit_into_a_frame(enter: Enter) -> None:
+    async with enter() as at:
+        alice = at.agent("alice")
+        for number in range(4):
+            value = msgspec.json.encode('"' * 260_000)  # each is escaped, here and once more in the frame
+            await alice.ask(SetMemory(key=str(number), value=Raw(value)))
+        await alice.ask(StoreMemory(key="large", content='"' * 600_000, namespace="agent:alice"))
+        pages, uri = [], "agent://alice/memory"
+        while True:
+            page = await resource(alice, uri)
+            pages.append(page["memory"]["global"])
+            assert len(msgspec.json.encode(msgspec.json.encode(page).decode())) < 4 * 1_048_576
+            if not page["has_more"]:
+                break
+            uri = f"agent://alice/memory?cursor={page['cursor']}"
+        assert [list(each) for each in pages] == [["large", "3", "2"], ["1", "0"]]
+        assert "value" not in pages[0].pop("large"), "get_memory has it"
+        assert all(entry["value"] == '"' * 260_000 for page in pages for entry in page.values())
+
+
+@pytest.mark.promise("resources.alike")
+async def test_a_cursor_opens_nobody_elses_memory_and_none_is_made_up(enter: Enter) -> None:
+    async with enter() as at:
+        alice, bob = at.agent("alice"), at.agent("bob")
+        for number in range(1_001):
+            await keep(alice, str(number))
+        cursor = (await resource(alice, "agent://alice/memory"))["cursor"]
+        with pytest.raises(Refusal) as refused:
+            await resource(bob, f"agent://alice/memory?cursor={cursor}")
+        assert refused.value.code == "RESOURCE_NOT_FOUND"
+        with pytest.raises(Refusal, match="cursor"):
+            await resource(alice, "agent://alice/memory?cursor=made-up")
 
 
 @pytest.mark.promise("resources.alike")

@@ -158,3 +158,44 @@ async def test_a_session_says_whether_it_is_active(tmp_path: Path) -> None:
             assert told["session"]["is_active"] is wanted
             assert told["resource_info"]["requesting_agent"] == "tester"
             assert (await client.call("get_session", session_id="s"))["session"]["is_active"] is wanted
+
+
+@pytest.mark.promise("mcp.limits")
+async def test_a_message_of_a_wrong_length_is_told_the_limit_that_is_in_force(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize()
+        await client.call("create_session", purpose="p", session_id="s")
+        for content, limit in (("", 1), ("c" * 10_001, 10_000), ("c" * 1_048_577, 10_000)):
+            refused = await client.call("add_message", session_id="s", content=content)
+            details = {"field": "content", "limit": limit, "size": len(content), "unit": "characters"}
+            assert refused["details"] == details
+            assert f"{limit:,}" in refused["error"]
+            assert "1,048,576" not in refused["error"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_resources_have_names_and_descriptions(tmp_path: Path, path: str) -> None:
+    said: dict[tuple[str, ...], Any] = {}
+    for profiles in (("core",), OLDER):
+        async with greenroom(tmp_path, profiles=profiles) as client:
+            await client.initialize()
+            if not said:
+                await client.call("create_session", purpose="the plan", session_id="s")
+                await client.call("add_message", session_id="s", content="c")
+            page = (await client.request("resources/list", {**PATHS[path]}))["result"]["resources"]
+            bodies = []
+            for each in page:
+                read = (await client.request("resources/read", {"uri": each["uri"]}))["result"]
+                bodies.append(json.loads(read["contents"][0]["text"]))
+            said[profiles] = ([(each["name"], each["description"]) for each in page], bodies)
+    memory = "Keys with values and metadata, by scope; nobody else can read it"
+    session = "Session of tester with 1 messages for you"
+    listed, bodies = said[("core",)]
+    assert listed == [("memory", memory), ("s", session)]
+    assert not any({"name", "description"} & body.keys() for body in bodies)
+    listed, bodies = said[OLDER]
+    assert listed == [("Memory of tester", memory), ("Session: the plan", session)]
+    assert [(body["name"], body["description"]) for body in bodies] == [
+        ("Agent Memory: tester", "Private memory store with 0 entries"),
+        ("Session: the plan", "Shared context session with 1 visible messages"),
+    ]

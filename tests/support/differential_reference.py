@@ -311,6 +311,7 @@ async def _list_resources(context: Context, params: PaginatedRequestParams) -> L
                 uri=item.uri,
                 name=item.name,
                 title=item.title,
+                description=item.description,
                 mime_type="application/json",
                 annotations=annotations,
             )

@@ -130,6 +130,8 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import ExportResource as ExportResource
     from greenroom.actors.schemas.resources import MemoryByScope as MemoryByScope
     from greenroom.actors.schemas.resources import MemoryCounts as MemoryCounts
+    from greenroom.actors.schemas.resources import MemoryFigures as MemoryFigures
+    from greenroom.actors.schemas.resources import MemoryItem as MemoryItem
     from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
     from greenroom.actors.schemas.resources import ReadResource as ReadResource
     from greenroom.actors.schemas.resources import ResourceInfo as ResourceInfo

@@ -24,7 +24,6 @@ from greenroom.actors.memory import (
     statistics,
     store_requests,
 )
-from greenroom.actors.memory.keyvalue import memory_resource
 from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
@@ -86,9 +85,7 @@ class MemoryActor(Actor):
         """Answer the memory as a resource, to its owner."""
         if policy.memory_owner(context.principal) != context.address.key:
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
-        everything = keyvalue.newest_first(context, keyvalue.BOTH_SCOPES, None)
-        binding = keyvalue.cursor_binding(keyvalue.BOTH_SCOPES, None)
-        return memory_resource(context, request.uri, everything, binding)
+        return keyvalue.resource(request.uri, context)
 
     # -- the memory layer ------------------------------------------------------
 

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
 from greenroom.actors.memory import records, removal
@@ -25,6 +27,10 @@ from greenroom.runtime import Context, Slices
 
 BOTH_SCOPES = "all"
 NEWEST_ENTRIES = 1_000
+PAGE_BYTES = 1_048_576
+"""Values and metadata of one page of the resource, about; a first entry may go beyond it."""
+BYTES_AN_ENTRY = 500
+"""What the rest of an entry counts for there."""
 
 
 def store(
@@ -110,12 +116,15 @@ def read(
 def _read_otherwise(
     entry: Entry, version: Version, number: int, context: Context
 ) -> Slices[replies.MemoryRead]:
-    """Answer a value that other tools stored: compressed, or a text, which is a JSON string here."""
-    assert version.details is not None, "a plain one is read at once"
+    return _answer(entry, version, number, (yield from _json(version, context)))
+
+
+def _json(version: Version, context: Context) -> Slices[bytes]:
+    """Return a value. What other tools stored may be compressed, or a text, which is a JSON string here."""
+    if version.details is None:
+        return version.value
     value = yield from unpack(version.value, version.details.form, context)
-    if version.details.form & records.TEXT:
-        value = msgspec.json.encode(value.decode())
-    return _answer(entry, version, number, value)
+    return msgspec.json.encode(value.decode()) if version.details.form & records.TEXT else value
 
 
 def _answer(entry: Entry, version: Version, number: int, value: bytes) -> replies.MemoryRead:
@@ -207,40 +216,76 @@ def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
             return stored
 
 
-def memory_resource(
-    context: Context, uri: str, entries: Iterator[Entry], binding: str
-) -> Slices[resources.MemoryResource]:
-    """Return the newest live entries by scope, and how many there are."""
-    everywhere: list[replies.MemoryEntry] = []
-    sessions: dict[str, list[replies.MemoryEntry]] = {}
+def resource(uri: str, context: Context) -> Slices[resources.MemoryResource]:
+    """Return a page of the live entries, newest update first, and how many there are in all."""
+    binding = cursor_binding(BOTH_SCOPES, None)
+    cursor = resources.cursor_of(uri)
+    behind = None if cursor is None else int.from_bytes(paging.decode(cursor, binding))
+    page = _Page()
     counts: Counter[str | None] = Counter()
-    newest = last = None
-    for entry in entries:
+    newest = None
+    for entry in newest_first(context, BOTH_SCOPES, None):
         if is_live(entry.expires_at, context.now):
             newest = newest or entry
-            if counts.total() < NEWEST_ENTRIES:
-                last = entry
-                scope = everywhere if entry.session_id is None else sessions.setdefault(entry.session_id, [])
-                scope.append(view(entry))
             counts[entry.session_id] += 1
+            if not page.has_more and (behind is None or entry.update < behind):
+                page.add(entry, (yield from _item(entry, context)))
         if context.should_yield():
             yield
     total = counts.total()
     audit_record.record_resource_read(context, entries=total)
-    has_more = total > NEWEST_ENTRIES
+    everywhere = counts.pop(None, 0)
+    of_sessions = {session: count for session, count in counts.items() if session is not None}
     return resources.MemoryResource(
         agent_id=context.address.key,
-        memory=resources.MemoryByScope(global_=everywhere, sessions=sessions),
-        counts=resources.MemoryCounts(
-            global_=counts.pop(None, 0),
-            sessions={session: count for session, count in counts.items() if session is not None},
-            total=total,
+        memory=resources.MemoryByScope(global_=page.everywhere, sessions=page.sessions),
+        counts=resources.MemoryCounts(global_=everywhere, sessions=of_sessions, total=total),
+        statistics=resources.MemoryFigures(
+            global_keys=everywhere, session_scopes=len(of_sessions), total_entries=total
         ),
-        has_more=has_more,
-        cursor=paging.encode(last.update.to_bytes(8), binding) if has_more and last is not None else None,
+        has_more=page.has_more,
+        cursor=paging.encode(page.last.to_bytes(8), binding) if page.has_more else None,
         resource_info=resources.ResourceInfo(
             uri=uri,
             reader=context.address.key,
             last_updated=None if newest is None else to_datetime(newest.updated_at),
         ),
+    )
+
+
+class _Page:
+    """Entries by scope, as many as a page has room for."""
+
+    def __init__(self) -> None:
+        self.everywhere: dict[str, resources.MemoryItem] = {}
+        self.sessions: dict[str, dict[str, resources.MemoryItem]] = {}
+        self.has_more = False
+        self.last = 0
+        self._entries = self._bytes = 0
+
+    def add(self, entry: Entry, item: resources.MemoryItem) -> None:
+        """Take one more entry, unless the page is full: then there are more."""
+        value = b"" if item.value is UNSET else item.value
+        self._bytes += len(memoryview(value)) + len(memoryview(item.metadata)) + BYTES_AN_ENTRY
+        if self._entries == NEWEST_ENTRIES or (self._entries and self._bytes > PAGE_BYTES):
+            self.has_more = True
+            return
+        self._entries += 1
+        self.last = entry.update
+        scope = self.everywhere
+        if entry.session_id is not None:
+            scope = self.sessions.setdefault(entry.session_id, {})
+        scope[entry.key] = item
+
+
+def _item(entry: Entry, context: Context) -> Slices[resources.MemoryItem]:
+    version = context.get(records.version_key(entry.number, entry.version), Version)
+    assert version is not None, "an entry has its newest version"
+    value = b""
+    if entry.value_size <= MAX_VALUE_BYTES:
+        value = yield from _json(version, context)
+    return resources.MemoryItem(
+        **msgspec.structs.asdict(view(entry)),
+        value=msgspec.Raw(value) if 0 < len(value) <= MAX_VALUE_BYTES else UNSET,
+        metadata=msgspec.Raw(version.metadata),
     )

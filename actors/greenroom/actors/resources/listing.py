@@ -23,6 +23,7 @@ class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
     uri: str
     name: str
     title: str
+    description: str
     last_modified: datetime | None
 
 
@@ -50,6 +51,7 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
                 uri=session_uri(session.session_id),
                 name=session.session_id,
                 title=session.purpose,
+                description=f"Session of {session.created_by} with {session.message_count} messages for you",
                 last_modified=session.last_activity,
             )
             for session in (() if page is None else page.sessions)
@@ -57,7 +59,11 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
         if self.cursor is None and "memory" in kinds:
             owner = policy.memory_owner(reader.principal)
             own = ResourceItem(
-                uri=memory_uri(owner), name="memory", title=f"Memory of {owner}", last_modified=None
+                uri=memory_uri(owner),
+                name="memory",
+                title=f"Memory of {owner}",
+                description="Keys with values and metadata, by scope; nobody else can read it",
+                last_modified=None,
             )
             resources.insert(0, own)
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)

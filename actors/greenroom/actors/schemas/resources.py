@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.schemas import replies
@@ -16,7 +17,7 @@ SESSION_TEMPLATE = "session://{session_id}"
 MEMORY_TEMPLATE = "agent://{agent_id}/memory"
 
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
-_MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory")
+_MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
 _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{1,3}))?")
 _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 
@@ -48,7 +49,8 @@ TEMPLATES: tuple[ResourceTemplate, ...] = (
         MEMORY_TEMPLATE,
         "agent_memory",
         "Your memory",
-        "Your own memory entries by scope, without their values, newest 1,000; nobody else can read it.",
+        "Your own memory by scope: keys with values and metadata, newest first, with ?cursor= from there on; "
+        "nobody else can read it.",
         "memory",
     ),
 )
@@ -87,6 +89,12 @@ def parse_uri(uri: str) -> Address | None:
     return None
 
 
+def cursor_of(uri: str) -> str | None:
+    """Return the cursor in the URI of an agent's memory, None where it is read from the beginning."""
+    named = _MEMORY.fullmatch(uri)
+    return None if named is None else named[2]
+
+
 class ResourceInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a resource says of itself.
 
@@ -117,30 +125,46 @@ class SessionResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
-class MemoryByScope(msgspec.Struct, frozen=True, kw_only=True, rename={"global_": "global"}):
-    """Entries without their values, newest update first: global ones, and those of each session."""
+class MemoryItem(replies.MemoryEntry, frozen=True, kw_only=True):
+    """An entry with its value, but one that is larger than 1 MB, which `GetMemory` has."""
 
-    global_: list[replies.MemoryEntry]
-    sessions: dict[str, list[replies.MemoryEntry]]
+    value: msgspec.Raw | UnsetType = UNSET
+    metadata: msgspec.Raw
+
+
+class MemoryByScope(msgspec.Struct, frozen=True, kw_only=True, rename={"global_": "global"}):
+    """Entries by their keys, newest update first: global ones, and those of each session."""
+
+    global_: dict[str, MemoryItem]
+    sessions: dict[str, dict[str, MemoryItem]]
 
 
 class MemoryCounts(msgspec.Struct, frozen=True, kw_only=True, rename={"global_": "global"}):
-    """How many entries there are, also those that the resource has no room for."""
+    """How many entries there are by scope, also those that the page has no room for."""
 
     global_: int
     sessions: dict[str, int]
     total: int
 
 
-class MemoryResource(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's memory: its newest entries by scope.
+class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """How many keys are global, how many sessions have some, and how many there are in all, on every page."""
 
-    ``cursor`` leads `ListMemory` of all scopes further back.
+    global_keys: int
+    session_scopes: int
+    total_entries: int
+
+
+class MemoryResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of an agent's memory: its newest entries by scope.
+
+    ``cursor`` leads further back: as ``?cursor=`` behind the URI, or `ListMemory` of all scopes.
     """
 
     agent_id: str
     memory: MemoryByScope
     counts: MemoryCounts
+    statistics: MemoryFigures
     has_more: bool
     cursor: str | None
     resource_info: ResourceInfo

@@ -24,8 +24,14 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]
 UserId = Annotated[Name, Meta(description="you; nobody else is allowed")]
 Content = Annotated[
     str,
-    Meta(min_length=1, max_length=1_048_576, description="what it says; 10,000 characters unless configured"),
+    Meta(
+        min_length=1,
+        description="what it says; 10,000 characters unless configured",
+        extra={"takes": "at least 1 character"},
+        extra_json_schema={"maxLength": 1_048_576},
+    ),
 ]
+"""What a message says. The longest that is in force the session's actor knows, and names."""
 MessageType = Annotated[str, Meta(min_length=1, max_length=50, description="any word of yours")]
 MessageId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID)]
 Sender = Annotated[str, Meta(min_length=1, max_length=100, description="the agent's id")]

@@ -250,8 +250,9 @@ class FastPath:
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.identity.version))
         else:
-            result = self.answers.result(resource_list(reply), FRESH, self._times.moment(call.arrived))
-            client.answer(call, result_line(call.id, result))
+            moment = self._times.moment(call.arrived)
+            result = resource_list(client.offer.renamed(reply, moment))
+            client.answer(call, result_line(call.id, self.answers.result(result, FRESH, moment)))
 
     def _read_resource(self, client: ClientPort, call: Call) -> bool:
         if not self._is_plain(call, _LOCATED):
@@ -445,7 +446,12 @@ def resource_list(page: Any) -> dict[str, Any]:
     """Return a page of resources as the protocol lists them."""
     listed = []
     for item in page.resources:
-        entry: dict[str, Any] = {"uri": item.uri, "name": item.name, "mimeType": JSON}
+        entry: dict[str, Any] = {
+            "uri": item.uri,
+            "name": item.name,
+            "description": item.description,
+            "mimeType": JSON,
+        }
         if item.title is not None:
             entry["title"] = item.title
         if item.last_modified is not None:

@@ -183,8 +183,9 @@ class SdkServer:
         return (_FAILURE if failed else _SUCCESS).model_copy(update={"meta": meta})
 
     async def _list_resources(self, context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
-        page = await _asked(context, ListResources(cursor=params.cursor))
+        reply = await _asked(context, ListResources(cursor=params.cursor))
         moment = self._times.moment(_call(context).arrived)
+        page = context.lifespan_context.offer.renamed(reply, moment)
         return ListResourcesResult.model_validate({**resource_list(page), "_meta": moment.meta()})
 
     async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth.errors import invalid
 from greenroom.actors.auth.policy import VisibilityFilter
+from greenroom.actors.resources.listing import ResourceItem
 from greenroom.actors.schemas import replies, resources
 from greenroom.actors.schemas.types import MAX_LIFETIME
 from greenroom.actors.session.records import CLOSED
@@ -93,8 +94,26 @@ SHARED_CONTEXT: Final = ToolProfile(
     older={
         replies.Reply: _TIMESTAMP,
         Failure: _TIMESTAMP,
-        resources.SessionResource: _TIMESTAMP,
-        resources.MemoryResource: _TIMESTAMP,
+        ResourceItem: {
+            "name": Made(
+                str, lambda said: f"Session: {said.title}" if said.uri.startswith("session:") else said.title
+            )
+        },
+        resources.SessionResource: _TIMESTAMP
+        | {
+            "name": Made(str, lambda said: f"Session: {said.session.purpose}"),
+            "description": Made(
+                str,
+                lambda said: f"Shared context session with {said.statistics.message_count} visible messages",
+            ),
+        },
+        resources.MemoryResource: _TIMESTAMP
+        | {
+            "name": Made(str, lambda said: f"Agent Memory: {said.agent_id}"),
+            "description": Made(
+                str, lambda said: f"Private memory store with {said.statistics.total_entries} entries"
+            ),
+        },
         resources.ResourceInfo: {"requesting_agent": "reader"},
         replies.MessageView: {"id": "message_id"},
         replies.SessionView: {
