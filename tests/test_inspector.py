@@ -99,7 +99,7 @@ async def list_call_and_read(inspector: Inspector, era: Era) -> None:
     assert MEMORY in [resource["uri"] for resource in resources["resources"]]
     (contents,) = (await inspector.result("resources/read", "--uri", MEMORY))["contents"]
     assert (contents["uri"], contents["mimeType"]) == (MEMORY, "application/json")
-    assert [entry["key"] for entry in json.loads(contents["text"])["memory"]["global"]] == ["k"]
+    assert list(json.loads(contents["text"])["memory"]["global"]) == ["k"]
 
 
 @pytest.mark.promise("mcp.inspector")

@@ -238,7 +238,13 @@ class Counter:
 
 
 def _listed(resource: answers.Contents) -> ResourceItem:
-    return ResourceItem(uri=resource.uri, name=resource.name, title=resource.description, last_modified=None)
+    return ResourceItem(
+        uri=resource.uri,
+        name=resource.name,
+        title=resource.name,
+        description=resource.description,
+        last_modified=None,
+    )
 
 
 def _contents(uri: str) -> Content:
