@@ -22,6 +22,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.audit.query import CheckAudit, ReadAuditLog
+from greenroom.actors.schemas.passports import KeepLink, passport_address
 from greenroom.actors.schemas.sessions import AppendEvent
 from greenroom.runtime import (
     ACTORS,
@@ -104,6 +105,8 @@ async def live(runtime: RuntimeClient) -> None:
     )
     await runtime.ask(Address("session", "his"), event, principal=HERS)
     await ask(runtime, HERS, "export_session", session_id="his")
+    for digit, who in (("1", HERS), ("2", HIS)):
+        await runtime.ask(passport_address(digit * 32), KeepLink(session_id="his"), principal=who)
     await ask(runtime, HERS, "memory_search", query="tea of the wyvern")
     await ask(runtime, HIS, "search_by_sender", session_id="his", sender="wyvern-coder")
 
@@ -148,8 +151,8 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
         assert erased.counts == counted.counts
         assert erased.counts == {
             "api_keys": 1, "exports": 1, "imports": 1, "memories": 6, "memory_versions": 7, "messages": 5,
-            "messages_of_others": 2, "passports": 1, "ratings": 1, "session_fields": 2, "session_notes": 3,
-            "sessions": 1,
+            "messages_of_others": 2, "passport_links": 1, "passports": 1, "ratings": 1, "session_fields": 2,
+            "session_notes": 3, "sessions": 1,
         }  # fmt: skip
         assert await his_view(runtime) == before
         assert MARK not in str(await ask(runtime, HIS, "get_messages", session_id="his"))

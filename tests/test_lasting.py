@@ -20,15 +20,20 @@ from support.websocket_programs import connected, server
 from test_keys_process import bearer, create, keys
 
 from greenroom.actors import (
+    Agent,
     ApiKeyMade,
     CreateApiKey,
     ExportSession,
     KeyRefusedError,
     ListApiKeys,
+    PassportOptions,
+    Principal,
     RestoreSession,
     RotateApiKey,
+    StartSession,
     open_key_cache,
 )
+from greenroom.actors.orchestrations.passport_link import OpenedLink, open_link
 from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
     Actor,
@@ -151,6 +156,31 @@ async def test_not_one_of_many_keys_is_good_for_a_moment(place: Place) -> None:
     place.bring_back()
     async with place.opened() as here:
         assert not any(await opens(here, *made))
+
+
+@pytest.mark.promise("lasting.passports")
+async def test_a_link_that_was_used_is_not_valid_again(place: Place) -> None:
+    options = PassportOptions(base_url="http://localhost")
+
+    async def passport_at(at: House, url: str) -> OpenedLink | None:
+        token = url.rpartition("/")[2]
+        return await open_link(at.runtime, token, None, options=options, is_valid=lambda _: True)
+
+    urls = []
+    async with place.opened() as at:
+        agent = Agent(at.runtime, Principal(agent_id="a"), passports=options)
+        for _ in range(2):
+            passport = (await agent.ask(StartSession(new=True))).memory_passport
+            assert passport is not None
+            assert passport.export_url is not None
+            urls.append(passport.export_url)
+    place.keep()
+    async with place.opened() as at:
+        assert await passport_at(at, urls[0]) is not None
+    assert place.bring_back()
+    async with place.opened() as at:
+        assert await passport_at(at, urls[0]) is None
+        assert await passport_at(at, urls[1]) is not None
 
 
 @pytest.mark.promise("lasting.keys")

@@ -126,6 +126,7 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
         exported = await claude.ask(ExportSession(expires_in=3_600))
         text = await text_of(claude, exported)
         handed = (await claude.ask(StartSession(purpose="another"))).memory_passport
+        assert handed is not None
         in_time = RestoreSession(passport=text, idempotency_key="in time")
         first = await claude.ask(in_time)
         here.tick(3_601)
@@ -142,11 +143,11 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
         await trio.testing.wait_all_tasks_blocked(0.05)
         with refused("RESOURCE_NOT_FOUND"):
             await claude.ask(ReadResource(uri=exported.uri))
-        assert (await claude.ask(RestoreSession(passport=handed))).tool == "claude-code"
+        assert (await claude.ask(RestoreSession(passport=handed.claim))).tool == "claude-code"
         far_clock.jump(30 * DAY)
         for key in (None, "new"):
             with refused("PASSPORT_EXPIRED"):
-                await claude.ask(RestoreSession(passport=handed, idempotency_key=key))
+                await claude.ask(RestoreSession(passport=handed.claim, idempotency_key=key))
 
 
 @pytest.mark.promise("passport.audience")

@@ -155,12 +155,13 @@ async def test_a_session_of_another_project_takes_and_tells_nothing(tmp_path: Pa
         bob = agent(runtime, "b", projects=frozenset({"boreas"}))
         started = await alice.ask(StartSession())
         assert started.project_id == "atlas"
+        assert started.memory_passport is not None
         for asked in (
             GetSessionContext(session_id=started.session_id),
             RecordContext(session_id=started.session_id, recent_searches=["x"]),
             EndSession(session_id=started.session_id),
             RestoreSession(session_id=started.session_id),
-            RestoreSession(passport=started.memory_passport),
+            RestoreSession(passport=started.memory_passport.claim),
             MigrateSession(session_id=started.session_id, to_tool="zed"),
         ):
             with pytest.raises(Refusal) as refused:

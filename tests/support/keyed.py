@@ -13,8 +13,17 @@ from support.https import Listener as HttpListener
 from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
+from greenroom.actors import (
+    Agent,
+    ApiKeyMade,
+    CreateApiKey,
+    KeyCache,
+    PassportOptions,
+    RevokeApiKey,
+    open_key_cache,
+)
 from greenroom.actors.audit.actor import tell
+from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.transports import TOOLS, Limits
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import Authentication
@@ -26,6 +35,9 @@ from greenroom.transports.websocket.server import WebSocketOptions, WebSocketSer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+BASE_URL = "http://localhost:8080"
 
 
 async def create_key(at: House, *scopes: str, **options: Any) -> ApiKeyMade:
@@ -100,7 +112,8 @@ async def premises(
 
         def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
-            return Agent(at.runtime, principal, quota=here.admitting.quota(caller))
+            passports = PassportOptions(base_url=BASE_URL)
+            return Agent(at.runtime, principal, passports=passports, quota=here.admitting.quota(caller))
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
         authenticator = here.admitting.authenticator
@@ -112,7 +125,14 @@ async def premises(
         here.app = HttpApp(
             server,
             agent_for,
-            HttpOptions(limits=Limits(), authenticator=authenticator, routes={"/metrics": figures}),
+            HttpOptions(
+                limits=Limits(),
+                authenticator=authenticator,
+                routes={"/metrics": figures},
+                open_link=partial(
+                    open_link, at.runtime, options=PassportOptions(), is_valid=authenticator.is_valid
+                ),
+            ),
         )
         https = HttpServer(here.app, timeouts=PATIENT, connections=connections)
         stop = trio.Event()

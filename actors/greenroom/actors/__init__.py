@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import SimilarMemory as SimilarMemory
     from greenroom.actors.schemas.memory_replies import UsedMemory as UsedMemory
     from greenroom.actors.schemas.memory_replies import VersionView as VersionView
+    from greenroom.actors.schemas.passports import MemoryPassport as MemoryPassport
     from greenroom.actors.schemas.passports import SessionExported as SessionExported
     from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
     from greenroom.actors.schemas.passports import SessionRestored as SessionRestored

@@ -12,6 +12,8 @@ from greenroom.actors.auth.principal import MAX_NAME, Principal
 
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
+OAUTH: Final = "oauth:"
+"""What the id of a credential begins with that is a token."""
 _TAG_BYTES: Final = 8
 
 KeyStatus = Literal["active", "expired", "revoked"]

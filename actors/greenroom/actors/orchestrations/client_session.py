@@ -56,10 +56,13 @@ class PassportOptions(NamedTuple):
     Attributes:
         trusted: Public keys of servers whose passports are taken (`greenroom passport signer` prints them).
         shared: A secret that servers share, by which they sign instead of with keys of their own.
+        base_url: The URL at which clients reach this server's HTTP, below which passports have links; None
+            where they do not.
     """
 
     trusted: tuple[str, ...] = ()
     shared: bytes | None = None
+    base_url: str | None = None
 
 
 def _searched(request: Any) -> str | None:
@@ -155,6 +158,11 @@ class ClientSessionState:
     def signers(self) -> Signers:
         """Signs and checks passports."""
         return Signers(self.runtime.derive, self._options.trusted, self._options.shared)
+
+    @property
+    def base_url(self) -> str | None:
+        """The URL below which passports have links; None where the client gets none."""
+        return self._options.base_url if self.may_read else None
 
     def join(self, session_id: str) -> None:
         """Work in a session from now on, and hold it until the client leaves."""

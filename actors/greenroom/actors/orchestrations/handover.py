@@ -12,8 +12,8 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
-from greenroom.actors.passport.claims import Claim, claim_text
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -23,7 +23,6 @@ from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address
 
 LATEST: Final = "latest"
-CLAIM_DAYS: Final = 30
 _DIGITS: Final = 8
 
 
@@ -44,6 +43,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         Meta(description="latest, a session_id, a passport or a claim"),
     ] = None
     new: Annotated[bool, Meta(description="make a new one, whatever there is")] = False
+    qr: Annotated[bool, Meta(description="also a QR code of the claim")] = False
     idempotency_key: types.IdempotencyKey | None = None
     promises_id: Annotated[bool, Meta(extra_json_schema=types.UNLISTED)] = False
 
@@ -71,7 +71,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
                 tool_id=self.tool_id,
                 idempotency_key=self.idempotency_key,
             )
-            return _restored(client, await restoring.carry_out(client), offered)
+            return await self._restored(client, await restoring.carry_out(client), offered)
         start = travel.StartHere(
             how="begin",
             tool=tool,
@@ -81,7 +81,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             workspace_path=self.workspace_path,
             offered=offered,
         )
-        return _begun(client, tool, await self._started(client, start))
+        return await self._begun(client, tool, await self._started(client, start))
 
     async def _started(self, client: ClientSessionState, start: travel.StartHere) -> travel.Started:
         """Return what came of it: by what there is, or for a repeat what came of it the first time."""
@@ -121,25 +121,42 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
                 client.join(started.session_id)
         return started
 
+    async def _begun(self, client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
+        read, session_id = started.read, started.session_id
+        at = started.at or started.created_at
+        return SessionStarted(
+            session_id=session_id,
+            project_id=started.project_id,
+            created_at=started.created_at,
+            tool=tool,
+            memory_passport=None
+            if session_id is None or at is None
+            else await memory_passport(client, session_id, int(at.timestamp()), qr=self.qr),
+            offered=started.offered,
+            restored=read is not None,
+            taken_up=started.taken_up,
+            notice=_notice(started),
+            context=travel.SessionContext() if read is None else client.context_of(read),
+            briefing="" if read is None else client.briefing_of(read),
+        )
 
-def _begun(client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
-    read, session_id = started.read, started.session_id
-    at = started.at or started.created_at
-    return SessionStarted(
-        session_id=session_id,
-        project_id=started.project_id,
-        created_at=started.created_at,
-        tool=tool,
-        memory_passport=None
-        if session_id is None or at is None
-        else _claim(client, session_id, int(at.timestamp())),
-        offered=started.offered,
-        restored=read is not None,
-        taken_up=started.taken_up,
-        notice=_notice(started),
-        context=travel.SessionContext() if read is None else client.context_of(read),
-        briefing="" if read is None else client.briefing_of(read),
-    )
+    async def _restored(
+        self, client: ClientSessionState, restored: SessionRestored, offered: list[travel.Offer]
+    ) -> SessionStarted:
+        at = int(restored.restored_at.timestamp())
+        return SessionStarted(
+            session_id=restored.session_id,
+            project_id=restored.project_id,
+            created_at=restored.created_at,
+            tool=restored.tool,
+            memory_passport=await memory_passport(client, restored.session_id, at, qr=self.qr),
+            offered=[offer for offer in offered if offer.session_id != restored.session_id],
+            restored=True,
+            taken_up=None,
+            notice="Restored.",
+            context=restored.context,
+            briefing=restored.briefing,
+        )
 
 
 def _notice(started: travel.Started) -> str:
@@ -161,24 +178,6 @@ def _notice(started: travel.Started) -> str:
     return (
         f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, "
         "call it with new: true."
-    )
-
-
-def _restored(
-    client: ClientSessionState, restored: SessionRestored, offered: list[travel.Offer]
-) -> SessionStarted:
-    return SessionStarted(
-        session_id=restored.session_id,
-        project_id=restored.project_id,
-        created_at=restored.created_at,
-        tool=restored.tool,
-        memory_passport=_claim(client, restored.session_id, int(restored.restored_at.timestamp())),
-        offered=[offer for offer in offered if offer.session_id != restored.session_id],
-        restored=True,
-        taken_up=None,
-        notice="Restored.",
-        context=restored.context,
-        briefing=restored.briefing,
     )
 
 
@@ -208,7 +207,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
         read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
         at = read.migrations[-1].at
-        claim = _claim(client, session_id, int(at.timestamp()))
+        claim = session_claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(
             session_id=session_id,
             from_tool=read.tool,
@@ -220,7 +219,3 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
             "this claim as passport.",
             briefing=client.briefing_of(read),
         )
-
-
-def _claim(client: ClientSessionState, session_id: str, now: int) -> str:
-    return claim_text(Claim("session", session_id, now + CLAIM_DAYS * 86_400), client.signers)

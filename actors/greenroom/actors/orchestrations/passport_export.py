@@ -28,6 +28,7 @@ from greenroom.runtime import Address
 
 MEMORIES: Final = "memory:read"
 WEEK: Final = 604_800
+ID_BYTES: Final = 16
 PIECE_CHARACTERS: Final = 524_288
 INLINE_BYTES: Final = 16_384
 """Up to this size the answer has the passport itself: a model pays for each character."""
@@ -67,7 +68,8 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             client.check_scope("include_memories", MEMORIES)
         session_id = client.resolve_session(self.session_id)
         head, content = await collected(client, session_id, self.to_tool, self.include_memories)
-        made = await run_in_thread(self._made, client, head, content)
+        passport_id = secrets.token_hex(ID_BYTES)
+        made = await run_in_thread(self.made, client, head, content, passport_id)
         await client.charge_bytes(len(made.text), made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
@@ -103,11 +105,14 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             qr_png=made.png,
         )
 
-    def _made(
-        self, client: ClientSessionState, head: payloads.PayloadHead, content: PassportPayload
-    ) -> _Made:
+    def made(
+        self,
+        client: ClientSessionState,
+        head: payloads.PayloadHead,
+        content: PassportPayload,
+        passport_id: str,
+    ) -> Made:
         """Return the passport; in a thread, since packing takes a while."""
-        passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
         body = self._body(client, head, passport_id, expires_at, content)
         signature = client.signers.sign(envelope.canonical(body))
@@ -120,7 +125,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 text = claim_text(Claim("passport", passport_id, int(expires_at.timestamp())), client.signers)
             png = base64.b64encode(qr_png(text)).decode()
             document = envelope.write(body, signature, png)
-        return _Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
+        return Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
 
     def _body(
         self,
@@ -175,7 +180,9 @@ def _metadata(content: PassportPayload) -> dict[str, Any]:
     }
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
+    """A passport and what is said of it; the QR code is in the document as well."""
+
     passport_id: str
     expires_at: datetime
     text: str

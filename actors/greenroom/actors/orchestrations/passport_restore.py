@@ -88,6 +88,8 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
     async def _from_passport(
         self, client: ClientSessionState, given: bytes | str | dict[str, Any], tool: str
     ) -> SessionRestored:
+        if isinstance(given, dict) and isinstance(given.get("claim"), str):
+            given = given["claim"]  # the whole of what `StartSession` calls a memory passport
         if isinstance(given, str) and claims.is_small(given):
             small = claims.read_small(given, client.signers)
             if isinstance(small, bytes):

@@ -1,4 +1,4 @@
-"""The actor of one passport: it keeps what was exported here, and decides who redeems it.
+"""The actor of one passport: it keeps what was exported here, or the link to what is, and who redeems it.
 
 What it remembers of redemptions it remembers for longer than the passport is valid, so a one-time passport
 is taken once. Afterwards it is refused because it expired.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors, passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resources
@@ -24,7 +26,12 @@ from greenroom.runtime import Actor, Context, Replay, Slices, handles
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
 """How long pieces are kept of a passport of which the last one does not come."""
+LINK_FOR: Final = HOUR // 4
+"""How long the link to a passport is valid."""
 MIME_TYPE: Final = "application/json"
+_LINK: Final = b"l"
+_LINK_TAKEN: Final = "link"
+"""The attempt of the entry in the revocation log that says so."""
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
 _REDEMPTION: Final = b"r"
@@ -49,6 +56,14 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     at: int
     done: bool
     agent: str = ""
+
+
+class StoredLink(msgspec.Struct, frozen=True, array_like=True):
+    """That a session's passport is given to whoever has the link, as its maker would see it."""
+
+    maker: Principal
+    session_id: str
+    expires: int
 
 
 _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
@@ -115,6 +130,25 @@ class PassportActor(Actor):
         audit_record.record_resource_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
+    @handles(requests.KeepLink)
+    def keep_link(self, request: requests.KeepLink, context: Context) -> datetime:
+        """Keep a link for a while."""
+        link = StoredLink(context.principal, request.session_id, context.now + LINK_FOR)
+        context.put(_LINK, link)
+        context.set_timer(TIMER, link.expires, requests.ForgetPassport())
+        return to_datetime(link.expires)
+
+    @handles(requests.TakeLink)
+    def take_link(self, _: requests.TakeLink, context: Context) -> requests.LinkTaken:
+        """Use the link up; an older store that is put back does not bring it back."""
+        link = context.get(_LINK, StoredLink)
+        if link is None or link.expires <= context.now:
+            return requests.LinkTaken()
+        context.delete(_LINK)
+        taken = requests.Redeemed(attempt=_LINK_TAKEN, owner="", done=True, expires=link.expires)
+        context.record_revocation(taken, until=link.expires)
+        return requests.LinkTaken(maker=link.maker, session_id=link.session_id)
+
     @handles(requests.Redeem)
     def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:
         """Let the passport be redeemed, unless it was and may not be again."""
@@ -165,6 +199,9 @@ class PassportActor(Actor):
         """Record redemptions that a restored older store lacks; their sessions went with the newer one."""
         context.use_reserve()
         for redeemed in map(_redeemed, told.values):
+            if redeemed.attempt == _LINK_TAKEN:
+                context.delete(_LINK)
+                continue
             key = _REDEMPTION + redeemed.attempt.encode()
             stored = context.get(key, StoredRedemption)
             if stored is None or redeemed.done > stored.done:
@@ -185,18 +222,23 @@ class PassportActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Remove a passport that a person exported; that it was redeemed stays known, of nobody by name."""
-        head = context.get(_HEAD, PassportHeader)
-        if head is None or not request.person.has_root(head.owner):
-            return ErasedPart(counts={})
-        if not request.dry_run:
+        """Remove a person's passport or link; that it was redeemed stays, of nobody by name."""
+        head, link = context.get(_HEAD, PassportHeader), context.get(_LINK, StoredLink)
+        counts: dict[str, int] = {}
+        keys: list[bytes] = []
+        if head is not None and request.person.has_root(head.owner):
+            counts["passports"] = 1
+            keys += [_HEAD, *(key for key, _piece in context.scan(msgspec.Raw, prefix=_PIECE))]
+        if link is not None and request.person.has_root(user_namespace(link.maker)):
+            counts["passport_links"] = 1
+            keys.append(_LINK)
+        if keys and not request.dry_run:
             context.use_reserve()
-            context.delete(_HEAD)
-            for key, _piece in list(context.scan(msgspec.Raw, prefix=_PIECE)):
+            for key in keys:
                 context.delete(key)
                 if context.should_yield():
                     yield
-        return ErasedPart(counts={"passports": 1})
+        return ErasedPart(counts=counts)
 
     @handles(requests.ForgetPassport)
     def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:

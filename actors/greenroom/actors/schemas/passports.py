@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Address, Message
@@ -55,12 +56,31 @@ def passport_uri(passport_id: str) -> str:
 # -- tools -------------------------------------------------------------
 
 
+class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session can be taken elsewhere.
+
+    Attributes:
+        passport_id: Of the passport that the link gives; without a link an id of the claim.
+        claim: A text by which another tool takes this session up, at this server; valid for 30 days.
+        export_url: A link that gives its passport, once and to whoever has it, without a key; None where
+            there is no HTTP, or the caller may not export.
+        export_expires_at: When the link ends.
+        qr_code: A data URL with the claim as a QR code, where that was asked for.
+    """
+
+    passport_id: str
+    claim: str
+    export_url: str | None = None
+    export_expires_at: datetime | None = None
+    qr_code: str | None = None
+
+
 class SessionStarted(Reply, frozen=True, kw_only=True):
     """Answers `StartSession`.
 
     Attributes:
         session_id: None where there are several to choose from, or somebody works in the one there is.
-        memory_passport: A claim by which another tool takes this session up, at this server.
+        memory_passport: How the session goes elsewhere; None where there is no session to go.
         offered: Other sessions of the same user and project that are open, last used first.
         restored: Whether it is one that was there, or was in a passport.
         taken_up: Where it comes from, if the start itself took it up.
@@ -71,7 +91,7 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     project_id: str | None
     created_at: datetime | None
     tool: str
-    memory_passport: str | None
+    memory_passport: MemoryPassport | None
     offered: list[travel.BriefOffer]
     restored: bool
     taken_up: travel.BriefTakenUp | None
@@ -182,6 +202,23 @@ class KeepPassport(Message[None], frozen=True, kw_only=True):
     memories: int
     size: int
     is_last: bool
+
+
+class KeepLink(Message[datetime], frozen=True, kw_only=True):
+    """Keep that somebody may have a session's passport of this id, once; answers until when."""
+
+    session_id: str
+
+
+class LinkTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `TakeLink`: whose passport to make, and of which session; nobody's where there is no link."""
+
+    maker: Principal | None = None
+    session_id: str = ""
+
+
+class TakeLink(Message[LinkTaken], frozen=True, kw_only=True):
+    """Use a link up; from whom it comes is not asked, since the address of its actor is the secret."""
 
 
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ import msgspec
 import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError
-from greenroom.actors.auth.grants import Credential, check_claims, credential_of
+from greenroom.actors.auth.grants import OAUTH, Credential, check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.quota import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 RATE: Final = 100
 BURST: Final = 20
+LINK_RATE: Final = 30
+LINK_BURST: Final = 10
+"""How often one address may open links that need no key, be they right or wrong."""
 FRAMES_PER_REQUEST: Final = 10
 """Frames of any kind allowed per allowed request: notifications, pings, what cannot be parsed."""
 
@@ -79,6 +82,21 @@ class Authenticator(Protocol):
             HttpRefusedError: it is not let in.
         """
 
+    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
+        """Count somebody who opens a one-time link, of whom no key is asked; return the address.
+
+        Args:
+            caller: The address that the connection comes from.
+            headers: The headers of its request.
+            action: What the audit log calls it.
+
+        Raises:
+            HttpRefusedError: too many came from there.
+        """
+
+    def is_valid(self, key_id: str | None) -> bool:
+        """Return whether what somebody once showed would let them in now; None: they showed nothing."""
+
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Audit a denial decided elsewhere (e.g. by the origin check).
 
@@ -114,6 +132,14 @@ class OpenAuthenticator:
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
         """Return the caller as it is."""
         return caller
+
+    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:  # noqa: ARG002  (as above)
+        """Return the address that the connection comes from."""
+        return caller.address
+
+    def is_valid(self, key_id: str | None) -> bool:  # noqa: ARG002  (everybody is let in)
+        """Return True."""
+        return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Record nothing: such a program has no audit log."""
@@ -174,6 +200,7 @@ class KeyAuthenticator:
         self._requests = TokenBuckets(rate, burst)
         self._frames = TokenBuckets(rate * FRAMES_PER_REQUEST, burst * FRAMES_PER_REQUEST)
         self._failures = TokenBuckets(rate, burst)
+        self._links = TokenBuckets(LINK_RATE, LINK_BURST)
         self._trusted = trusted
         self._tokens = tokens
         self._challenge = challenge
@@ -204,6 +231,27 @@ class KeyAuthenticator:
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
+
+    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
+        """Count somebody who opens a one-time link; return the address, see `Authenticator`."""
+        address = self._address(caller, headers)
+        wait = self._links.of(address_prefix(address)).take(trio.current_time())
+        if wait > 0:
+            self._record(action, address, None, HTTPStatus.TOO_MANY_REQUESTS)
+            raise too_many_requests(wait, "too many links were opened from your address")
+        return address
+
+    def is_valid(self, key_id: str | None) -> bool:
+        """Return whether a key still opens this server; a token whose time nobody knows any more does."""
+        if key_id is None:
+            return not self._key_cache.required
+        if key_id.startswith(OAUTH):
+            return self._tokens is not None
+        try:
+            self._key_cache.find(key_id)
+        except KeyRefusedError:
+            return False
+        return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Record in the audit log a denial decided elsewhere."""

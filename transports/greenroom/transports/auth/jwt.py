@@ -26,7 +26,7 @@ import jwt
 import msgspec
 import trio
 
-from greenroom.actors.auth.grants import Credential, Grant
+from greenroom.actors.auth.grants import OAUTH, Credential, Grant
 from greenroom.actors.auth.scopes import unknown_scopes
 from greenroom.actors.base.times import SECOND
 from greenroom.transports.auth.caller import AGENT_ID_LENGTH, fit_agent_id
@@ -221,11 +221,11 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     ends = now + _LIFE_WITHOUT_END * SECOND if access.expires_at is None else access.expires_at * SECOND
     # A session that one token opened is not for another one that lets its holder do less.
     return Credential(
-        id=f"oauth:{_tag([*holder, grant])}",
+        id=f"{OAUTH}{_tag([*holder, grant])}",
         grant=grant,
         by_key=False,
         expires=ends,
-        holder=f"oauth:{_tag(holder)}",
+        holder=f"{OAUTH}{_tag(holder)}",
     )
 
 

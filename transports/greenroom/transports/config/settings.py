@@ -151,6 +151,12 @@ class Settings:
         "a proxy before this server speaks TLS with clients: serve in the clear what others reach, and "
         "answer to every host name; everybody needs an API key",
     )
+    base_url: str | None = setting(
+        None,
+        url,
+        "URL at which clients reach HTTP, such as https://greenroom.example.org; one-time links begin with "
+        "it, and unless given with the address of --http",
+    )
     oauth_issuer: str | None = setting(
         None,
         url,

@@ -20,6 +20,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.scopes import ADMIN, allows
+from greenroom.actors.orchestrations.passport_link import LINK_PATH
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
@@ -31,6 +32,7 @@ from greenroom.transports.http.asgi_exchange import (
     Receive,
     Send,
 )
+from greenroom.transports.http.passport_links import OpenLink, serve_link
 from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
 from greenroom.transports.http.responses import JSON, Response, response_to
 from greenroom.transports.http.service import HttpService
@@ -70,6 +72,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         authenticator: Decides who comes in.
         told: Documents that everybody may read, by path, as JSON.
         any_host: Whether the server has other names than this machine's.
+        open_link: Opens one-time links to passports; None where there are none.
     """
 
     limits: Limits
@@ -81,6 +84,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     authenticator: Authenticator = OPEN_AUTHENTICATOR
     told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
+    open_link: OpenLink | None = None
 
 
 class HttpApp:
@@ -188,8 +192,7 @@ class HttpApp:
         if (reply := cors_preflight(head)) is not None:
             await exchange.reply(reply)
         elif head.path == PATH:
-            if self._stopping:
-                raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
+            self._check_not_stopping()
             caller = await self._authenticate(exchange, scope, caller)
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
@@ -198,21 +201,33 @@ class HttpApp:
             await exchange.reply(self._health())
         elif (told := self._options.told.get(head.path)) is not None:
             await exchange.reply(Response(HTTPStatus.OK, [JSON], told))
+        elif LINK_PATH in head.path:  # also below another path, so that no other refusal says what it is
+            self._check_not_stopping()
+            comes = Caller(address=_address(exchange, scope))
+            await serve_link(exchange, comes, self._options.authenticator, self._options.open_link)
         elif (route := self._options.routes.get(head.path)) is not None:
-            caller = await self._authenticate(exchange, scope, caller)
-            try:
-                check_administrates(caller)
-            except AccessDeniedError as denied:
-                self._options.authenticator.record_denial(caller, head.lines, denied.status, "read_metrics")
-                raise
-            await exchange.discard()  # what nobody reads would keep the connection from ending
-            if not exchange.whole:
-                raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
+            await self._check_administrator(exchange, await self._authenticate(exchange, scope, caller))
             await route(scope, receive, send)
         else:
             raise HttpRefusedError(
                 HTTPStatus.NOT_FOUND, f"there is nothing at {head.path[:100]!r}; MCP is at {PATH}"
             )
+
+    def _check_not_stopping(self) -> None:
+        if self._stopping:
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
+
+    async def _check_administrator(self, exchange: Exchange, caller: Caller) -> None:
+        """Refuse who may not administrate, and a body that nobody reads."""
+        try:
+            check_administrates(caller)
+        except AccessDeniedError as denied:
+            lines = exchange.head.lines
+            self._options.authenticator.record_denial(caller, lines, denied.status, "read_metrics")
+            raise
+        await exchange.discard()  # what nobody reads would keep the connection from ending
+        if not exchange.whole:
+            raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
 
     async def _authenticate(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
         """Return the authenticated caller of a request."""

@@ -30,6 +30,14 @@ class HostPort:
         """Whether this machine alone reaches it."""
         return is_loopback(self.host)
 
+    @property
+    def is_unspecified(self) -> bool:
+        """Whether it stands for every address of this machine, and is none that anybody could go to."""
+        try:
+            return ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 

@@ -22,6 +22,7 @@ import trio
 
 from greenroom.actors import Agent, EmbedderChoice, PassportOptions
 from greenroom.actors.orchestrations.client_session import SessionLocator
+from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.runtime import SharedRuntime
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base import exit_codes
@@ -106,14 +107,17 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         )
 
         locator = SessionLocator()
+        authenticator = authentication.authenticator
+        linking = passports._replace(base_url=sockets.base_url())
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
+            principal = authentication.principal(client_name, caller)
             return Agent(
                 runtime,
-                authentication.principal(client_name, caller),
+                principal,
                 timezone=settings.timezone,
                 client=client_name,
-                passports=passports,
+                passports=linking if authenticator.is_valid(principal.key_id) else passports,
                 quota=authentication.quota(caller),
                 locator=locator if caller.is_single_request else None,
                 on_export=access.record_export,
@@ -143,7 +147,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 lambda caller, name: agent_for(name, caller),
                 limits,
                 stop,
-                authentication.authenticator,
+                authenticator,
+                partial(open_link, runtime, options=passports, is_valid=authenticator.is_valid),
             )
             if sys.stderr is not None and sys.stderr.isatty():
                 explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)

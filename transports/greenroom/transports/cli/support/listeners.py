@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
@@ -21,6 +21,9 @@ from greenroom.transports.net.listen import Listener, allow_descriptors, listen,
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
+
+if TYPE_CHECKING:
+    from greenroom.transports.http.passport_links import OpenLink
 
 METRICS: Final = "/metrics"
 
@@ -48,6 +51,7 @@ class Sockets:
         limits: Limits,
         stop: trio.Event,
         authenticator: Authenticator,
+        open_link: OpenLink,
     ) -> None:
         """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -59,6 +63,7 @@ class Sockets:
             limits: What one client may take.
             stop: Set it to end gracefully.
             authenticator: Decides who comes in.
+            open_link: Opens one-time links to passports.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -89,6 +94,7 @@ class Sockets:
                 authenticator=authenticator,
                 told=_told(settings),
                 any_host=any_host,
+                open_link=open_link if self.base_url() is not None else None,
             )
             app = HttpApp(server, agent_for, http_options)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
@@ -97,6 +103,17 @@ class Sockets:
         # Programs that start us read these lines for the ports; they stay as they are.
         for _, url in self.urls():
             remark(f"greenroom serve: listening on {url}")
+
+    def base_url(self) -> str | None:
+        """Return the URL at which clients reach HTTP; None where they do not, or nobody has said it."""
+        settings = self._settings
+        if settings.http is None:
+            return None
+        if settings.base_url is not None:
+            return settings.base_url.rstrip("/")
+        if settings.behind_proxy or settings.http.is_unspecified:
+            return None
+        return url_of(self._http[0], "http", "")
 
     def urls(self) -> list[tuple[str, str]]:
         """Return the type of each transport, as clients call it, and where it listens."""
