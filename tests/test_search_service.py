@@ -12,6 +12,7 @@ import pytest
 
 from greenroom.actors import (
     Agent,
+    Database,
     MemoryMatches,
     Principal,
     SearchService,
@@ -76,6 +77,13 @@ async def test_one_search_takes_words_modes_times_and_tags(tmp_path: Path) -> No
 async def test_it_finds_what_the_principal_may_see_and_no_more(tmp_path: Path) -> None:
     async with searching(tmp_path, Principal(agent_id="editor", user="bob")) as search:
         assert keys(await search.search_memories("deploy")) == ["crew"]
+
+
+async def test_it_asks_a_database_of_another_thread_as_well(folder: Path) -> None:
+    async with Database(folder, embedder="none") as database:
+        await database.memory.add_memory("user:alice", "theme", {"is": "dark"}, "semantic", "editor", "t")
+        (found,) = (await SearchService(database, ALICE).search_memories("dark", "exact")).memories
+    assert (found.value, found.content) == ({"is": "dark"}, None)
 
 
 Call = Callable[[SearchService], Awaitable[MemoryMatches]]
