@@ -91,6 +91,25 @@ def test_what_is_proven_is_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("store.proven")
+def test_a_store_proves_what_it_reads_until_it_is_checked(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with closing(Store(folder, sync=False)) as store:
+        store.commit([WriteBatch(None, [(ACTORS, b"key %d" % n, b"v") for n in range(10)])])
+    data = folder / "greenroom.mdb"
+    data.write_bytes(data.read_bytes().replace(b"key 5", b"key\xff5"))  # which hides it and two more
+    with closing(Store(folder, is_checked=False)) as store:
+        looks: list[Callable[[], object]] = [
+            lambda: store.get(ACTORS, b"key 5"),
+            lambda: store.cached_snapshot(ACTORS).get(b"key 5"),
+        ]
+        for look in looks:
+            with pytest.raises(StoreDamagedError):
+                look()
+        store.is_checked = True
+        assert [look() for look in looks] == [None, None], "as LMDB itself says"
+
+
+@pytest.mark.promise("store.proven")
 def test_from_a_damaged_file_comes_the_truth_or_an_error(tmp_path: Path) -> None:
     chance = random.Random(4)  # noqa: S311
     keys = fill(tmp_path / "data", chance)

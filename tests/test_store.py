@@ -25,6 +25,7 @@ from greenroom.runtime import (
     WriteBatch,
 )
 from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
+from greenroom.runtime.lmdb.write_batch import Revocation
 from greenroom.runtime.store.store import Op
 
 # What is read is what was written
@@ -293,6 +294,21 @@ def test_closed_scans_let_the_file_use_its_pages_again(tmp_path: Path) -> None:
 
         settled = rewrite(10)
         assert rewrite(100) == settled
+
+
+def test_what_is_to_outlast_backups_is_noted_with_its_commit_and_once(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data", sync=False)) as store:
+        log = store.open_revocation_log(tmp_path / "list", 0)
+        ends = put(b"k", b"v")
+        ends.revocations = [Revocation(1, 2, "key", "a", b"1")]
+        store.commit([ends])
+        assert log.head is None
+        assert (tmp_path / "list").read_bytes().count(b"\n") == 1
+        rows = store.statistics().rows
+        store.commit([put(b"k", b"w")])
+        assert store.statistics().rows == rows
+    with closing(Store(tmp_path / "data", sync=False)) as store:
+        assert store.open_revocation_log(tmp_path / "list", 0).missed == []
 
 
 # A group is one change
