@@ -234,6 +234,11 @@ async def test_an_attached_process_has_the_doors_of_an_owner(join: Join, nursery
         assert not asked.accepted
         assert await asked.reply() == "it says 5"
         assert asked.accepted
+        for each in (guest, owner):
+            with each.hold_dispatch():
+                held = posting(each.post, VISITS, Add(by=0))
+            each.run_ready()
+            assert await held.reply() == 5
         with pytest.raises(UnknownKindError):
             await guest.ask(Address("nobody", "x"), Add())
         with pytest.raises(InvalidAddressError):

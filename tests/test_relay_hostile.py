@@ -65,6 +65,18 @@ async def test_garbage_instead_of_a_greeting_ends_its_own_connection(
         assert await owner.ask(VISITS, Add()) == 1
 
 
+@pytest.mark.promise("sharing.hostile-relay")
+async def test_a_long_greeting_is_read_and_one_over_a_mebibyte_is_not(join: Join, folder: Path) -> None:
+    async with join():
+        with bare_guest(folder) as guest:
+            await guest.say_all(hello(program="x" * 1_048_000))
+            await guest.hear(frames.Welcome)
+        with bare_guest(folder) as guest:
+            await guest.say_all(hello(program="x" * (1 << 20)))
+            with pytest.raises(PeerError):
+                await guest.hear(frames.Welcome)
+
+
 @pytest.mark.parametrize(
     "garbage", [*GARBAGE[3:5], b"\xff" * 4, frames.encode_frame([hello()])[:-1] + b"\xc1"]
 )
