@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import trio
 from harness import PATIENCE, principal
-from support.agents import wire
+from support.agents import refused, wire
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 from support.models import write_model
 
@@ -23,7 +23,9 @@ from greenroom.actors import (
     GetMemory,
     MemoriesFound,
     MemorySearch,
+    MemoryStats,
     RecallContext,
+    RetrieveFilters,
     RetrieveMemory,
     SearchDebug,
     SetMemory,
@@ -68,7 +70,7 @@ class Shop:
 
     async def store(self, *texts: str, **more: Any) -> None:
         for text in texts:
-            await self.agent.ask(StoreMemory(content=text, namespace=SPACE, **more))
+            await self.agent.ask(StoreMemory(**{"content": text, "namespace": SPACE, **more}))
 
     async def search(self, query: str = ASKED) -> MemoriesFound:
         return await self.agent.ask(MemorySearch(query=query, namespace=SPACE, include_debug=True))
@@ -330,3 +332,83 @@ async def test_of_very_many_namespaces_those_are_asked_that_mean_the_same(folder
         assert contents(found)[0] == REFUNDS
         assert isinstance(found.debug, SearchDebug)
         assert found.debug.namespaces < MOST
+
+
+@asynccontextmanager
+async def shop_of_endpoint(folder: Path) -> AsyncIterator[tuple[Shop, Endpoint]]:
+    """A shop whose vectors are made by an endpoint that its clients can ask, too."""
+    async with (
+        endpoint() as served,
+        shop(folder, EmbedderChoice(kind="http", place=served.url, model="m")) as here,
+    ):
+        await here.store(REFUNDS, *OTHERS)
+        await here.settle()
+        yield here, served
+
+
+@pytest.mark.promise("recall.embedding")
+async def test_a_client_looks_for_a_vector_of_its_own(folder: Path) -> None:
+    async with shop_of_endpoint(folder) as (here, served):
+        vector = [number * 7.5 for number in served.vector(REFUNDS)]  # of any length
+        space = (await here.agent.ask(MemoryStats(namespace=SPACE))).embedding_space
+        assert space == "http:m:8"
+        asked = len(served.asked)
+        narrowed: list[dict[str, Any]] = [{}, {"embedding_space": space}, {"namespace": "project"}]
+        for more in narrowed:
+            looked = RetrieveMemory(**{"query_embedding": vector, "namespace": SPACE} | more)
+            found = await here.agent.ask(looked)
+            assert contents(found)[0] == REFUNDS
+            assert (found.total, found.query, found.partial) == (4, None, msgspec.UNSET)
+        await here.store("Another one, with a tag.", tags=["t"])
+        await here.settle()
+        tagged = RetrieveMemory(query_embedding=vector, namespace=SPACE, filters=RetrieveFilters(tags=["t"]))
+        assert contents(await here.agent.ask(tagged)) == ["Another one, with a tag."]
+        assert len(served.asked) == asked + 1, "the vector itself needs no embedder"
+
+
+@pytest.mark.promise("recall.embedding")
+async def test_a_vector_that_cannot_be_compared_is_refused_with_what_can(folder: Path) -> None:
+    right = [1.0] * 8
+    async with shop_of_endpoint(folder) as (here, _):
+        wrong: list[tuple[str, dict[str, Any]]] = [
+            ("query_embedding", {"query_embedding": [1.0] * 3}),
+            ("query_embedding", {"query_embedding": [0.0] * 8}),
+            ("query_embedding", {"query_embedding": [1e308] * 8}),
+            ("query_embedding", {"query_embedding": right, "query": "refunds"}),
+            ("embedding_space", {"query_embedding": right, "embedding_space": "http:other:8"}),
+            ("embedding_space", {"embedding_space": "http:m:8"}),
+        ]
+        for field, given in wrong:
+            with refused("VALIDATION_ERROR", field=field) as caught:
+                await here.agent.ask(RetrieveMemory(**given))
+            if "dimensions" in caught.value.details:
+                assert caught.value.details["embedding_space"] == "http:m:8"
+                assert caught.value.details["dimensions"] == 8
+                assert "http:m:8" in caught.value.sentence
+    async with shop(folder, embedder="none") as here:
+        with refused("VALIDATION_ERROR", field="query_embedding") as caught:
+            await here.agent.ask(RetrieveMemory(query_embedding=right))
+        assert "the embedder is none" in caught.value.sentence
+
+
+@pytest.mark.promise("recall.embedding")
+async def test_what_has_no_vector_yet_is_not_called_missing(folder: Path) -> None:
+    async with shop_of_endpoint(folder) as (here, served):
+        served.behaviour = failing(500)
+        await here.store("A new one.", namespace="project:new")
+        looked = RetrieveMemory(query_embedding=served.vector(REFUNDS), namespace="project")
+        found = await here.agent.ask(looked)
+        assert contents(found)[0] == REFUNDS
+        assert "A new one." not in contents(found)
+        assert "being embedded" in str(found.partial_reason)
+
+
+@pytest.mark.promise("recall.embedding", "recall.many")
+async def test_of_very_many_namespaces_those_are_asked_that_are_like_a_vector(folder: Path) -> None:
+    async with shop_of_endpoint(folder) as (here, served):
+        await here.store(REFUNDS, namespace="team:first")
+        for number in range(MOST + 20):
+            await here.store(OTHERS[number % len(OTHERS)], namespace=f"team:t{number}")
+        await here.settle()
+        looked = RetrieveMemory(query_embedding=served.vector(REFUNDS), namespace="team", limit=1)
+        assert contents(await here.agent.ask(looked)) == [REFUNDS]

@@ -17,13 +17,12 @@ from greenroom.actors.embedding.embedder import (
     TextRefusedError,
     embedded_part,
 )
-from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
 
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 60.0  # a model on a processor takes its time
 _ANSWER_LIMIT: Final = 64 << 20  # bytes
-_MOST_DIMENSIONS: Final = 16_384  # four times those of large models; all vectors of a root are in memory
 _REFUSED: Final = frozenset({400, 413, 422})
 _CLIPPED: Final = 200  # characters of an endpoint's own words
 _PROBE: Final = "probe"
@@ -144,10 +143,10 @@ class HttpEmbedder:
                 f"{self._url} answers with vectors of {found} dimensions, and {self.dimensions or 'some'} "
                 "are expected; if there is another model now, start again, and everything is embedded anew"
             )
-        if expected > _MOST_DIMENSIONS:
+        if expected > MAX_DIMENSIONS:
             raise EmbedderError(
                 f"{self._url} answers with vectors of {expected:,} dimensions, "
-                f"and at most {_MOST_DIMENSIONS:,} are searched"
+                f"and at most {MAX_DIMENSIONS:,} are searched"
             )
         places = [place if item.index is None else item.index for place, item in enumerate(items)]
         if sorted(places) != [*range(count)]:

@@ -190,12 +190,7 @@ class EmbeddingService:
             text: What is searched for.
             wait: Whether to wait for the embedder without end, until it has been loaded or could not be.
         """
-        self._needed.set()
-        if wait and not self.is_off:
-            await self._tried.wait()
-        elif not (self._backlog_done.is_set() or self.is_off):
-            with trio.move_on_at(self._query_deadline()):
-                await self._backlog_done.wait()
+        await self._wait_for_embedder(without_end=wait)
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
@@ -207,6 +202,11 @@ class EmbeddingService:
             self._unanswered += 1
             return None
         return msgspec.structs.replace(made[0], older=tuple(made[1:])) if made[1:] else made[0]
+
+    async def embedder(self) -> Embedder | None:
+        """Return what embeds, waiting a moment as `query` does, or None: then `absence` says why."""
+        await self._wait_for_embedder()
+        return self._embedder
 
     async def wait_idle(self) -> None:
         """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
@@ -289,6 +289,14 @@ class EmbeddingService:
     async def _catch_up(self) -> None:
         await self._worker.wait_idle()
         self._backlog_done.set()
+
+    async def _wait_for_embedder(self, *, without_end: bool = False) -> None:
+        self._needed.set()
+        if without_end and not self.is_off:
+            await self._tried.wait()
+        elif not (self._backlog_done.is_set() or self.is_off):
+            with trio.move_on_at(self._query_deadline()):
+                await self._backlog_done.wait()
 
     def _query_deadline(self) -> float:
         """Return until when, in trio's time, a search waits for the embedder."""

@@ -92,6 +92,12 @@ def serving(repository: MemoryRepository, context: Context) -> str | None:
     return spaces[0] if spaces else None
 
 
+def space(repository: MemoryRepository, context: Context) -> str | None:
+    """Return the space of the vectors that a client may look for; None while none is known."""
+    sidecar = context.sidecar
+    return (None if sidecar is None else sidecar.space) or serving(repository, context)
+
+
 def texts(
     repository: MemoryRepository, request: requests.TextsToEmbed, context: Context
 ) -> Slices[replies.UnembeddedTexts]:

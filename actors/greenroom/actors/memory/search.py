@@ -80,14 +80,15 @@ def find(
         yield from imported(module)
     from greenroom.actors.memory.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
-    if request.text is not None:  # a look-up has no use for vectors, and wakes no embedder
+    is_query = request.text is not None or request.vectors is not None
+    if is_query:  # a look-up has no use for vectors, and wakes no embedder
         embedding.look(repository, context, corpus)
     seen = repository.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
     row_filter = RowFilter(seen)
     yield from row_filter.apply(filters, context.now, context.should_yield)
     yield from _by_entries(repository, context, corpus, row_filter, filters)
-    if request.text is None:
+    if not is_query:
         outcome = _newest(corpus, row_filter, request, context.now)
     elif request.mode == "exact":
         outcome = yield from _exact(repository, context, corpus, row_filter, request)
@@ -232,12 +233,11 @@ def _ranked(
     from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - needs numpy, loaded by now
 
-    assert request.text is not None, "what is ranked has a text"
     boost = _boost(request)
     vectors = None
     if request.vectors is not None:
         vectors = request.vectors.in_space(embedding.serving(repository, context))
-    query = RankQuery.read(request.text, vectors)
+    query = RankQuery.read(request.text or "", vectors)
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     limit = max(request.limit, boosted)

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from greenroom.actors.base.paging import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
-from greenroom.actors.memory import indexing, links, records
+from greenroom.actors.memory import embedding, indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import compression_ratio
@@ -82,6 +82,7 @@ def count(
         top_used=[_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
+        embedding_space=embedding.space(repository, context),
         imitates=repository.imitates if times else UNSET,
     )
 

@@ -15,6 +15,7 @@ from greenroom.actors.base import paging
 from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
+from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
 from greenroom.actors.recall.time_window import time_window, time_zone, warmed
@@ -170,9 +171,11 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
-    """Find memories of the caller's user by words, those of any namespace by key, or list the newest."""
+    """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest."""
 
     query: kinds.SearchWords | None = None
+    query_embedding: kinds.Embedding | None = None
+    embedding_space: kinds.EmbeddingSpace | None = None
     key: types.MemoryKey | None = None
     namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
@@ -204,12 +207,19 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         wide = search._replace(below=None, filters=filters, limit=MOST, roots=roots)
         outcome = await find(context, wide)
         hits = outcome.hits
-        if self.query is None:
+        if self.query is None and self.query_embedding is None:
             hits = sorted(hits, key=lambda hit: order.index(root_of(hit.memory.namespace)))
         outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(context, outcome)
 
     def _asked(self, below: str) -> SearchSpec:
+        embedding = None
+        if self.query_embedding is not None:
+            embedding = QueryEmbedding(self.query_embedding, self.embedding_space)
+            if self.query is not None:
+                raise auth_errors.invalid("query_embedding", "query_embedding: give either it or query")
+        elif self.embedding_space is not None:
+            raise auth_errors.invalid("embedding_space", "embedding_space: there is no query_embedding")
         wanted = self.filters or RetrieveFilters()
         filters = MemoryFilters(
             namespace=below_root(below),
@@ -219,7 +229,15 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         )
         uses = self.max_tokens is None  # else only what fits the budget is
         return SearchSpec(
-            below, self.query, "semantic", 0.0, filters, self.limit, uses=uses, decompress=self.decompress
+            below,
+            self.query,
+            "semantic",
+            0.0,
+            filters,
+            self.limit,
+            uses=uses,
+            decompress=self.decompress,
+            embedding=embedding,
         )
 
 

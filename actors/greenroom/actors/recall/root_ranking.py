@@ -154,11 +154,11 @@ class RootRanking:
         can = yield from self._filtered(self._query.filters)
         newest = self._sight.newest
         strength = np.zeros(len(can), np.float32)
-        if text is not None:
-            if is_exact:
+        if text is not None or self._query.vectors is not None:
+            if is_exact and text is not None:
                 for term in whole_terms(text):
                     can &= self._mask(self._sight.with_term(term))
-            strength = yield from self._strength(text)
+            strength = yield from self._strength(text or "")
             if is_exact:
                 strength = np.sign(strength)
             elif self._query.vectors is None:

@@ -13,6 +13,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import paging
 from greenroom.actors.recall import replies
+from greenroom.actors.recall.query_embedding import QueryEmbedding, vectors_of
 from greenroom.actors.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
 from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
@@ -28,7 +29,7 @@ class SearchSpec(NamedTuple):
 
     Attributes:
         below: The leading segments of the namespaces to search; None: all that may be seen.
-        query: What is looked for; None: filters alone decide.
+        query: What is looked for; None: filters alone decide, or the embedding.
         mode: How to match; ``exact`` looks for the text as it stands.
         boost: The part of quality in the score.
         filters: What narrows the candidates.
@@ -37,6 +38,7 @@ class SearchSpec(NamedTuple):
         uses: Whether each hit counts as used, whatever becomes of it.
         decompress: Whether what is compressed comes as it was given.
         roots: The owners to ask where it is known which they are.
+        embedding: A vector to look for in the place of a query.
     """
 
     below: str | None
@@ -49,6 +51,7 @@ class SearchSpec(NamedTuple):
     uses: bool = False
     decompress: bool = True
     roots: list[Root] | None = None
+    embedding: QueryEmbedding | None = None
 
 
 class SearchResult(NamedTuple):
@@ -86,6 +89,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
 
     Raises:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
+        Refusal: ``VALIDATION_ERROR``: the vector cannot be compared with those of the memories.
     """
     clock = _Stopwatch()
     meaning = await _meaning_of(context, search)
@@ -110,6 +114,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     if answers.error is not None and not answers.found:
         raise answers.error
     hits = merged(answers.found)[: search.limit]
+    missing = _not_compared(search, meaning, answers.found), asked.partial
     clock.lap("merge")
     audit_record.record_read(
         context,
@@ -130,7 +135,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         is_minimum=asked.is_minimum or any(each.is_minimum for each in answers.found),
         space=None if meaning.telling is None else meaning.telling.space,
         absence=meaning.absence,
-        partial="; ".join(filter(None, (_by_words_alone(meaning, answers.found), asked.partial))) or None,
+        partial="; ".join(filter(None, missing)) or None,
         counted=counted,
         timings=clock.laps,
     )
@@ -156,6 +161,8 @@ class _Meaning(NamedTuple):
 
 
 async def _meaning_of(context: ProcedureContext, search: SearchSpec) -> _Meaning:
+    if search.embedding is not None:
+        return _Meaning(await vectors_of(search.embedding, context.sidecar))
     if search.query is None or search.mode == "exact" or context.sidecar is None:
         return _Meaning()
     vectors = await context.sidecar.query(search.query)
@@ -164,11 +171,13 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec) -> _Meaning
     return _Meaning(vectors, _why_nothing(vectors))
 
 
-def _by_words_alone(meaning: _Meaning, found: list[RootSearchResult]) -> str | None:
-    """Return why memories were found by their words that another time would be by their meaning."""
+def _not_compared(search: SearchSpec, meaning: _Meaning, found: list[RootSearchResult]) -> str | None:
+    """Return why memories were not compared by their meaning that another time would be."""
     if meaning.may_come:
         return f"memories were found by their words alone, for {meaning.absence}"
     if meaning.telling is not None and any(map(_has_no_vectors, found)):
+        if search.embedding is not None:
+            return "some memories were not compared, for they are being embedded"
         return "some memories were found by their words alone, for they are being embedded"
     return None
 

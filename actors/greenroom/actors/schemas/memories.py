@@ -143,7 +143,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
 
     Attributes:
-        text: The query; None with filters only: newest first.
+        text: The query; None without one: with vectors what is like them, else newest first.
         vectors: The query as the embedder sees it; None: words alone decide.
         mode: How to match: ``exact`` looks for the text as it stands.
         quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.

@@ -280,6 +280,8 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
         top_used: The ten that were used most.
         imitates: What the namespace reads like, such as ``user:``, while it is open to everybody.
+        embedding_space: Which vectors are compared with a ``query_embedding``: the embedder, its version and,
+            last, their dimensions; null while there are none.
     """
 
     namespace: str
@@ -302,6 +304,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     top_used: list[UsedMemory]
     oldest: datetime | None
     newest: datetime | None
+    embedding_space: str | None
     imitates: str | UnsetType = UNSET
 
 

@@ -84,6 +84,14 @@ TaskId = Name
 KeyPrefix = Prefix
 SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what to look for")]
 
+MAX_DIMENSIONS = 16_384
+"""Four times those of large models; all vectors of a root are in memory."""
+Embedding = Annotated[
+    list[float],
+    Meta(min_length=1, max_length=MAX_DIMENSIONS, description="for query, a vector"),
+]
+EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
+
 Expiry = Annotated[str, Meta(description="date or time")]
 Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
 Purge = Annotated[
