@@ -88,7 +88,7 @@ MAX_DIMENSIONS = 16_384
 """Four times those of large models; all vectors of a root are in memory."""
 Embedding = Annotated[
     list[float],
-    Meta(min_length=1, max_length=MAX_DIMENSIONS, description="for query, a vector"),
+    Meta(max_length=MAX_DIMENSIONS, description="for query, a vector"),
 ]
 EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
 
