@@ -16,10 +16,12 @@ from greenroom.actors import (
     CreateApiKey,
     ExportMemories,
     ExportSession,
+    PassportOptions,
     StartSession,
     StoreMemory,
     open_key_cache,
 )
+from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
@@ -112,10 +114,26 @@ def test_no_more_addresses_are_remembered_than_are_allowed() -> None:
 async def test_what_is_exported_is_counted_by_its_bytes(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         meter = AccessMeter()
-        alice = Agent(at.runtime, at.agent("a", user="alice").principal, on_export=meter.record_export)
+        alice = Agent(
+            at.runtime,
+            at.agent("a", user="alice").principal,
+            passports=PassportOptions(base_url="http://localhost"),
+            on_export=meter.record_export,
+        )
         await alice.ask(StoreMemory(content="the harbour opens at six"))
         memories = await alice.ask(ExportMemories())
-        await alice.ask(StartSession(workspace_path="/w"))
+        passport = (await alice.ask(StartSession(workspace_path="/w", purpose="Häfen"))).memory_passport
         session = await alice.ask(ExportSession())
         told = meter.statistics()
-    assert (told.exports, told.exported_bytes) == (2, memories.size_bytes + session.size_bytes)
+        assert (told.exports, told.exported_bytes) == (2, memories.size_bytes + session.size_bytes)
+        assert passport is not None
+        opened = await open_link(
+            at.runtime,
+            (passport.export_url or "").rpartition("/")[2],
+            None,
+            options=PassportOptions(),
+            is_valid=lambda _: True,
+            on_export=meter.record_export,
+        )
+    assert opened is not None
+    assert meter.statistics().exported_bytes == told.exported_bytes + len(opened.text.encode())

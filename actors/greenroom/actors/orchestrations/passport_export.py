@@ -70,7 +70,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
         head, content = await collected(client, session_id, self.to_tool, self.include_memories)
         passport_id = secrets.token_hex(ID_BYTES)
         made = await run_in_thread(self.made, client, head, content, passport_id)
-        await client.charge_bytes(len(made.text), made.passport_id)
+        await client.charge_bytes(made.size, made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
         starts = range(0, len(made.text), PIECE_CHARACTERS)
@@ -86,7 +86,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 is_last=number == len(starts) - 1,
             )
             await client.ask(address, kept)
-        client.on_export(len(made.text))
+        client.on_export(made.size)
         return SessionExported(
             passport_id=made.passport_id,
             session_id=session_id,
@@ -97,10 +97,10 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             expires_at=made.expires_at,
             one_time=self.one_time,
             encrypted=self.passphrase is not None,
-            size_bytes=len(made.text),
+            size_bytes=made.size,
             messages=len(content.messages),
             memories=len(content.memories),
-            passport=msgspec.Raw(made.text.encode()) if len(made.text) <= INLINE_BYTES else UNSET,
+            passport=msgspec.Raw(made.text.encode()) if made.size <= INLINE_BYTES else UNSET,
             qr=made.qr,
             qr_png=made.png,
         )
@@ -125,7 +125,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 text = claim_text(Claim("passport", passport_id, int(expires_at.timestamp())), client.signers)
             png = base64.b64encode(qr_png(text)).decode()
             document = envelope.write(body, signature, png)
-        return Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
+        return Made(passport_id, expires_at, document.decode(), len(document), signature.key, qr, png)
 
     def _body(
         self,
@@ -181,11 +181,12 @@ def _metadata(content: PassportPayload) -> dict[str, Any]:
 
 
 class Made(NamedTuple):
-    """A passport and what is said of it; the QR code is in the document as well."""
+    """A passport and what is said of it: its size in bytes; the QR code, which is in the document as well."""
 
     passport_id: str
     expires_at: datetime
     text: str
+    size: int
     signer: str
     qr: str | None
     png: str | None

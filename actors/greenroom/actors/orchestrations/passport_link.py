@@ -74,6 +74,7 @@ async def open_link(
     *,
     options: PassportOptions,
     is_valid: Callable[[str | None], bool],
+    on_export: Callable[[int], None] = lambda _: None,
 ) -> OpenedLink | None:
     """Use a link up, and return what it gives; None, whichever the reason, where it gives nothing.
 
@@ -83,6 +84,7 @@ async def open_link(
         address: Where who opens it comes from.
         options: How passports are signed.
         is_valid: Returns whether the key that a link was made by still opens this server.
+        on_export: Called with the bytes of what a link gives.
     """
     passport_id = _passport_id(runtime, token)
     taken = await runtime.ask(requests.passport_address(passport_id), requests.TakeLink())
@@ -94,6 +96,7 @@ async def open_link(
         tell(runtime, DEED, principal=maker, outcome="denied", session=taken.session_id)
         return None
     client = ClientSessionState(runtime, maker, options=options)
+    client.on_export = on_export
     opened = await _exported(client, taken.session_id, passport_id)
     tell(
         runtime,
@@ -114,6 +117,7 @@ async def _exported(client: ClientSessionState, session_id: str, passport_id: st
         made = await run_in_thread(exporting.made, client, head, content, passport_id)
     except Refusal:  # the session is gone, or has grown too large
         return None
+    client.on_export(made.size)
     return OpenedLink(session_id, made.text)
 
 

@@ -37,7 +37,9 @@ class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
             "Times that a key or token came from another address than any before; its first is none.",
         ),
     ]
-    exports: Annotated[int, counter("exports", "Exports of memories and sessions by the server's tools.")]
+    exports: Annotated[
+        int, counter("exports", "Exports of memories and sessions by the server's tools and links.")
+    ]
     exported_bytes: Annotated[int, counter("exported_bytes", "Size of these exports.")]
 
 

@@ -148,7 +148,13 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 limits,
                 stop,
                 authenticator,
-                partial(open_link, runtime, options=passports, is_valid=authenticator.is_valid),
+                partial(
+                    open_link,
+                    runtime,
+                    options=passports,
+                    is_valid=authenticator.is_valid,
+                    on_export=access.record_export,
+                ),
             )
             if sys.stderr is not None and sys.stderr.isatty():
                 explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)
