@@ -40,8 +40,8 @@ def erased(home: Path, *flags: str) -> dict[str, Any]:
 
 
 def files(home: Path) -> bytes:
-    paths = [path for path in home.rglob("*") if path.is_file() and "copy" not in path.name]
-    return b"".join(path.read_bytes() for path in paths if "stderr" not in path.name)
+    paths = [path for path in home.rglob("*") if path.is_file() and path.suffix[:7] != ".before"]
+    return b"".join(path.read_bytes() for path in paths if path.name[:4] not in {"stde", "copy"})
 
 
 def test_without_a_yes_it_counts_and_does_nothing(home: Path) -> None:
@@ -56,11 +56,14 @@ def test_without_a_yes_it_counts_and_does_nothing(home: Path) -> None:
 
 
 def test_with_a_yes_it_is_in_no_file_any_more_and_copies_are_named(home: Path) -> None:
+    assert run_on_store(home, "restore", str(home / "copy.mdb")).returncode == 0
+    assert run_on_store(home, "backup", str(home / "copy-2.mdb")).returncode == 0
     said = erased(home, "--user", "wyvern", "--yes")
     assert said["erased"]["counts"] == {"memories": 1, "memory_versions": 1, "sessions": 1}
-    assert said["erased"]["backups"] == [str(home / "copy.mdb")]
+    assert said["erased"]["backups"] == [str(home / "copy-2.mdb")]
     assert said["erased"]["remains"] == ""
     assert said["file"]["redacted"] > 0
+    assert said["older_stores"] == [str(home / "store" / "greenroom.mdb.before-restore")]
     assert MARK not in files(home)
     log = run_on_store(home, "audit", "tail", "--json", "--lines", "100").stdout
     (record,) = (each for each in map(json.loads, log.splitlines()) if each["action"] == "erase_user")

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
     from greenroom.runtime.maintenance.backup import VerifyReport as VerifyReport
     from greenroom.runtime.maintenance.backup import backup as backup
+    from greenroom.runtime.maintenance.backup import older_stores as older_stores
     from greenroom.runtime.maintenance.backup import restore as restore
     from greenroom.runtime.maintenance.backup import verify as verify
     from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo

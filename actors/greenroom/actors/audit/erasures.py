@@ -33,12 +33,7 @@ class ErasureActor(Actor):
         context.use_reserve()
         person = request.person
         where = _PERSON + blake2b(person.user.encode(), digest_size=_DIGEST_BYTES).digest()
-        before = context.get(where, Person) or Person(user=person.user)
-        known = Person(
-            user=person.user,
-            agents=tuple(sorted({*before.agents, *person.agents})),
-            sessions=tuple(sorted({*before.sessions, *person.sessions})),
-        )
+        known = person.with_traces(context.get(where, Person) or person)
         context.put(where, known)
         return known
 
@@ -47,7 +42,7 @@ def redacted(row: AuditRow, persons: Iterable[Person]) -> AuditRow | None:
     """Return what may stay of an audit record, or None if it tells nothing of these persons."""
     kept = row
     for person in persons:
-        if row.user == person.user or (row.user is None and person.has_agent(row.agent)):
+        if person.has_grant(row.user, row.agent) or row.key_id in person.keys:
             return AuditRow(row.at, None, None, row.action, {}, row.outcome)
         if row.session in person.sessions:
             kept = msgspec.structs.replace(kept, session=None, details={})
@@ -72,5 +67,5 @@ def _names(person: Person, text: str) -> bool:
     """Return whether a text names a person, or an actor or a resource of theirs."""
     return any(
         person.has_name(name) or person.has_root(name) or name in person.sessions
-        for name in (text, text.partition("/")[2], text.rpartition("/")[2])
+        for name in (text, *text.split("/"))
     )

@@ -35,11 +35,22 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         user: The user's name, compared byte for byte.
         agents: The ids of agents that are known to be theirs; those that end with the user's digits are, too.
         sessions: The ids of sessions that were theirs, by which the audit log knows them.
+        keys: The ids of their API keys, likewise.
     """
 
     user: str
     agents: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    def with_traces(self, other: Person) -> Person:
+        """Return the same person with all that is known here or there."""
+        return Person(
+            user=self.user,
+            agents=tuple(sorted({*self.agents, *other.agents})),
+            sessions=tuple(sorted({*self.sessions, *other.sessions})),
+            keys=tuple(sorted({*self.keys, *other.keys})),
+        )
 
     @property
     def roots(self) -> tuple[str, ...]:

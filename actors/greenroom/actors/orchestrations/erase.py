@@ -150,7 +150,8 @@ class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
         person = Person(user=self.user, agents=tuple(sorted({*self.agents, *own})))
         theirs = [name for name, user, agent in traces.sessions if person.has_session(user, agent)]
         if self.confirm:
-            known = msgspec.structs.replace(person, sessions=tuple(theirs))
+            ended = [key.key_id for key in keys if person.has_grant(key.grant.user, key.grant.agent)]
+            known = msgspec.structs.replace(person, sessions=tuple(theirs), keys=tuple(ended))
             person = await runtime.ask(ERASURES, BeginErasure(person=known), principal=principal)
         addresses = dict.fromkeys(
             [KEYS_ADDRESS, *traces.addresses, *(memory_address(root) for root in person.roots)]

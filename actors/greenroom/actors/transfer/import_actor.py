@@ -260,6 +260,7 @@ class ImportActor(Actor):
         if found is None or not request.person.has_principal(found.principal):
             return ErasedPart(counts={})
         if not request.dry_run:
+            context.use_reserve()
             put_pending(context, PendingImport(self._staging(context, found), []))
             self._give_up(context, msgspec.structs.replace(found, state="staging"))
         return ErasedPart(counts={"imports": 1})

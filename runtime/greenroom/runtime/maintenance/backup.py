@@ -39,8 +39,6 @@ from greenroom.runtime.store.store import Store
 _VERIFYING: Final = DATA_FILE + ".verifying"
 _RESTORING: Final = DATA_FILE + ".restoring"
 _KEPT: Final = DATA_FILE + ".before-restore"
-OLDER_STORES: Final = _KEPT + "*"
-"""Which files beside the store `restore` has kept, as a pattern."""
 LEFT_OVER: Final = (_VERIFYING, _RESTORING)
 """Copies that are there while something goes on, and afterwards if it was killed."""
 _one_verify: Final = threading.Lock()
@@ -278,6 +276,11 @@ def publish(part: Path, destination: Path) -> None:
     except OSError:  # a file system without hard links, such as that of a USB stick
         part.rename(destination)
     sync_folder(destination.parent)
+
+
+def older_stores(folder: Path) -> tuple[Path, ...]:
+    """Return the files of older stores that `restore` has kept in a folder."""
+    return tuple(sorted(folder.glob(_KEPT + "*")))
 
 
 def _keep(data: Path) -> Path | None:

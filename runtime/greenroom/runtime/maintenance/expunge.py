@@ -37,7 +37,7 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, s
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import LEFT_OVER, OLDER_STORES, temporary, written
+from greenroom.runtime.maintenance.backup import LEFT_OVER, temporary, written
 from greenroom.runtime.maintenance.reencrypt import NEW_STORE, owned
 from greenroom.runtime.store.integrity import inspect_file
 from greenroom.runtime.store.store import Store
@@ -63,14 +63,12 @@ class ExpungeInfo:
         before: The bytes of its file before.
         after: And now.
         redacted: How many rows of the journal were redacted.
-        older: Files of older stores beside it, which are as they were.
     """
 
     folder: Path
     before: int
     after: int
     redacted: int
-    older: tuple[Path, ...]
 
 
 def expunge(
@@ -129,8 +127,7 @@ def expunge(
         for each in (*LEFT_OVER, NEW_STORE):
             _remove(owner.folder / each)
         owner.mark_clean()
-        older = tuple(sorted(owner.folder.glob(OLDER_STORES)))
-        return ExpungeInfo(owner.folder, before, data.stat().st_size, redacted, older)
+        return ExpungeInfo(owner.folder, before, data.stat().st_size, redacted)
 
 
 def _commit(store: Store, ops: Iterator[Op]) -> int:

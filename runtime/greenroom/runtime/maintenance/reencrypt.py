@@ -41,7 +41,7 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import OLDER_STORES
+from greenroom.runtime.maintenance.backup import older_stores
 from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
 from greenroom.runtime.store.store import Store
 
@@ -120,8 +120,7 @@ def encrypt(
             tables = _exchange(owner, place, wanted)
         shutil.rmtree(place, ignore_errors=True)
         owner.mark_clean(is_checked=is_checked or not done)
-        kept = sorted(owner.folder.glob(OLDER_STORES))
-        return EncryptInfo(owner.folder, tables, tuple(kept))
+        return EncryptInfo(owner.folder, tables, older_stores(owner.folder))
 
 
 def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:

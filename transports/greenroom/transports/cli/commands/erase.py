@@ -9,13 +9,14 @@ import argparse
 import json
 import sys
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 import trio
 
 from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
-from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError
+from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError, older_stores
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator
@@ -52,14 +53,14 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         if not chosen.yes:
             counted = (await _asked(request, settings))[0]
-            _show(chosen, {"erased": counted})
+            _show(chosen, settings.data, counted)
             if not await _is_confirmed(chosen):
                 return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
         done, owned = await _asked(msgspec.structs.replace(request, confirm=True), settings)
     except Refusal as refusal:
         return complain("erase", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if not owned:
-        _show(chosen, {"erased": done, "file": None})
+        _show(chosen, settings.data, done)
         return exit_codes.OK
     return await _finish(chosen, settings, done)
 
@@ -98,14 +99,16 @@ async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserEras
         return complain("erase", f"the file is not rewritten yet: {error}", exit_codes.OWNED)
     if done is not None:
         done = msgspec.structs.replace(done, remains="")
-    _show(chosen, {"erased": done, "file": info})
+    _show(chosen, settings.data, done, info)
     return exit_codes.OK
 
 
-def _show(chosen: argparse.Namespace, said: dict[str, Any]) -> None:
-    erased: UserErased | None = said.get("erased")
-    info: ExpungeInfo | None = said.get("file")
+def _show(
+    chosen: argparse.Namespace, folder: Path, erased: UserErased | None, info: ExpungeInfo | None = None
+) -> None:
+    older = older_stores(folder)
     if chosen.json:
+        said = {"erased": erased, "file": info, "older_stores": older}
         say(json.dumps(msgspec.to_builtins(said, enc_hook=str), indent=2))
         return
     if erased is not None:
@@ -115,8 +118,8 @@ def _show(chosen: argparse.Namespace, said: dict[str, Any]) -> None:
             f"the file was rewritten: {info.before:,} bytes before, {info.after:,} now; {info.redacted:,} "
             "records of the audit log do not name anybody any more"
         )
-        for path in info.older:
-            say(f"an older store beside it still holds everything: {printable(str(path))}")
+    for path in older:
+        say(f"an older store still holds everything: {printable(str(path))}")
 
 
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
