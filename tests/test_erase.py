@@ -23,6 +23,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.audit.query import CheckAudit, ReadAuditLog
+from greenroom.actors.auth.grants import user_tag
 from greenroom.actors.schemas.passports import KeepLink, passport_address
 from greenroom.actors.schemas.sessions import AppendEvent
 from greenroom.runtime import (
@@ -39,6 +40,8 @@ from greenroom.runtime import (
     older_stores,
     restore,
 )
+from greenroom.runtime.journal.chain import NO_LINK, JournalKeys, entry, size_of
+from greenroom.runtime.journal.secrets import Secret
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +110,9 @@ async def live(runtime: RuntimeClient) -> None:
         content=json('{"text": "wyvern event"}'),
     )
     await runtime.ask(Address("session", "his"), event, principal=HERS)
+    told = {"event_id": "wyvern-aside", "actor": "agent:reviewer", "visibility": "private"}
+    aside = msgspec.structs.replace(event, **told)  # a program may write for any agent
+    await runtime.ask(Address("session", "his"), aside, principal=HERS)
     await ask(runtime, HERS, "export_session", session_id="his")
     for digit, who in (("1", HERS), ("2", HIS)):
         await runtime.ask(passport_address(digit * 32), KeepLink(session_id="his"), principal=who)
@@ -161,6 +167,9 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
         assert erased.erased
         assert erased.counts == counted.counts
         assert erased.counts == {
+            "api_keys": 1, "exports": 1, "imports": 1, "memories": 6, "memory_versions": 8, "messages": 6,
+            "messages_of_others": 2, "passports": 1, "ratings": 1, "session_fields": 2, "session_notes": 3,
+            "sessions": 1,
             "api_keys": 1, "exports": 1, "imports": 1, "memories": 6, "memory_versions": 8, "messages": 5,
             "messages_of_others": 2, "passport_links": 1, "passports": 1, "ratings": 1, "session_fields": 2,
             "session_notes": 3, "sessions": 1,
@@ -216,6 +225,44 @@ async def test_a_name_is_no_pattern_and_no_other_spelling(folder: Path, name: st
         assert erased.counts == {}
         assert erased.agents == []
         assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 6
+
+
+async def test_an_agent_whose_id_ends_with_the_users_own_digits_is_theirs(folder: Path) -> None:
+    desk = Principal(agent_id=f"desk.{user_tag('wyvern')}")
+    other = Principal(agent_id=f"desk.{user_tag('wyver')}")
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        for agent in (desk, other):
+            await ask(runtime, agent, "set_memory", key="k", value=json("1"))
+        erased = await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert erased.counts == {"memories": 1, "memory_versions": 1}
+        assert (await ask(runtime, other, "list_memory")).count == 1
+
+
+async def test_more_memories_than_fit_a_commit_are_erased_and_counted(folder: Path) -> None:
+    lines = "\n".join(f'{{"key": "wyvern-{number}", "content": "{number}"}}' for number in range(1_100))
+    async with open_greenroom(folder, embedder="none", **options(folder)) as runtime:
+        await ask(runtime, HERS, "import_memories", source=lines)
+        erased = await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert erased.counts["memories"] == 1_100
+        assert (await ask(runtime, HERS, "list_memories")).count == 0
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
+async def test_a_key_of_a_person_opens_nothing_also_in_a_backup_that_is_restored(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+    backup(folder, folder.parent / "copy")
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert [each.status for each in (await ask(runtime, ROOT, "list_api_keys")).keys] == [
+            "revoked",
+            "active",
+        ]
+    restore(folder.parent / "copy", folder, secrets=folder.parent / "secrets")
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        keys = (await ask(runtime, ROOT, "list_api_keys")).keys
+        assert [(each.user, each.status) for each in keys] == [("wyvern", "revoked"), ("bob", "active")]
 
 
 async def test_an_agent_of_several_people_is_left_unless_it_is_named(folder: Path) -> None:
@@ -346,6 +393,21 @@ async def test_a_record_that_was_changed_before_is_told_after_it_was_redacted(fo
     async with open_greenroom(folder, **options(folder)) as runtime:
         report = (await runtime.query(CheckAudit())).report
     assert [(each.what, each.first) for each in report.findings] == [("changed", int.from_bytes(key[-8:]))]
+
+
+@pytest.mark.promise("erase.audit")
+def test_a_redacted_row_stands_at_its_place_alone_and_counts_as_long_as_it_was() -> None:
+    keys = JournalKeys("deeds", Secret(bytes(32)))
+    row = entry("deeds", 5, 1, "what was done, at length")[2]
+    record = keys.linked(NO_LINK, 1, row) + row
+    once = keys.redacted(NO_LINK, 1, record, "done")
+    twice = keys.redacted(NO_LINK, 1, once, "")
+    assert [size_of(each) for each in (record, once, twice)] == [len(row)] * 3
+    for each in (once, twice):
+        assert keys.is_linked(NO_LINK, 1, each)
+        assert not keys.is_linked(NO_LINK, 2, each)
+        assert not keys.is_linked(b"\1" * 16, 1, each)
+        assert not JournalKeys("others", Secret(bytes(32))).is_linked(NO_LINK, 1, each)
 
 
 async def _changed(folder: Path, key: bytes, record: bytes) -> None:

@@ -27,19 +27,15 @@ from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 
 _WORDS: Final = {
-    "memories": "memories",
-    "memory_versions": "versions of memories",
+    "memory_versions": "versions of these memories",
     "ratings": "ratings of others' memories",
     "sessions": "sessions, whole",
     "session_fields": "keys of the state and the metadata of these",
-    "messages": "messages",
-    "messages_of_others": "messages that others wrote in their sessions",
+    "messages_of_others": "messages that others wrote in these",
     "session_notes": "notes, decisions and steps in others' sessions",
     "api_keys": "API keys",
-    "passports": "passports",
-    "exports": "exports",
-    "imports": "imports",
 }
+"""What counts are of, where their names do not say it well enough."""
 
 
 async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -127,7 +123,7 @@ def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
     verb = "was erased" if erased.erased else "would be erased"
     say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
     for kind, count in erased.counts.items():
-        say(f"  {count:>9,}  {_WORDS[kind]}")
+        say(f"  {count:>9,}  {_WORDS.get(kind, kind.replace('_', ' '))}")
     if erased.agents:
         say(f"agents taken for theirs: {', '.join(erased.agents)}")
     if erased.shared_agents:
