@@ -116,6 +116,8 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = enumerate(zip(old, new, strict=True))
         return [each for n, (was, now) in pairs for each in differences(was, now, f"{where}[{n}]")]
+    if isinstance(old, str) and isinstance(new, dict):  # a passport that was its claim alone
+        return differences(old, new.get("claim"), f"{where}.claim")
     if isinstance(old, str) and old.startswith("{") and old != new:  # the text of a resource
         return differences(json.loads(old), json.loads(new), where)
     return [] if old == new else [f"{where}: {old!r} is {new!r} now"]
