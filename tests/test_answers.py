@@ -15,7 +15,7 @@ from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
 
 NAMED = {SERVER_INFO_KEY: GREENROOM.implementation}
 SIGNED = {"resultType": "complete", "_meta": NAMED}
-NOW = 1_700_000_000_000_042
+NOW = 1_700_000_000_000_042_999  # nanoseconds
 TIMED = {AT_KEY: "2023-11-14T22:13:20.000042Z"}
 AROUND: dict[Era, dict[str, Any]] = {
     Era.HANDSHAKE: {"_meta": TIMED},
@@ -79,12 +79,13 @@ def test_an_older_name_and_the_time_stand_beside_each_other(era: Era) -> None:
     assert json.loads(line)["result"]["_meta"] == {"mine": 1, **AROUND[era]["_meta"]}
 
 
-def test_answers_of_one_second_differ_by_microseconds_and_those_of_the_next_by_seconds() -> None:
-    clock = iter([NOW, NOW + 999_957, NOW + 999_958, NOW + 86_400_000_000])
+def test_answers_of_one_millisecond_differ_by_microseconds() -> None:
+    clock = iter([NOW, NOW + 1_000, NOW + 999_957_000, NOW + 999_958_000, NOW + 86_400_000_000_000])
     times = AnswerTimes(lambda: next(clock))
-    made = [times.moment(0) for _ in range(4)]
+    made = [times.moment(0) for _ in range(5)]
     assert [json.loads(each.json) for each in made] == [
         "2023-11-14T22:13:20.000042Z",
+        "2023-11-14T22:13:20.000043Z",
         "2023-11-14T22:13:20.999999Z",
         "2023-11-14T22:13:21.000000Z",
         "2023-11-15T22:13:20.000042Z",

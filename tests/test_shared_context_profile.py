@@ -43,7 +43,7 @@ async def test_every_answer_says_when_it_was_made(tmp_path: Path, era: str, path
 
     def clock() -> int:
         now[0] += 1
-        return now[0]
+        return now[0] * 1_000
 
     for profiles in (("core",), OLDER):
         async with greenroom(tmp_path, profiles=profiles, now=clock) as client:

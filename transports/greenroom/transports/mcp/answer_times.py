@@ -12,8 +12,9 @@ import trio
 AT_KEY: Final = "greenroom/at"
 """Under this key of ``_meta`` an answer tells when it was made."""
 
-_SECOND = 1_000_000
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_ENDS = tuple(b'%03dZ"' % microseconds for microseconds in range(1_000))
+"""How the text of a time ends, by the microseconds of its millisecond."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -48,22 +49,23 @@ class AnswerTimes:
     """Tells what time it is.
 
     Args:
-        now: Returns the wall clock in microseconds since 1970 UTC.
+        now: Returns the wall clock in nanoseconds since 1970 UTC.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
-        self._second = -1
+        self._millisecond = -1
         self._text = b""
 
     def moment(self, arrived: float) -> Moment:
         """Return the present moment for the answer to a request that was read at a time of trio's clock.
 
-        The text of a second is made once for all its answers.
+        Every answer pays for it, so the text of a millisecond is made once for all its answers.
         """
-        microseconds = self._now()
-        second, rest = divmod(microseconds, _SECOND)
-        if second != self._second:
-            self._second = second
-            self._text = (_EPOCH + dt.timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S").encode()
-        return Moment(microseconds, b'"%b.%06dZ"' % (self._text, rest), arrived)
+        microseconds = self._now() // 1_000
+        millisecond = microseconds // 1_000
+        if millisecond != self._millisecond:
+            self._millisecond = millisecond
+            at = _EPOCH + dt.timedelta(milliseconds=millisecond)
+            self._text = f'"{at:%Y-%m-%dT%H:%M:%S}.{millisecond % 1_000:03}'.encode()
+        return Moment(microseconds, self._text + _ENDS[microseconds % 1_000], arrived)

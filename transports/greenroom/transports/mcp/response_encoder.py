@@ -74,7 +74,7 @@ class ResponseEncoder:
         """
         text = encode(reply.decode())
         if meta is None:
-            tail = b"%b%b}" % (self._tail, moment.json)
+            tail = self._tail + moment.json + b"}"
         else:
             tail = b"," + self.result({"_meta": meta}, moment=moment)[1:-1]
         if is_error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.runtime import SystemClock
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call, Deadlines
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1
-_NOW = SystemClock().now
 _SDK = "greenroom.transports.mcp.sdk_server"
 
 
@@ -48,7 +47,7 @@ class McpServer:
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
         extend: Registers what else the SDK's server answers.
-        now: Returns the wall clock in microseconds since 1970 UTC, for the times that answers say.
+        now: Returns the wall clock in nanoseconds since 1970 UTC, for the times that answers say.
         tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
@@ -73,7 +72,7 @@ class McpServer:
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
         extend: Callable[[Server[ClientPort]], None] | None = None,
-        now: Callable[[], int] = _NOW,
+        now: Callable[[], int] = time.time_ns,
         tracer: Tracer | None = None,
         run_ready: Callable[[], None] = lambda: None,
         hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
