@@ -386,7 +386,7 @@ async def test_an_unknown_tool_is_named_with_its_neighbours(desk: Desk) -> None:
 
 @pytest.mark.promise("mcp.eras")
 async def test_both_eras_are_served(desk: Desk) -> None:
-    async with mcp_client(desk.open, NOTES) as client:
+    async with mcp_client(desk.open, NOTES, now=lambda: 0) as client:
         result = await client.initialize()
         assert result["protocolVersion"] == "2025-11-25"
         assert result["serverInfo"]["name"] == "greenroom"
@@ -394,6 +394,7 @@ async def test_both_eras_are_served(desk: Desk) -> None:
             "content": [{"type": "text", "text": '{"text":""}'}],
             "structuredContent": {"text": ""},
             "isError": False,
+            "_meta": {"greenroom/at": "1970-01-01T00:00:00.000000Z"},
         }
     async with mcp_client(desk.open, NOTES) as client:
         client.meta = MODERN_META
