@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import stores
@@ -251,6 +252,29 @@ def test_the_space_rule() -> None:
     assert delete(b"key").growth() == 0
     assert 200 <= put(b"key", b"x" * 100).growth() < PAGE
     assert 10 * PAGE < put(b"key", b"x" * 10 * PAGE).growth() <= 12 * PAGE
+    assert put(b"key", b"x" * (PAGE // 2 - 50)).growth() < PAGE, "of a page that it may split"
+    assert put(b"key", b"x" * (PAGE // 2)).growth() == 2 * PAGE, "one of its own, and one above it"
+    row = put(b"key")
+    row.entries = [("journal", 1, b"x" * 1_000)]
+    assert 2_000 <= row.growth() < 3_000
+
+
+def test_a_disk_that_others_fill_is_noticed_within_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, free = 1_000.0, 1 << 40
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
+    with closing(Store(tmp_path / "data", sync=False)) as store:
+        works = [put(b"key", b"x") for _ in range(4)]
+        store.commit(works[:1])
+        store.commit(works[1:2])
+        free = 0
+        now += 0.05
+        store.commit(works[2:3])
+        now += 0.1
+        store.commit(works[3:])
+    assert [work.error is None for work in works] == [True, True, True, False]
 
 
 def test_the_group_is_planned_as_a_whole_and_errors_that_works_bring_along_count() -> None:
