@@ -103,6 +103,8 @@ DROPPED = {
     "visible_message_count",
 }
 """Fields that answers have no more, since others say the same."""
+WITHIN = {"memory_passport": "claim"}
+"""Fields that are an object since, with what they were as this member."""
 ANEW = {"query_time_ms", "score"}
 """Fields that are computed for each answer."""
 FORGOTTEN = {"record_context"}
@@ -127,7 +129,8 @@ def _field_differences(old: Any, new: dict[str, Any], name: str, where: str) -> 
     now = name if name in new else RENAMED.get(name, name)
     if now not in new:
         return [] if name in DROPPED else [f"{where}.{name} is gone"]
-    return [] if name in ANEW else differences(old, new[now], f"{where}.{name}")
+    value = new[now][WITHIN[name]] if name in WITHIN and old is not None else new[now]
+    return [] if name in ANEW else differences(old, value, f"{where}.{name}")
 
 
 @pytest.mark.promise("store.versions", "memory.upgrade")
