@@ -248,6 +248,7 @@ async def test_an_attached_process_has_the_doors_of_an_owner(join: Join, nursery
         relay = guest.statistics().relay
         assert relay is not None
         assert (relay.role, relay.owner_pid, relay.takeovers) == ("attached", os.getpid(), 0)
+        assert (relay.unanswered, relay.oldest_seconds, relay.silent_seconds) == (0, 0.0, 0)
         relay = owner.statistics().relay
         assert relay is not None
         assert (relay.role, relay.attached_pids) == ("owner", [os.getpid()])

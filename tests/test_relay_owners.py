@@ -475,6 +475,7 @@ async def test_want_of_descriptors_delays_a_takeover_and_no_more(
     assert statistics is not None
     assert statistics.relay is not None
     assert statistics.relay.owner_pid == 0
+    assert (statistics.relay.unanswered, statistics.relay.oldest_seconds) == (1, pytest.approx(1))
     monkeypatch.undo()
     with trio.fail_after(0.1):
         assert await asked.reply() == 1
