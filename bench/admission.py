@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +50,7 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
         toll = gate.rate_limit(caller)
         check(toll is not None, "who comes by a key is counted")
         assert toll is not None, "it was checked"
-        wrong = new_key().whole
+        wrong = new_key(secrets.choice).whole
 
         def refused() -> None:
             try:

@@ -19,8 +19,8 @@ from greenroom.actors import EmbedderChoice, EmbedderError, read_choice
 from greenroom.actors.base.paging import estimate_tokens
 from greenroom.actors.embedding import static
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
+from greenroom.actors.embedding.lru_cache import LruCache
 from greenroom.actors.embedding.quantization import to_float32
-from greenroom.actors.embedding.service import LruCache
 from greenroom.actors.embedding.static import StaticEmbedder, load_static, tensors
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.actors.text.analyze import tokens

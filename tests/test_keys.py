@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,10 @@ def status(key: ApiKeyMade, cache: KeyCache) -> str:
 
 
 def test_a_key_is_read_as_it_is_written_and_nothing_else_is() -> None:
-    key = new_key()
+    key = new_key(secrets.choice)
     assert read_key(key.whole) == key
-    assert key.whole != new_key().whole
-    assert len({new_key().secret for _ in range(1_000)}) == 1_000
+    assert key.whole != new_key(secrets.choice).whole
+    assert len({new_key(secrets.choice).secret for _ in range(1_000)}) == 1_000
     for text in (
         "", "gr", "gr__", key.whole[:-1], key.whole + "x", key.whole + "\n", " " + key.whole,
         key.whole.upper(), key.whole.replace("gr_", "gx_"), key.whole.replace("_", "-"),
@@ -74,7 +75,7 @@ def test_a_key_is_read_as_it_is_written_and_nothing_else_is() -> None:
 
 
 def test_a_digest_fits_its_own_key_under_its_own_server_alone() -> None:
-    key, other, pepper = new_key(), new_key(), b"p" * 32
+    key, other, pepper = new_key(secrets.choice), new_key(secrets.choice), b"p" * 32
     digest = digest_of(key, pepper)
     assert fits(key, pepper, digest)
     assert not fits(key, b"q" * 32, digest)
@@ -83,7 +84,7 @@ def test_a_digest_fits_its_own_key_under_its_own_server_alone() -> None:
 
 
 def test_a_key_shows_itself_nowhere() -> None:
-    key = new_key()
+    key = new_key(secrets.choice)
     assert key.secret not in f"{key} {key!r} {[key]}"
     for text in (key.whole, f"/?key={key.whole}&x", f"Bearer {key.whole}", key.whole[:40]):
         assert has_key(text)
@@ -140,8 +141,8 @@ async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
         right = read_key(key.api_key)
         assert right is not None
         wrong = (
-            new_key().whole,
-            right._replace(secret=new_key().secret).whole,
+            new_key(secrets.choice).whole,
+            right._replace(secret=new_key(secrets.choice).secret).whole,
             "gr_",
             "",
             "x" * 100_000,
@@ -179,8 +180,8 @@ async def test_wrong_keys_take_the_same_work_and_a_comparison_that_tells_no_time
         work = []
         for text in (
             right.whole,
-            new_key().whole,
-            right._replace(secret=new_key().secret).whole,
+            new_key(secrets.choice).whole,
+            right._replace(secret=new_key(secrets.choice).secret).whole,
             right._replace(secret=right.secret[:-1] + "0").whole,
             "x",
             "",
@@ -214,7 +215,7 @@ def everything_in(folder: Path) -> bytes:
 
 async def test_a_key_of_one_store_is_none_of_another_with_the_same_records(enter: Enter) -> None:
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
-        stolen = new_key()
+        stolen = new_key(secrets.choice)
         kept = KeepKey(
             key_id=stolen.key_id, digest=digest_of(stolen, bytes(32)), grant=(await _grant(at)), lifetime=DAY
         )

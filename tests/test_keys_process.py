@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import ssl
 import subprocess
 import sys
@@ -178,7 +179,7 @@ async def test_a_client_on_standard_input_of_an_attached_process_ends_with_its_k
 
 @pytest.mark.promise("keys.nowhere-else")
 async def test_what_is_logged_shows_no_key(tmp_path: Path) -> None:
-    made, wrong = create(tmp_path), new_key().whole
+    made, wrong = create(tmp_path), new_key(secrets.choice).whole
     async with server(tmp_path, "--log-level", "debug") as (program, port):
         for target in (f"?agent={made['api_key']}", f"{wrong}", f"?{wrong}"):
             with pytest.raises(WebSocketRefusedError):
@@ -195,7 +196,7 @@ async def test_what_is_logged_shows_no_key(tmp_path: Path) -> None:
 
 @pytest.mark.promise("keys.nowhere-else")
 def test_the_log_itself_shows_no_key_whoever_logs_one(tmp_path: Path) -> None:
-    key = new_key()
+    key = new_key(secrets.choice)
     program = (
         "import logging, sys\n"
         "from greenroom.transports.cli.support.error_report import start_logging\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -288,7 +289,7 @@ async def test_a_browser_may_ask_what_it_may_send_before_it_sends_its_key(enter:
 async def test_without_keys_everybody_comes_in_but_not_with_a_wrong_one(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await call(await here.websocket(), "create_session", purpose="p")
-        answer = await refused_by_websocket(here, authorization=f"Bearer {new_key().whole}")
+        answer = await refused_by_websocket(here, authorization=f"Bearer {new_key(secrets.choice).whole}")
         assert answer.startswith(b"HTTP/1.1 401")
 
 
@@ -302,7 +303,7 @@ async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) 
     async with enter() as at, premises(at) as here:
         key = await create_key(at)
         await here.settled()
-        wrong = new_key()
+        wrong = new_key(secrets.choice)
         await refused_by_websocket(here)
         await refused_by_websocket(here, authorization=f"Bearer {wrong.whole}")
         guest = await here.guest()
@@ -450,7 +451,8 @@ async def test_a_key_that_is_revoked_while_its_handshake_arrives_leaves_nothing_
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {"Authorization": "Basic YTpi"}, {"Authorization": f"Bearer {new_key().whole}"}]
+    "headers",
+    [{}, {"Authorization": "Basic YTpi"}, {"Authorization": f"Bearer gr_{'a' * 12}_{'b' * 43}"}],
 )
 async def test_who_is_turned_away_is_told_which_header_opens(enter: Enter, headers: dict[str, str]) -> None:
     async with enter() as at, premises(at) as here:

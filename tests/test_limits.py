@@ -15,9 +15,8 @@ from support.keyed import administrator, bearer, create_key, premises, revoke_ke
 from support.websockets import TEXT, Peer, frame, told
 
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_cache
-from greenroom.actors.keys.quota import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
-from greenroom.transports.auth.authenticator import KeyAuthenticator
-from greenroom.transports.auth.caller import Caller
+from greenroom.actors.keys.rate_limits import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
+from greenroom.transports import Caller, KeyAuthenticator
 from greenroom.transports.base.errors import HttpRefusedError, InvalidValueError
 from greenroom.transports.config.parsers import network
 from greenroom.transports.net.forwarded import client_address

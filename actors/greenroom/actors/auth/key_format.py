@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import secrets
 import string
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 PREFIX: Final = "gr"
@@ -45,10 +45,14 @@ class ParsedKey(NamedTuple):
         return f"{PREFIX}_{self.key_id}_{self.secret}"
 
 
-def new_key() -> ParsedKey:
-    """Generate a new random key."""
-    key_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
-    return ParsedKey(key_id, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
+def new_key(choice: Callable[[str], str]) -> ParsedKey:
+    """Generate a new random key.
+
+    Args:
+        choice: Draws one letter of an alphabet, so that nobody can guess which: `secrets.choice`.
+    """
+    key_id = "".join(choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+    return ParsedKey(key_id, "".join(choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
 
 
 def read_key(text: str) -> ParsedKey | None:

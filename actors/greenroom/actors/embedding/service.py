@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 import trio
@@ -28,6 +27,7 @@ from greenroom.actors.embedding.embedder import (
     read_choice,
 )
 from greenroom.actors.embedding.loader import load
+from greenroom.actors.embedding.lru_cache import LruCache
 from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
 from greenroom.actors.embedding.worker import EmbeddingWorker
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
@@ -76,32 +76,6 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OFF = EmbeddingStatistics(embedder="none", state="off")
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class LruCache(Generic[K, V]):
-    """A cache of the values that were used last."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        """Return the value, or None."""
-        found = self._values.get(key)
-        if found is not None:
-            self._values.move_to_end(key)
-        return found
-
-    def put(self, key: K, value: V) -> None:
-        """Keep a value; the one that was not used for longest goes."""
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
 
 
 logger = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ no message, no stored answer and no log.
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime
 from typing import Annotated, ClassVar
 
@@ -174,7 +175,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
             ),
             tools=tuple(dict.fromkeys(self.tools or ())),
         )
-        key = new_key()
+        key = new_key(secrets.choice)
         kept = KeepKey(
             key_id=key.key_id,
             digest=digest_of(key, runtime.derive(PURPOSE)),
@@ -213,7 +214,7 @@ class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
         Raises:
             Refusal: ``KEY_NOT_FOUND``, or ``VALIDATION_ERROR``: the old key has ended or was replaced.
         """
-        key = new_key()
+        key = new_key(secrets.choice)
         kept = ReplaceKey(
             key_id=key.key_id,
             digest=digest_of(key, runtime.derive(PURPOSE)),

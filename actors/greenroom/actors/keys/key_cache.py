@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
@@ -61,7 +62,7 @@ class KeyCache:
         self._pepper = b""
         self._uses: dict[str, int] = {}
         self._holds: set[Hold] = set()
-        self._nobody = new_key()
+        self._nobody = new_key(secrets.choice)
 
     def __repr__(self) -> str:
         return f"<KeyCache of {len(self._keys)} keys>"

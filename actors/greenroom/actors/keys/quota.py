@@ -1,4 +1,4 @@
-"""Quotas of a key (stored bytes, sessions, namespaces, subscriptions), and its rate limits.
+"""Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
@@ -7,15 +7,10 @@ Bytes, sessions and namespaces are counted by the keys' actor, before what costs
 count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
 same arguments is counted once.
 Subscriptions are counted by the process that has the connection.
-
-Rates and subscriptions are limited in memory, without a clock or I/O. A `TokenBucket` holds tokens that
-come at a steady rate. It is one number: the time at which it would be full again if nothing more were taken
-(GCRA). Buckets outlive connections, so connecting again fills none.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection
 from hashlib import blake2b
 from typing import Any, Final
@@ -28,101 +23,15 @@ from greenroom.actors.auth.grants import Credential
 from greenroom.actors.auth.namespaces import agent_namespace, imitated, root_of, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import KEYS_ADDRESS
+from greenroom.actors.keys.rate_limits import CountLimit
 from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.schemas.keys import ChargeKey
 from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
-REMEMBERED: Final = 16_384
-"""Buckets that one process keeps; the one that was used longest ago goes first."""
-
-_MINUTE: Final = 60.0
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""
 _MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})
-
-
-class TokenBucket:
-    """A token bucket, by the generic cell rate algorithm (GCRA).
-
-    Args:
-        rate: Tokens that come in a minute.
-        burst: Tokens that it holds at most.
-    """
-
-    __slots__ = ("_full_at", "_interval", "_room")
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self._interval = _MINUTE / rate
-        self._room = (burst - 1) * self._interval
-        self._full_at = 0.0
-
-    def take(self, now: float) -> float:
-        """Take a token; return 0, or the seconds until there is one.
-
-        Args:
-            now: A time in seconds that never goes back.
-        """
-        full_at = self._full_at
-        if full_at <= now:
-            self._full_at = now + self._interval
-            return 0.0
-        wait = full_at - now - self._room
-        if wait > 0:
-            return wait
-        self._full_at = full_at + self._interval
-        return 0.0
-
-
-class TokenBuckets:
-    """The buckets of many holders, by name.
-
-    Args:
-        rate: Tokens that come in a minute, where a holder has no rate of its own.
-        burst: Tokens that a bucket holds at most, likewise.
-    """
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._by_name: OrderedDict[str, tuple[TokenBucket, float, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def of(self, name: str, rate: float | None = None, burst: int | None = None) -> TokenBucket:
-        """Return a holder's bucket, a new one where its rate or burst has changed."""
-        rate, burst = rate or self._rate, burst or self._burst
-        kept = self._by_name.get(name)
-        if kept is not None and kept[1:] == (rate, burst):
-            self._by_name.move_to_end(name)
-            return kept[0]
-        bucket = TokenBucket(rate, burst)
-        self._by_name[name] = bucket, rate, burst
-        if len(self._by_name) > REMEMBERED:
-            self._by_name.popitem(last=False)
-        return bucket
-
-
-class CountLimit:
-    """A counter with an upper limit; None for no limit."""
-
-    __slots__ = ("count", "limit")
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self.count = 0
-
-    def add(self, count: int = 1) -> bool:
-        """Count more, unless that would be too many; return whether it was not."""
-        if self.limit is not None and self.count + count > self.limit:
-            return False
-        self.count += count
-        return True
-
-    def remove(self, count: int = 1) -> None:
-        """Count fewer."""
-        self.count -= count
 
 
 class Quota:

@@ -16,9 +16,8 @@ from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.memory_search import MemorySearch, warmed
 from greenroom.actors.recall.search import find, reply
-from greenroom.actors.recall.time_window import warmed
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_types import SearchMode
 from greenroom.runtime import ProcedureContext, RuntimeClient

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from typing import Annotated
 
 import msgspec
@@ -18,7 +19,7 @@ from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
-from greenroom.actors.recall.time_window import time_window, time_zone, warmed
+from greenroom.actors.recall.time_window import time_window, time_zone
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
@@ -259,3 +260,16 @@ async def _whole(context: ProcedureContext, found: FoundMemory) -> FoundMemory:
     except Refusal:  # gone meanwhile
         return found
     return msgspec.structs.replace(found, memory=shown.memory)
+
+
+async def warmed() -> None:
+    """Return when expressions of time are read at once; the first time that takes a thread a moment."""
+    if not _warm.cache_info().currsize:
+        await trio.to_thread.run_sync(_warm)
+
+
+@functools.cache
+def _warm() -> None:
+    from greenroom.actors.timeexpr import warm  # noqa: PLC0415 - few searches name a time
+
+    warm()

@@ -6,8 +6,6 @@ import datetime as dt
 import functools
 from typing import NamedTuple
 
-import trio
-
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import given_time
 
@@ -83,19 +81,6 @@ def machine_zone() -> str:
     except (ValueError, OSError, LookupError):
         return "UTC"
     return name
-
-
-async def warmed() -> None:
-    """Return when expressions of time are read at once; the first time that takes a thread a moment."""
-    if not _warm.cache_info().currsize:
-        await trio.to_thread.run_sync(_warm)
-
-
-@functools.cache
-def _warm() -> None:
-    from greenroom.actors.timeexpr import warm  # noqa: PLC0415 - few searches name a time
-
-    warm()
 
 
 def _resolved(

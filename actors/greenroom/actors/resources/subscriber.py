@@ -12,7 +12,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.keys.actor import quota_exceeded
-from greenroom.actors.keys.quota import CountLimit
+from greenroom.actors.keys.rate_limits import CountLimit
 from greenroom.actors.schemas.resources import check_scheme, parse_uri
 from greenroom.runtime import Refusal, RuntimeClient, Subscriber
 

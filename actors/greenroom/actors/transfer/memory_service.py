@@ -18,13 +18,11 @@ from greenroom.actors.transfer.normalize import (
     fraction_of,
     key_of,
     object_of,
-    opened,
-    rows,
     source_line,
-    tables_of,
     tags_of,
     time_of,
 )
+from greenroom.actors.transfer.sqlite_file import opened, rows, tables_of
 
 _IMPORTANCE = ("importance_score", "importance", "quality_score")
 

@@ -22,14 +22,12 @@ from greenroom.actors.transfer.normalize import (
     key_of,
     name_of,
     object_of,
-    opened,
     parsed,
-    rows,
     source_line,
-    tables_of,
     tags_of,
     time_of,
 )
+from greenroom.actors.transfer.sqlite_file import opened, rows, tables_of
 
 _COLUMNS: Final = {
     "agent_memory": {

@@ -26,8 +26,8 @@ from greenroom.actors.transfer.normalize import (
     SourceUnreadableError,
     parsed,
     read_whole,
-    tables_of,
 )
+from greenroom.actors.transfer.sqlite_file import tables_of
 
 _MARK = b"\xef\xbb\xbf"
 Format = Literal[

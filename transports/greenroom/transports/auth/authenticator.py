@@ -26,7 +26,7 @@ import trio
 from greenroom.actors import KeyCache, KeyRefusedError
 from greenroom.actors.auth.grants import OAUTH, Credential, check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
-from greenroom.actors.keys.quota import TokenBucket, TokenBuckets
+from greenroom.actors.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
 from greenroom.transports.base.errors import HttpRefusedError
