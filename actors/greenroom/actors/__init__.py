@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
+    from greenroom.actors.embedding.embedder import TextRefusedError as TextRefusedError
     from greenroom.actors.embedding.embedder import read_choice as read_choice
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     from greenroom.actors.keys.key_cache import KeyCache as KeyCache
     from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
     from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
+    from greenroom.actors.keys.quota import Quota as Quota
     from greenroom.actors.memory.actor import MemoryActor as MemoryActor
     from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
     from greenroom.actors.open import finish_erasing as finish_erasing
     from greenroom.actors.open import open_greenroom as open_greenroom
     from greenroom.actors.open import repair_greenroom as repair_greenroom
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
+    from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
     from greenroom.actors.orchestrations.erase import UserErased as UserErased
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession

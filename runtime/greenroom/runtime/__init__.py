@@ -87,6 +87,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.lmdb.key_blinding import Names as Names
     from greenroom.runtime.lmdb.keys import Index as Index
     from greenroom.runtime.lmdb.keys import Row as Row
+    from greenroom.runtime.lmdb.lock_file import FolderLock as FolderLock
+    from greenroom.runtime.lmdb.write_batch import Op as Op
     from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
     from greenroom.runtime.maintenance.backup import BackupInfo as BackupInfo
     from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.store.committer import InlineCommitter as InlineCommitter
     from greenroom.runtime.store.committer import ThreadCommitter as ThreadCommitter
     from greenroom.runtime.store.integrity import TableReport as TableReport
+    from greenroom.runtime.store.integrity import check_store as check_store
     from greenroom.runtime.store.store import Store as Store
 else:  # a type checker would take it for any name at all
     __getattr__ = exports(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import trio
@@ -19,6 +20,14 @@ from greenroom.transports.mcp.tools import TOOLS, Tool
 
 Streams = trio.StapledStream[Any, Any]
 """One end of a connection."""
+
+
+def import_sdk() -> None:
+    """Import MCP's SDK, which a server otherwise does in a thread when a request first needs it.
+
+    Call it before a test in virtual time: such a time runs on while it waits for a thread.
+    """
+    import_module("greenroom.transports.mcp.sdk_server")
 
 
 class InMemoryServer:

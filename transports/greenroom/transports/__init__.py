@@ -1,7 +1,8 @@
 """Bytes to messages and replies to bytes: MCP over standard input and output and WebSocket, the command line.
 
-For programs there is the client's side of WebSocket; the door to a runtime in the same process
-is `greenroom.actors`, and the one for people the command `greenroom`. Tests serve the tools with
+For programs there is the client's side of WebSocket, and what serves MCP beside their own work: an
+`McpServer` behind an `HttpServer`, a `WebSocketServer` or `serve_stdio`. The door to a runtime in the same
+process is `greenroom.actors`, and the one for people the command `greenroom`. Tests serve the tools with
 `greenroom.testing`.
 """
 
@@ -12,11 +13,25 @@ from typing import TYPE_CHECKING
 from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
+    from greenroom.transports.auth.authenticator import KeyAuthenticator as KeyAuthenticator
+    from greenroom.transports.auth.caller import Caller as Caller
+    from greenroom.transports.http.app import HttpApp as HttpApp
+    from greenroom.transports.http.app import HttpOptions as HttpOptions
+    from greenroom.transports.http.server import HttpServer as HttpServer
+    from greenroom.transports.http.timed_connection import Timeouts as Timeouts
     from greenroom.transports.mcp.agent_port import AgentPort as AgentPort
+    from greenroom.transports.mcp.agent_port import Cancellable as Cancellable
+    from greenroom.transports.mcp.agent_port import SubscriberPort as SubscriberPort
     from greenroom.transports.mcp.limits import Limits as Limits
+    from greenroom.transports.mcp.server import McpServer as McpServer
+    from greenroom.transports.mcp.server_info import ServerInfo as ServerInfo
     from greenroom.transports.mcp.tools import TOOLS as TOOLS
     from greenroom.transports.mcp.tools import Tool as Tool
+    from greenroom.transports.observability.tracing import Tracer as Tracer
+    from greenroom.transports.stdio.server import serve_stdio as serve_stdio
     from greenroom.transports.websocket.client import WebSocketRefusedError as WebSocketRefusedError
     from greenroom.transports.websocket.client import websocket_client as websocket_client
+    from greenroom.transports.websocket.server import WebSocketOptions as WebSocketOptions
+    from greenroom.transports.websocket.server import WebSocketServer as WebSocketServer
 else:  # a type checker would take it for any name at all
     __getattr__ = exports(__name__)
