@@ -20,10 +20,9 @@ from greenroom.actors import (
     StartSession,
     StoreMemory,
     open_key_cache,
+    open_link,
 )
-from greenroom.actors.orchestrations.passport_link import open_link
-from greenroom.transports.auth.authenticator import KeyAuthenticator
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import Caller, KeyAuthenticator
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.observability.access import ADDRESSES, KEYS, AccessMeter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,7 @@ from support.websockets import told
 from greenroom.actors import open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
-from greenroom.transports.auth.authenticator import KeyAuthenticator
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import Caller, KeyAuthenticator
 from greenroom.transports.base.errors import HttpRefusedError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ async def test_who_is_not_let_in_leaves_one_record(
     enter: Enter, way: str, come: Callable[[Premises, str, dict[str, str]], Awaitable[int]]
 ) -> None:
     async with enter(**QUIET) as at, premises(at) as here:
-        keys = Keys(await create_key(at, agent="alice"), await create_key(at), new_key())
+        keys = Keys(await create_key(at, agent="alice"), await create_key(at), new_key(secrets.choice))
         await revoke_key(at, keys.revoked)
         await here.settled()
         before = await last_number(at.runtime)
@@ -122,7 +122,7 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
             before = await last_number(at.runtime)
             authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
             for number in range(300):
-                headers = [(b"authorization", f"Bearer {new_key().whole}".encode())]
+                headers = [(b"authorization", f"Bearer {new_key(secrets.choice).whole}".encode())]
                 with pytest.raises(HttpRefusedError):
                     await authenticator.authenticate(Caller(address=f"192.0.2.{number % 3}"), headers)
             records = await since(at.runtime, before)

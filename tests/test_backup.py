@@ -18,6 +18,7 @@ from greenroom.runtime import (
     ACTORS,
     INDEXES,
     META,
+    FolderLock,
     StorageFullError,
     Store,
     StoreDamagedError,
@@ -26,13 +27,11 @@ from greenroom.runtime import (
     StoreTooNewError,
     WriteBatch,
     backup,
+    check_store,
     restore,
     verify,
 )
-from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store import integrity
-from greenroom.runtime.store.integrity import check_store
 
 
 def write(folder: Path, rows: dict[bytes, bytes]) -> None:
@@ -232,7 +231,7 @@ def test_a_backup_that_is_damaged_newer_or_none_changes_nothing(tmp_path: Path) 
         with pytest.raises(error, match=name):
             restore(tmp_path / name, folder)
     with lmdb.open(os.fspath(tmp_path / "copy"), subdir=False) as copy, copy.begin(write=True) as transaction:
-        transaction.put(FORMAT_KEY, b"%d" % (FORMAT_VERSION + 1))
+        transaction.put(b"greenroom.format", b"1000")
     with pytest.raises(StoreTooNewError):
         restore(tmp_path / "copy", folder)
     with pytest.raises(StoreError, match="no backup file"):
@@ -371,7 +370,7 @@ def test_a_newer_store_is_told_from_a_damaged_one(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
     data = os.fspath(tmp_path / "data" / "greenroom.mdb")
     with lmdb.open(data, subdir=False) as environment, environment.begin(write=True) as transaction:
-        transaction.put(FORMAT_KEY, b"7")
+        transaction.put(b"greenroom.format", b"7")
     with pytest.raises(StoreTooNewError, match="upgrade"):
         check_found(tmp_path / "data")
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from greenroom.transports import Limits
 from greenroom.transports.mcp.calls import STALE_ALARMS, Call, CallState, Deadlines
 from greenroom.transports.mcp.frames import Frame
-from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.ordering import OrderedQueue
 
 USUAL = 30.0

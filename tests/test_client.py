@@ -15,12 +15,11 @@ from support.desk import Note, Noted, NoteTool, tool
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.runtime import Query
-from greenroom.testing import MODERN_META
-from greenroom.transports import Limits
+from greenroom.testing import MODERN_META, import_sdk
+from greenroom.transports import Limits, McpServer
 from greenroom.transports.mcp.client import CONNECTION_CLOSED, Client
 from greenroom.transports.mcp.content_blocks import Content
 from greenroom.transports.mcp.frames import parse_frame
-from greenroom.transports.mcp.server import McpServer
 
 pytestmark = pytest.mark.usefixtures("imported")
 
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("imported")
 @pytest.fixture(scope="session")
 def imported() -> None:
     """Import the SDK once, which a test in virtual time has no time for."""
-    import greenroom.transports.mcp.sdk_server  # noqa: F401, PLC0415
+    import_sdk()
 
 
 class Lookup(Query[Noted], frozen=True):

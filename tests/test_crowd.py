@@ -16,7 +16,7 @@ from support.keyed import create_key, premises
 from support.websockets import Peer, told, venue, venue_on_tcp
 
 from greenroom.actors import open_key_cache
-from greenroom.transports.auth.authenticator import KeyAuthenticator
+from greenroom.transports import KeyAuthenticator
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, ConnectionLimiter
 from greenroom.transports.websocket.server import BEYOND

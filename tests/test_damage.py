@@ -23,7 +23,6 @@ from bench.damaging import rewrite
 from bench.harness import Plan
 from greenroom.runtime import Address, StoreDamagedError
 from greenroom.runtime.lmdb import lock_file
-from greenroom.runtime.lmdb.files import DATA_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +59,7 @@ def stored(tmp_path: Path) -> Path:
 
 @pytest.mark.promise("store.damage", "store.digest")
 def test_a_file_that_changed_by_itself_is_not_opened(stored: Path) -> None:
-    data = stored / "store" / DATA_FILE
+    data = stored / "store" / "greenroom.mdb"
     copy = stored / "copy"
     assert run_on_store(stored, "backup", str(copy)).returncode == 0
     sound = data.read_bytes()
@@ -79,7 +78,7 @@ def test_a_file_that_changed_by_itself_is_not_opened(stored: Path) -> None:
 
 @pytest.mark.promise("store.digest")
 def test_any_bit_of_the_file_counts(stored: Path) -> None:
-    data = stored / "store" / DATA_FILE
+    data = stored / "store" / "greenroom.mdb"
     sound = data.read_bytes()
     chance = random.Random(7)  # noqa: S311  which bit is no secret
     for _ in range(5):
@@ -111,8 +110,7 @@ def integrity(home: Path) -> str:
 DIE = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.store.store import Store
+from greenroom.runtime import FolderLock, Store
 owner = FolderLock(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 owner.mark_open()
@@ -146,7 +144,7 @@ async def test_after_the_death_of_a_process_the_store_is_unchecked_until_it_was_
         await until_checked(runtime)
     async with reopen() as runtime:
         assert integrity_of(runtime) == "checked"
-    assert names(folder) == {DATA_FILE, DATA_FILE + "-lock", "owner.lock"}
+    assert names(folder) == {"greenroom.mdb", "greenroom.mdb-lock", "owner.lock"}
 
 
 async def until_checked(runtime: Runtime) -> None:
@@ -207,7 +205,7 @@ async def test_a_running_store_is_scrubbed_each_day(reopen: Open, folder: Path) 
 
 def damage_a_record(folder: Path) -> None:
     """Change the key of what a counter keeps, wherever a copy of that page is."""
-    rot(folder / DATA_FILE, b"counter\0visits\0usum")
+    rot(folder / "greenroom.mdb", b"counter\0visits\0usum")
 
 
 # -- a process that dies of a fault --------------------------------------------------
@@ -226,7 +224,7 @@ def test_after_a_fault_the_store_is_read_before_it_is_opened(stored: Path, fault
         server.process.send_signal(fault)
         assert server.process.wait() == -fault
     assert "died of a fault" in server.errors.read_text()
-    rot(stored / "store" / DATA_FILE, b"to be remembered")
+    rot(stored / "store" / "greenroom.mdb", b"to be remembered")
     for _ in range(2):
         done = run_on_store(stored, "serve")
         assert done.returncode == 65, done.stderr
@@ -251,8 +249,8 @@ def replace(folder: Path) -> None:
 
 
 def replace_file(folder: Path) -> None:
-    (folder / "other").write_bytes((folder / DATA_FILE).read_bytes())
-    (folder / "other").rename(folder / DATA_FILE)
+    (folder / "other").write_bytes((folder / "greenroom.mdb").read_bytes())
+    (folder / "other").rename(folder / "greenroom.mdb")
 
 
 @pytest.mark.promise("store.gone")

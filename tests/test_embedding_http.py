@@ -10,8 +10,7 @@ import pytest
 import trio
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 
-from greenroom.actors import EmbedderChoice, EmbedderError
-from greenroom.actors.embedding.embedder import TextRefusedError
+from greenroom.actors import EmbedderChoice, EmbedderError, TextRefusedError
 from greenroom.actors.embedding.http import HttpEmbedder
 from greenroom.actors.embedding.loader import load
 

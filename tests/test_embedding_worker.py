@@ -13,9 +13,15 @@ import trio
 from support.endpoints import Endpoint, endpoint, failing
 from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
-from greenroom.actors import EmbedderChoice, EmbedderError, EmbeddingStatistics, GetEmbedding
+from greenroom.actors import (
+    EmbedderChoice,
+    EmbedderError,
+    EmbeddingStatistics,
+    GetEmbedding,
+    TextRefusedError,
+)
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.embedder import Embedder, TextRefusedError
+from greenroom.actors.embedding.embedder import Embedder
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, EmbeddingService, open_embedding

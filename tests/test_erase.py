@@ -33,6 +33,7 @@ from greenroom.runtime import (
     Address,
     Encryption,
     Refusal,
+    Secret,
     Store,
     StoreError,
     WriteBatch,
@@ -41,7 +42,6 @@ from greenroom.runtime import (
     restore,
 )
 from greenroom.runtime.journal.chain import NO_LINK, JournalKeys, entry, size_of
-from greenroom.runtime.journal.secrets import Secret
 
 if TYPE_CHECKING:
     from pathlib import Path

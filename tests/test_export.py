@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
 from support.committers import full
-from support.exchanges import export, imported, keys, line
+from support.exchanges import export, exported_pages, imported, keys, line
 
 from greenroom.actors import (
     ExportMemories,
+    ExportResource,
     ForgetMemory,
     ImportMemories,
     MemoryFilters,
@@ -27,7 +28,6 @@ from greenroom.actors import (
     StoreMemory,
     UpdateMemory,
 )
-from greenroom.actors.orchestrations.import_export import ExportWriter
 from greenroom.actors.schemas import transfer as requests
 from greenroom.runtime import (
     Address,
@@ -121,13 +121,10 @@ async def test_what_is_written_meanwhile_is_in_it_once_or_not_at_all(enter: Ente
         await imported(home.runtime, ANN, *(line(f"k{n:03}", large) for n in range(300)))
         agent = home.agent("planner", user="ann")
         seen: list[str] = []
-        from greenroom.actors.transfer.export_actor import exported  # noqa: PLC0415
-
-        pages = exported(home.runtime, ANN, None)
         number = 0
-        async for page in pages:
+        async for page in exported_pages(home.runtime, ANN):
             number += 1
-            seen += [json.loads(bytes(each))["key"] for each in page]
+            seen += [each["key"] for each in page]
             for key in ("k000", "k299", f"new{number}"):  # one behind, one ahead, one that was not there
                 await agent.ask(StoreMemory(key=key, content=large))
         assert number > 3
@@ -315,9 +312,14 @@ async def test_a_memory_that_no_part_has_room_for_is_named(
         assert (await agent.ask(ExportMemories(filters=MemoryFilters(key="small")))).count == 1
 
 
-def test_nothing_is_an_empty_array_or_an_empty_text() -> None:
-    assert ExportWriter("jsonl").end() == b""
-    assert json.loads(ExportWriter("json").end()) == []
+@pytest.mark.parametrize(("format", "nothing"), [("jsonl", ""), ("json", "[]\n")])
+async def test_nothing_is_an_empty_array_or_an_empty_text(enter: Enter, format: Any, nothing: str) -> None:
+    async with enter(**QUIET) as home:
+        agent = home.agent("planner", user="ann")
+        done = await agent.ask(ExportMemories(format=format))
+        read = await agent.ask(ReadResource(uri=done.uri))
+        assert isinstance(read, ExportResource)
+        assert read.text == nothing
 
 
 def test_the_limits_of_tools_fit_into_a_frame() -> None:

@@ -20,11 +20,11 @@ from greenroom.actors import (
     Principal,
     RecordContext,
     RestoreSession,
+    SessionLocator,
     StartSession,
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.orchestrations.client_session import SessionLocator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,7 @@ from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.testing import MODERN_META
-from greenroom.transports import Limits
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import Caller, Limits
 
 # -- both eras -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from mcp.shared import inbound
 from starlette.requests import Request
 
 from greenroom.testing import MODERN_META
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.request_head import RequestHead, cors_headers, cors_preflight
 from greenroom.transports.http.responses import RpcRefusedError, response_to

@@ -14,12 +14,11 @@ from support.scripts import Stage, script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports import Limits
+from greenroom.transports import Limits, Timeouts
 from greenroom.transports.http.asgi_exchange import Exchange, ForeignConnection
 from greenroom.transports.http.hypercorn import HEAD_LIMIT
 from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import CLOSE, Response
-from greenroom.transports.http.timed_connection import Timeouts
 
 pytestmark = pytest.mark.slow
 

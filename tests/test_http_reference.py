@@ -24,9 +24,7 @@ from mcp_types import (
 from support.desk import NOTES, Desk
 
 from greenroom.testing import MODERN_META
-from greenroom.transports import Limits
-from greenroom.transports.http.app import HttpApp, HttpOptions
-from greenroom.transports.mcp.server import McpServer
+from greenroom.transports import HttpApp, HttpOptions, Limits, McpServer
 
 HOST, ORIGIN = "localhost:8080", "http://localhost:3000"
 LIMIT = 5_000

@@ -13,8 +13,7 @@ from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import Agent, CreateSession
-from greenroom.transports import TOOLS
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import TOOLS, Caller
 
 # -- sessions ------------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.exchanges import memories, read, taken
+from support.exchanges import ImportRefusedError, memories, read, taken
 
 from greenroom.actors import GetMemory
-from greenroom.actors.transfer.import_run import ImportRefusedError
 from greenroom.actors.transfer.sources import FORMATS
 from greenroom.transports.cli.catalogue import FORMATS as FORMATS_OF_THE_COMMAND
 

@@ -10,6 +10,7 @@ from support.keyed import Premises, bearer, create_key, premises
 
 from greenroom.actors import ApiKeyMade
 from greenroom.actors.auth.scopes import SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.testing import import_sdk
 from greenroom.transports.mcp.server_info import GREENROOM
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ EVERYTHING = frozenset({"*"})
 @pytest.fixture(autouse=True)
 def _with_the_sdk() -> None:
     """Import the SDK here: a server imports it in a thread, in which virtual time would run away."""
-    import greenroom.transports.mcp.sdk_server  # noqa: F401, PLC0415
+    import_sdk()
 
 
 def named_in(text: str) -> set[str]:

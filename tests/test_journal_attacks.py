@@ -12,7 +12,6 @@ import trio
 from support.journals import DEEDS, JOURNALS, Breaks, CheckDeeds, Deeds, DeedsCheckpoint, Do, tampering
 
 from greenroom.runtime import Address, Finding, Runtime, renew_secret
-from greenroom.runtime.lmdb.environment import SECRET_KEY, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,12 +43,12 @@ async def findings(runtime: Runtime, *checkpoints: Any) -> list[Finding]:
 def mark_of(folder: Path, mark: bytes | None = None) -> bytes:
     """Return which secret a stopped store asks for; or have it ask for another one."""
     with (
-        lmdb.open(str(folder / "greenroom.mdb"), subdir=False, max_dbs=len(TABLES)) as environment,
+        lmdb.open(str(folder / "greenroom.mdb"), subdir=False, max_dbs=3) as environment,
         environment.begin(write=True) as transaction,
     ):
         if mark is not None:
-            transaction.put(SECRET_KEY, mark)
-        return transaction.get(SECRET_KEY) or b""
+            transaction.put(b"greenroom.secret", mark)
+        return transaction.get(b"greenroom.secret") or b""
 
 
 async def test_what_a_server_with_another_secret_wrote_in_between_is_found(

@@ -169,11 +169,8 @@ def test_a_value_has_a_limit_in_bytes(field: str) -> None:
 
 @pytest.mark.promise("memory.json")
 @pytest.mark.parametrize("field", ["value", "metadata", "no_such_field"])
-def test_a_value_beyond_every_limit_is_not_taken_apart_first(
-    monkeypatch: pytest.MonkeyPatch, field: str
-) -> None:
-    monkeypatch.setattr("greenroom.actors.base.parse.check_json", None)
-    value = "[" + "{}," * 400_000 + "1]"
+def test_a_value_beyond_every_limit_is_not_taken_apart_first(field: str) -> None:
+    value = '{"a": 1, "a": [' + "{}," * 400_000 + "1]}"  # who takes it apart finds a name twice
     with refused("VALIDATION_ERROR", field=field, size=len(value), unit="bytes"):
         parse_request(SetMemory, f'{{"key": "k", "{field}": {value}}}'.encode())
 

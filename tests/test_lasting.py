@@ -26,14 +26,15 @@ from greenroom.actors import (
     ExportSession,
     KeyRefusedError,
     ListApiKeys,
+    OpenedLink,
     PassportOptions,
     Principal,
     RestoreSession,
     RotateApiKey,
     StartSession,
     open_key_cache,
+    open_link,
 )
-from greenroom.actors.orchestrations.passport_link import OpenedLink, open_link
 from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
     Actor,
@@ -50,7 +51,6 @@ from greenroom.runtime import (
     open_runtime,
     restore,
 )
-from greenroom.runtime.journal.revocations import SUFFIX
 from greenroom.runtime.store.writer import Writer
 from greenroom.testing import DAY, VirtualClock
 from greenroom.transports import WebSocketRefusedError
@@ -84,7 +84,7 @@ class Place:
 
     @property
     def listed(self) -> Path:
-        (path,) = self.secrets.glob(f"*{SUFFIX}")
+        (path,) = self.secrets.glob("*.lasting")
         return path
 
     def lines(self) -> list[Any]:
@@ -238,7 +238,7 @@ async def test_every_process_and_the_command_line_know_it(tmp_path: Path) -> Non
 def _restored(home: Path, *, without_list: bool = False) -> str:
     """Bring the backup back by the command; return what it says."""
     if without_list:
-        next(home.rglob(f"*{SUFFIX}")).unlink()
+        next(home.rglob("*.lasting")).unlink()
     command = [*PROGRAM, "restore", "--data", str(home / "store"), str(home / "old.mdb")]
     done = subprocess.run(
         command, env=clean_environment(home), capture_output=True, text=True, timeout=PATIENCE, check=True
@@ -386,7 +386,7 @@ async def test_a_damaged_list_keeps_the_store_closed_until_somebody_decides(
     place.bring_back()
     sound = place.listed.read_bytes()
     place.listed.write_bytes(harm(sound))
-    with pytest.raises(StoreError, match=SUFFIX):
+    with pytest.raises(StoreError, match=r"\.lasting"):
         async with place.opened():
             pass
     place.listed.write_bytes(sound)
@@ -441,7 +441,7 @@ async def test_a_revocation_is_done_also_when_the_list_cannot_be_written(
         await revoke_key(here, made)
         assert await status_of(here) == {made.key.key_id: "revoked"}
     assert "cannot be written" in caplog.text
-    with pytest.raises(StoreError, match=SUFFIX):
+    with pytest.raises(StoreError, match=r"\.lasting"):
         async with place.opened():
             pass
     path.rmdir()
@@ -514,7 +514,7 @@ async def test_a_long_list_is_looked_through_while_the_store_is_open(
         for number in range(1_200):
             until = far_clock.now() + (-2 * DAY if number % 100 else DAY)
             await runtime.ask(address, End(what=str(number), until=until))
-        (path,) = secrets.glob(f"*{SUFFIX}")
+        (path,) = secrets.glob("*.lasting")
         assert len(path.read_bytes().splitlines()) < 300
 
 
@@ -572,7 +572,7 @@ async def test_a_line_that_the_disk_took_half_of_harms_none_that_follow(
             await runtime.ask(address, End(what="x" * 8_192, until=far_clock.now()))
             filler.unlink()
             await runtime.ask(address, End(what="after", until=far_clock.now()))
-        (path,) = (disk / "secrets").glob(f"*{SUFFIX}")
+        (path,) = (disk / "secrets").glob("*.lasting")
         assert [json.loads(line[9:])[-1] for line in path.read_text().splitlines()] == ["before", "after"]
         async with opened() as runtime:
             assert len(await runtime.ask(address, Ended())) == 3

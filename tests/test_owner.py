@@ -12,15 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.runtime import Store, StoreDamagedError, StoreError, StoreOwnedError, open_runtime
-from greenroom.runtime.lmdb.files import DATA_FILE
-from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.store.integrity import check_store
+from greenroom.runtime import (
+    FolderLock,
+    Store,
+    StoreDamagedError,
+    StoreError,
+    StoreOwnedError,
+    check_store,
+    open_runtime,
+)
 
 HOLD = """
 import sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime import FolderLock
 from greenroom.runtime import StoreOwnedError
 try:
     with FolderLock(Path(sys.argv[1])) as owner:
@@ -121,8 +126,7 @@ def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
 KEEP = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import FolderLock
-from greenroom.runtime.store.store import Store
+from greenroom.runtime import FolderLock, Store
 owner = FolderLock(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 if sys.argv[2] == "open":
@@ -291,7 +295,7 @@ def test_a_store_that_was_touched_after_an_orderly_end_is_checked(tmp_path: Path
     with FolderLock(tmp_path) as owner:
         assert not owner.unclean
         owner.mark_clean()
-    data = tmp_path / DATA_FILE
+    data = tmp_path / "greenroom.mdb"
     content = bytearray(data.read_bytes())
     content[5_000:6_000] = bytes(1_000)
     data.write_bytes(content)
@@ -306,7 +310,7 @@ async def test_a_store_that_is_gone_is_not_taken_for_a_new_one(
 ) -> None:
     async with open_runtime(tmp_path, actors=[]):
         pass
-    loss(tmp_path / DATA_FILE)
+    loss(tmp_path / "greenroom.mdb")
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match="restore"):
             async with open_runtime(tmp_path, actors=[]):

@@ -23,6 +23,7 @@ from greenroom.actors import (
     MigrateSession,
     PassportOptions,
     Principal,
+    Quota,
     RecordContext,
     RestoreSession,
     SessionContext,
@@ -31,7 +32,6 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
-from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
 

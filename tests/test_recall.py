@@ -17,6 +17,7 @@ from support.agents import House, json, moment, refused, wire
 from greenroom.actors import (
     Agent,
     ForgetMemory,
+    MemoryHit,
     MemorySearch,
     MemoryStats,
     MemoryView,
@@ -30,7 +31,6 @@ from greenroom.actors import (
 )
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
-from greenroom.actors.recall.replies import MemoryHit
 from greenroom.actors.recall.roots import MOST
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.memories import FindMemories

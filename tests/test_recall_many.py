@@ -15,7 +15,6 @@ from support.agents import house as housed
 from greenroom.actors import Agent, ForgetMemory, MemorySearch, Principal, RecallContext, StoreMemory
 from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
-from greenroom.actors.recall.roots import MOST
 from greenroom.actors.schemas.keyvalue import SummarizeRoot
 from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.runtime import IndexReader, InlineCommitter, Query, RuntimeOptions, StorageFullError
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
+MOST = 100  # namespaces that one search asks
 MANY = MOST + 40
 """Namespaces, so that not all are asked."""
 ASKED = 2 + 10 + 4

@@ -19,6 +19,7 @@ from support.relays import (
     Ask,
     Bare,
     Cutter,
+    PeerError,
     Publish,
     add,
     attached,
@@ -41,7 +42,6 @@ from greenroom.runtime import (
     UnknownKindError,
 )
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import PeerError
 from greenroom.testing import DAY, HOUR, CrashError, GatedCommitter, VirtualClock
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from support.relays import (
     NEWS,
     RELAY,
     VISITS,
+    PeerError,
     Publish,
     add,
     attached,
@@ -24,11 +25,10 @@ from support.relays import (
 
 from greenroom.runtime import (
     ActorFailedError,
+    FolderLock,
     Refusal,
 )
-from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import PeerError
 
 if TYPE_CHECKING:
     from pathlib import Path

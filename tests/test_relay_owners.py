@@ -14,6 +14,7 @@ from support.postings import posting
 from support.relays import (
     SHARED,
     VISITS,
+    PeerError,
     add,
     attached,
     bare_guest,
@@ -28,6 +29,7 @@ from greenroom.runtime import (
     INDEXES,
     ActorFailedError,
     Address,
+    FolderLock,
     Group,
     InlineCommitter,
     OverloadedError,
@@ -42,9 +44,7 @@ from greenroom.runtime import (
     open_shared_runtime,
 )
 from greenroom.runtime.lmdb.keys import RELAYED, RelayedAnswer, encode
-from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import PeerError
 from greenroom.testing import START, FaultyDisk, GatedCommitter
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.actors.memory import root_summary
 from greenroom.actors.recall.roots import MOST
 from greenroom.runtime import Address, Encryption, restore
-from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.keys import address_tag, row_key
 from greenroom.runtime.store.page_proofs import Prover
 
@@ -81,7 +80,7 @@ def repaired(home: Path, code: int = 65) -> dict[str, Any]:
 def test_what_is_sound_is_saved_and_what_is_not_is_set_aside_whole(tmp_path: Path) -> None:
     fill(tmp_path)
     truth = read(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     rot(data, b"message 5 of session-7 ")
     before = data.read_bytes()
     assert run_on_store(tmp_path, "serve").returncode == 65
@@ -122,7 +121,7 @@ def test_rows_of_indexes_that_are_lost_are_written_again(tmp_path: Path) -> None
         server.call("store_memory", value="a heron at the pond", namespace="birds:herons")
         assert server.end() == 0
     truth = read(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     rot_row(data, "sessions", b"b", Address("session", "session-3"))
     rot_row(data, "sessions", b"ppublic", Address("session", "session-4"))
     rot_row(data, "namespaces", tag_of_root("birds:herons"), memory_address("birds:herons"))
@@ -143,7 +142,7 @@ def test_what_there_is_in_short_is_made_anew_where_some_of_it_is_lost(tmp_path: 
             server.call("store_memory", value="a note", namespace=f"team:t{number}")
         assert server.end() == 0
     first = root_summary.ROWS + tag_of_root(birds) + (1).to_bytes(8)
-    rot_row(tmp_path / "store" / DATA_FILE, root_summary.INDEX, first, memory_address(birds))
+    rot_row(tmp_path / "store" / "greenroom.mdb", root_summary.INDEX, first, memory_address(birds))
     assert repaired(tmp_path)["missing_rows"] == 1
     with serving(tmp_path) as server:
         found = server.call("memory_search", query="heron", mode="exact")["memories"]
@@ -168,7 +167,7 @@ def pages_of(path: Path) -> tuple[Tree, Head]:
 def test_without_the_topmost_page_of_a_table_its_leaves_are_found(tmp_path: Path) -> None:
     fill(tmp_path)
     truth = read(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     tree, _ = pages_of(data)
     assert tree.depth > 1
     zero(data, tree.root)
@@ -181,7 +180,7 @@ def test_without_the_topmost_page_of_a_table_its_leaves_are_found(tmp_path: Path
 def test_where_a_leaf_is_lost_as_well_what_may_have_been_on_it_is_set_aside(tmp_path: Path) -> None:
     fill(tmp_path)
     truth = read(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     tree, _ = pages_of(data)
     with closing(Prover(data, None)) as prover:
         prover.heads()
@@ -204,7 +203,7 @@ def test_where_a_leaf_is_lost_as_well_what_may_have_been_on_it_is_set_aside(tmp_
 @pytest.mark.promise("store.repair", "store.orphans")
 def test_nothing_comes_back_where_free_pages_cannot_be_told(tmp_path: Path) -> None:
     fill(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     tree, head = pages_of(data)
     zero(data, tree.root, head.free_root)
     repaired(tmp_path)
@@ -217,7 +216,7 @@ def test_nothing_comes_back_where_free_pages_cannot_be_told(tmp_path: Path) -> N
 def test_without_the_table_of_tables_the_tables_are_found(tmp_path: Path) -> None:
     fill(tmp_path)
     truth = read(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     _, head = pages_of(data)
     rot(data, b"message 5 of session-7 ")
     zero(data, head.root)
@@ -230,7 +229,7 @@ def test_without_the_table_of_tables_the_tables_are_found(tmp_path: Path) -> Non
 @pytest.mark.promise("store.rerooted")
 def test_tables_that_cannot_be_told_for_certain_are_not_guessed(tmp_path: Path) -> None:
     fill(tmp_path)
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     tree, head = pages_of(data)
     zero(data, head.root, tree.root)
     done = run_on_store(tmp_path, "repair", str(tmp_path / "saved"))
@@ -248,7 +247,7 @@ def test_what_was_forgotten_is_not_found_on_a_free_page(tmp_path: Path) -> None:
         for number in range(40):
             server.call("delete_memory", key=f"secret-{number}")
         assert server.end() == 0
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     assert b" of mine" in data.read_bytes(), "a free page still has some"
     tree, _ = pages_of(data)
     zero(data, tree.root)
@@ -261,7 +260,7 @@ def test_what_was_forgotten_is_not_found_on_a_free_page(tmp_path: Path) -> None:
 @pytest.mark.promise("store.repair", "audit.records")
 def test_the_new_store_knows_that_it_was_repaired(tmp_path: Path) -> None:
     fill(tmp_path)
-    rot(tmp_path / "store" / DATA_FILE, b"message 5 of session-7 ")
+    rot(tmp_path / "store" / "greenroom.mdb", b"message 5 of session-7 ")
     said = repaired(tmp_path)
     lines = run_on_store(tmp_path, "audit", "tail", "--json", "--lines", "1000").stdout.splitlines()
     (record,) = [each for each in map(json.loads, lines) if each["action"] == "repair_store"]
@@ -283,7 +282,7 @@ def test_of_a_sound_store_nothing_is_missing(tmp_path: Path) -> None:
 def test_whatever_happened_to_a_store_what_was_saved_is_sound_and_true(tmp_path: Path) -> None:
     fill(tmp_path)
     truth = read(tmp_path)
-    data, lock = tmp_path / "store" / DATA_FILE, tmp_path / "store" / "owner.lock"
+    data, lock = tmp_path / "store" / "greenroom.mdb", tmp_path / "store" / "owner.lock"
     sound, left = data.read_bytes(), lock.read_bytes()
     chance = random.Random(11)  # noqa: S311
     saved = 0
@@ -327,14 +326,14 @@ def test_a_destination_that_exists_and_a_store_in_use_are_left_alone(tmp_path: P
     assert done.returncode == 73
     assert "not overwritten" in sentence(done)
     assert (tmp_path / "saved").read_text() == "mine"
-    assert names(tmp_path / "store") >= {DATA_FILE}
+    assert names(tmp_path / "store") >= {"greenroom.mdb"}
 
 
 @pytest.mark.promise("store.repair")
 @pytest.mark.parametrize("lost", [1, 2])
 def test_of_keys_that_may_lack_one_none_opens_anything(tmp_path: Path, lost: int) -> None:
     made = sorted(create(tmp_path)["key"]["key_id"] for _ in range(2))  # so that keys that change still rise
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     for key_id in made[:lost]:
         rot(data, b"\0uk" + key_id.encode())
     said = repaired(tmp_path)
@@ -348,7 +347,7 @@ def test_of_keys_that_may_lack_one_none_opens_anything(tmp_path: Path, lost: int
 def test_what_had_ended_has_ended_in_what_was_saved(tmp_path: Path) -> None:
     revoked = create(tmp_path)["key"]["key_id"]
     kept = create(tmp_path)["key"]["key_id"]
-    data = tmp_path / "store" / DATA_FILE
+    data = tmp_path / "store" / "greenroom.mdb"
     before = data.read_bytes()
     keys(tmp_path, "revoke", revoked)
     data.write_bytes(before)  # what a store is that lost a commit: all of it is sound
@@ -365,7 +364,7 @@ async def test_an_encrypted_store_is_saved_as_one(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path / "data", secrets=tmp_path / "secrets", encryption=KEY) as runtime:
         await planted.live(runtime)
         await Agent(runtime, planted.BOB).ask(CreateSession(session_id="mine", purpose="to be kept"))
-    data = tmp_path / "data" / DATA_FILE
+    data = tmp_path / "data" / "greenroom.mdb"
     content = bytearray(data.read_bytes())
     chance = random.Random(5)  # noqa: S311
     said = None

@@ -35,10 +35,9 @@ from greenroom.actors.auth.scopes import (
     unknown_scopes,
 )
 from greenroom.actors.passport.actor import PassportActor
-from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.runtime import Message
+from greenroom.testing import mcp_client
 from greenroom.transports import TOOLS as LISTED
-from greenroom.transports.mcp.fast_path import template_list
 from greenroom.transports.mcp.tools import visible_tools
 
 if TYPE_CHECKING:
@@ -81,10 +80,7 @@ def test_what_scopes_allow(held: set[str], needed: str, may: bool) -> None:  # n
 
 def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
     assert set(TOOLS) == set(REQUESTS)
-    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {
-        ExportActor.kind,
-        PassportActor.kind,
-    }
+    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {"export", PassportActor.kind}
     assert set(NEEDED.values()) <= set(SCOPES)
     assert needed_for_tool("a tool that nobody listed") == ADMIN
 
@@ -177,7 +173,7 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
             ]
 
 
-def test_tools_and_templates_are_listed_as_far_as_the_scopes_reach() -> None:
+def test_tools_are_listed_as_far_as_the_scopes_reach() -> None:
     listing: dict[str, dict[str, Any]] = {name: {} for name in LISTED}
     assert visible_tools(listing, LISTED, frozenset()) == ()
     everything = visible_tools(listing, LISTED, frozenset({"*", "admin", "audit:read"}))
@@ -188,7 +184,13 @@ def test_tools_and_templates_are_listed_as_far_as_the_scopes_reach() -> None:
     reading = visible_tools(listing, LISTED, frozenset({"memory:read"}))
     assert {"get_memory", "omn_retrieve_memory", "debug_retrieve"} <= set(reading)
     assert not {"set_memory", "omn_store_memory", "get_session"} & set(reading)
-    assert [each["name"] for each in template_list(frozenset({"memory:read"}))] == ["agent_memory"]
+
+
+async def test_templates_are_listed_as_far_as_the_scopes_reach(enter: Enter) -> None:
+    async with enter() as at, mcp_client(lambda _: holder(at, "memory:read")) as client:
+        await client.initialize()
+        listed = (await client.request("resources/templates/list"))["result"]["resourceTemplates"]
+        assert [each["name"] for each in listed] == ["agent_memory"]
 
 
 async def test_a_repeat_by_another_key_gets_the_first_answer_but_not_by_other_scopes(enter: Enter) -> None:

@@ -10,7 +10,6 @@ import pytest
 from harness import greenroom
 
 from greenroom.testing import MODERN_META, START, McpClient
-from greenroom.transports.mcp.answer_times import AT_KEY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,11 +58,11 @@ async def test_every_answer_says_when_it_was_made(tmp_path: Path, era: str, path
                 read = (await client.request("resources/read", {"uri": uri, **PATHS[path]}))["result"]
                 answers.append((json.loads(read["contents"][0]["text"]), read))
             listed = (await client.request("resources/list", {**PATHS[path]}))["result"]
-        times = [result["_meta"][AT_KEY] for _, result in answers]
+        times = [result["_meta"]["greenroom/at"] for _, result in answers]
         assert times == sorted(set(times)), "each is made at a moment of its own"
-        assert listed["_meta"][AT_KEY] > times[-1]
+        assert listed["_meta"]["greenroom/at"] > times[-1]
         for body, result in answers:
-            at = result["_meta"][AT_KEY]
+            at = result["_meta"]["greenroom/at"]
             assert body.get("timestamp") == (at if profiles == OLDER else None)
 
 
@@ -78,7 +77,7 @@ async def test_a_time_that_means_something_else_stays(tmp_path: Path) -> None:
             client, "ours", "add_message", session_id="s", content="c", idempotency_key="once"
         )
     assert again == added
-    assert around["_meta"][AT_KEY] > added["timestamp"], "an answer that is repeated is made now"
+    assert around["_meta"]["greenroom/at"] > added["timestamp"], "an answer that is repeated is made now"
 
 
 @pytest.mark.parametrize("path", PATHS)

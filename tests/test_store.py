@@ -16,7 +16,9 @@ from support.stores import BrokenCodec, put
 from greenroom.runtime import (
     ACTORS,
     INDEXES,
+    Op,
     PlainCodec,
+    Revocation,
     Store,
     StoreDamagedError,
     StoreError,
@@ -24,9 +26,6 @@ from greenroom.runtime import (
     StoreTooNewError,
     WriteBatch,
 )
-from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime.lmdb.write_batch import Revocation
-from greenroom.runtime.store.store import Op
 
 # What is read is what was written
 
@@ -134,7 +133,7 @@ def test_a_newer_record_and_a_newer_store_are_refused_and_nothing_is_changed(tmp
         PlainCodec().open(b"key", b"\x02" + PlainCodec().seal(b"key", b"payload")[1:])
 
     Store(tmp_path / "data").close()
-    edit(tmp_path / "data", lambda _, transaction: transaction.put(FORMAT_KEY, b"%d" % (FORMAT_VERSION + 1)))
+    edit(tmp_path / "data", lambda _, transaction: transaction.put(b"greenroom.format", b"1000"))
     before = (tmp_path / "data" / "greenroom.mdb").read_bytes()
     with pytest.raises(StoreTooNewError, match="upgrade"):
         Store(tmp_path / "data")

@@ -20,7 +20,9 @@ from greenroom.runtime import (
     Actor,
     Address,
     Context,
+    FolderLock,
     Message,
+    Op,
     RuntimeOptions,
     StorageFullError,
     Store,
@@ -31,9 +33,7 @@ from greenroom.runtime import (
     open_runtime,
 )
 from greenroom.runtime.lmdb.environment import MIN_SIZE
-from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import PAGE, Space, select_fitting
-from greenroom.runtime.store.store import Op
 
 pytestmark = pytest.mark.slow
 

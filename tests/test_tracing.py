@@ -33,7 +33,7 @@ from trio.testing import (
 
 from greenroom.actors import Agent
 from greenroom.testing import VirtualClock, mcp_client
-from greenroom.transports.observability.tracing import Tracer
+from greenroom.transports import Tracer
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import Any
 
 import pytest
 import trio
 from support.desk import Desk
 from support.websockets import BINARY, CLOSE, PING, TEXT, Peer, frame, told, venue, venue_on_tcp
-from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
+from trio.testing import lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
-from greenroom.transports import Limits
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import Caller, Limits
 
 
 @pytest.fixture
@@ -334,20 +332,34 @@ async def test_a_fault_of_the_server_ends_one_connection(
 ) -> None:
     async with venue(virtual_desk) as place:
         other = await place.client()
-        broken = await (await place.peer()).open()
-        place.server._server = Broken()  # type: ignore[assignment]  # a fault that no client can cause
-        failing = await (await place.peer()).open()
+        failing = await (await place.peer(faulty_pair)).open()
         await failing.call("echo", "x")
         assert (await failing.closed())[0] == 1011
         assert "a WebSocket connection failed" in caplog.text
         await other.call("echo", "x")
         assert told(await other.receive()) == {"text": "x"}
-        await broken.initialize()
 
 
-class Broken:
-    def __getattr__(self, name: str) -> Any:
-        raise ZeroDivisionError
+def faulty_pair() -> tuple[trio.abc.Stream, trio.abc.Stream]:
+    """Return the ends of a connection, of which the server's has a fault after the handshake."""
+    ours, theirs = memory_stream_pair()
+    return ours, trio.StapledStream(theirs, FaultyStream(theirs))
+
+
+class FaultyStream(trio.abc.ReceiveStream):
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._count = 0
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        data = await self._stream.receive_some(max_bytes)
+        self._count += 1
+        if self._count > 1:
+            raise ZeroDivisionError
+        return data
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 INITIALIZE = {

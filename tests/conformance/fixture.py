@@ -22,17 +22,13 @@ from conformance import answers
 
 from greenroom.actors import ListResources, ReadResource, ResourceItem, ResourceList
 from greenroom.actors.auth.errors import resource_not_found
-from greenroom.transports import Limits, Tool
+from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
 from greenroom.transports.mcp.content_blocks import Content
-from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.stdio.server import serve_stdio
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.http.server import HttpServer
-    from greenroom.transports.websocket.server import WebSocketServer
+    from greenroom.transports import HttpServer, WebSocketServer
 
 PROFILE = ServerInfo(
     name="fixture",
@@ -289,17 +285,17 @@ async def serve(transport: str) -> None:
 
 
 def _websocket_server(server: McpServer, counter: Counter) -> WebSocketServer:
-    from greenroom.transports.websocket.server import (  # noqa: PLC0415
-        WebSocketOptions,
-        WebSocketServer,
-    )
+    from greenroom.transports import WebSocketOptions, WebSocketServer  # noqa: PLC0415
 
     return WebSocketServer(server, lambda _caller, _name: counter, WebSocketOptions(limits=Limits()))
 
 
 def _http_server(server: McpServer, counter: Counter) -> HttpServer:
-    from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415
-    from greenroom.transports.http.server import HttpServer  # noqa: PLC0415
+    from greenroom.transports import (  # noqa: PLC0415
+        HttpApp,
+        HttpOptions,
+        HttpServer,
+    )
 
     return HttpServer(HttpApp(server, lambda _caller, _name: counter, HttpOptions(limits=Limits())))
 

@@ -21,9 +21,8 @@ from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_i
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock
 
-import greenroom.transports.mcp.sdk_server  # noqa: F401  virtual time would pass while a thread imports it
 from greenroom.actors import CompleteResource, ListResources, ResourceCompletion, ResourceList
-from greenroom.testing import McpClient, mcp_client
+from greenroom.testing import McpClient, import_sdk, mcp_client
 from greenroom.transports import Limits
 from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
@@ -35,6 +34,8 @@ from greenroom.transports.mcp.frames import (
     Oversized,
     parse_frame,
 )
+
+import_sdk()  # virtual time would pass while a thread imports it
 
 FRAME_LIMIT = 4_096  # bytes
 CODES = {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND}

@@ -11,8 +11,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.transports import Tool
-from greenroom.transports.mcp.agent_port import SubscriberPort
+from greenroom.transports import SubscriberPort, Tool
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -54,8 +54,7 @@ from greenroom.actors import (
 )
 from greenroom.runtime import Procedure, Query, Refusal
 from greenroom.testing import McpClient, VirtualClock, mcp_client
-from greenroom.transports.mcp.agent_port import Cancellable, SubscriberPort
-from greenroom.transports.mcp.answer_times import AT_KEY
+from greenroom.transports import Cancellable, SubscriberPort
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}
@@ -318,7 +317,7 @@ class Sides:
 def _without_time(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message without what only ours says: when the answer was made."""
     meta = message.get("result", {}).get("_meta", {})
-    if meta.pop(AT_KEY, None) is not None and not meta:
+    if meta.pop("greenroom/at", None) is not None and not meta:
         del message["result"]["_meta"]
     return message
 

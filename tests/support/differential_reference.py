@@ -66,9 +66,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
 from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
-from greenroom.transports import AgentPort, Tool
+from greenroom.transports import AgentPort, SubscriberPort, Tool
 from greenroom.transports.auth.caller import fit_agent_id
-from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 
 REQUEST_TIMEOUT = 30.0  # seconds

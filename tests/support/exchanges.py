@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from greenroom.actors import Principal
 from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer
+from greenroom.actors.transfer.import_run import ImportRefusedError as ImportRefusedError
 from greenroom.actors.transfer.sources import open_source, source_of_text
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from support.agents import House
@@ -49,8 +51,17 @@ async def export(
     runtime: RuntimeClient, principal: Principal, namespace: str | None = None
 ) -> list[dict[str, Any]]:
     """Return what is exported, line by line."""
+    async with aclosing(exported_pages(runtime, principal, namespace)) as pages:
+        return [each async for page in pages for each in page]
+
+
+async def exported_pages(
+    runtime: RuntimeClient, principal: Principal, namespace: str | None = None
+) -> AsyncGenerator[list[dict[str, Any]]]:
+    """Yield what is exported, page by page."""
     async with aclosing(exported(runtime, principal, namespace)) as pages:
-        return [json.loads(bytes(each)) async for page in pages for each in page]
+        async for page in pages:
+            yield [json.loads(bytes(each)) for each in page]
 
 
 async def keys(runtime: RuntimeClient, principal: Principal, namespace: str | None = None) -> list[str]:

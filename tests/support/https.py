@@ -16,12 +16,7 @@ from support.desk import NOTES
 from trio.testing import memory_stream_pair
 
 from greenroom.testing import MODERN_META
-from greenroom.transports import Limits
-from greenroom.transports.auth.caller import Caller
-from greenroom.transports.http.app import HttpApp, HttpOptions
-from greenroom.transports.http.server import HttpServer
-from greenroom.transports.http.timed_connection import Timeouts
-from greenroom.transports.mcp.server import McpServer
+from greenroom.transports import Caller, HttpApp, HttpOptions, HttpServer, Limits, McpServer, Timeouts
 
 HEADERS = {
     "host": "localhost:8080",

@@ -23,7 +23,6 @@ from greenroom.runtime import (
     handles,
 )
 from greenroom.runtime.journal.chain import journal_prefix
-from greenroom.runtime.lmdb.environment import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +126,7 @@ class Tamperer:
     """
 
     def __init__(self, environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-        self._tables = {name: environment.open_db(name, txn=transaction) for name in TABLES}
+        self._tables = {name: environment.open_db(name, txn=transaction) for name in (b"indexes", b"meta")}
         self._transaction = transaction
         self._codec = PlainCodec()
         self.kept: dict[str, bytes | None] = {}
@@ -171,7 +170,7 @@ class Tamperer:
 def tampering(folder: Path) -> Iterator[Tamperer]:
     """Open a stopped store as somebody who has it and not its secret."""
     with (
-        lmdb.open(str(folder / "greenroom.mdb"), subdir=False, max_dbs=len(TABLES)) as environment,
+        lmdb.open(str(folder / "greenroom.mdb"), subdir=False, max_dbs=2) as environment,
         environment.begin(write=True) as transaction,
     ):
         yield Tamperer(environment, transaction)

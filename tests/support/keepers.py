@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.actors import EmbedderError
+from greenroom.actors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding import rows as embedding_rows
-from greenroom.actors.embedding.embedder import LocalEmbedder, TextRefusedError
+from greenroom.actors.embedding.embedder import LocalEmbedder
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors

@@ -21,17 +21,22 @@ from greenroom.actors import (
     PassportOptions,
     RevokeApiKey,
     open_key_cache,
+    open_link,
 )
 from greenroom.actors.audit.actor import tell
-from greenroom.actors.orchestrations.passport_link import open_link
-from greenroom.transports import TOOLS, Limits
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports import (
+    TOOLS,
+    Caller,
+    HttpApp,
+    HttpOptions,
+    HttpServer,
+    Limits,
+    McpServer,
+    WebSocketOptions,
+    WebSocketServer,
+)
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
-from greenroom.transports.http.app import HttpApp, HttpOptions
-from greenroom.transports.http.server import HttpServer
-from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

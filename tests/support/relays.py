@@ -17,6 +17,7 @@ from greenroom.runtime.base.unix_socket import listening, socket_path
 from greenroom.runtime.lmdb.keys import RELAYED
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import FramedConnection
+from greenroom.runtime.sharing.framed_connection import PeerError as PeerError
 from greenroom.runtime.sharing.leader import SOCKET_NAME
 
 if TYPE_CHECKING:

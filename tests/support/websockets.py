@@ -16,10 +16,7 @@ from wsproto.connection import Connection as Protocol
 from wsproto.connection import ConnectionType
 from wsproto.events import CloseConnection, Event, Ping, TextMessage
 
-from greenroom.transports import Limits
-from greenroom.transports.auth.caller import Caller
-from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
+from greenroom.transports import Caller, Limits, McpServer, WebSocketOptions, WebSocketServer
 
 HEADERS = {
     "Host": "localhost:8765",

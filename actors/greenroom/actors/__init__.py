@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
     from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
     from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
+    from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
+    from greenroom.actors.orchestrations.passport_link import open_link as open_link
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.lmdb.keys import Row as Row
     from greenroom.runtime.lmdb.lock_file import FolderLock as FolderLock
     from greenroom.runtime.lmdb.write_batch import Op as Op
+    from greenroom.runtime.lmdb.write_batch import Revocation as Revocation
     from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
     from greenroom.runtime.maintenance.backup import BackupInfo as BackupInfo
     from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
