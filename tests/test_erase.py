@@ -246,6 +246,24 @@ async def test_more_memories_than_fit_a_commit_are_erased_and_counted(folder: Pa
     assert MARK.encode() not in contents(folder, None)
 
 
+async def test_lines_of_an_import_that_was_never_decided_are_erased(folder: Path) -> None:
+    def leave(_done: float, _total: float, words: str) -> None:
+        if words.startswith("importing"):
+            raise LeftError
+
+    line = '{"key": "wyvern-line", "content": "staged by the wyvern"}'
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        token = PROGRESS_CALLBACK.set(leave)
+        for namespace in ("user:wyvern", "project:p"):
+            with pytest.raises(LeftError):
+                await ask(runtime, HERS, "import_memories", source=line, namespace=namespace)
+        PROGRESS_CALLBACK.reset(token)
+        erased = await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+        assert erased.counts["imports"] == 2
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+
+
 async def test_a_key_of_a_person_opens_nothing_also_in_a_backup_that_is_restored(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:
         await live(runtime)
@@ -423,3 +441,14 @@ async def test_copies_that_still_hold_it_are_named(folder: Path) -> None:
     restore(folder.parent / "copy", folder, secrets=folder.parent / "secrets")
     finish_erasing(folder, **options(folder))
     assert older_stores(folder) == (folder / "greenroom.mdb.before-restore",)
+
+
+async def test_copies_that_a_killed_command_left_are_removed(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+    left = [folder / "greenroom.mdb.verifying", folder / "encrypting" / "greenroom.mdb"]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(MARK.encode())
+    finish_erasing(folder, **options(folder))
+    assert not any(path.exists() for path in left)

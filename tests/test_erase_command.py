@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness import PROGRAM, clean_environment
 from support.commands import run_on_store, serving
 
 from greenroom.transports.base import exit_codes
@@ -53,6 +57,34 @@ def test_without_a_yes_it_counts_and_does_nothing(home: Path) -> None:
     assert MARK in files(home)
     for wrong in ((), ("--user", "wyvern", "--finish"), ("--yes",)):
         assert run_on_store(home, "erase", *wrong).returncode == exit_codes.USAGE
+
+
+def asked(home: Path, answer: bytes) -> int:
+    """Run the command at a terminal where somebody types an answer; return its exit code."""
+    controller, terminal = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [*PROGRAM, "erase", "--user", "wyvern", "--data", str(home / "store")],
+            stdin=terminal,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=clean_environment(home),
+        ) as process:
+            assert process.stderr is not None
+            while b"type the user's name" not in process.stderr.readline():
+                pass
+            os.write(controller, answer + b"\n")
+            return process.wait()
+    finally:
+        os.close(controller)
+        os.close(terminal)
+
+
+def test_at_a_terminal_the_name_is_typed_once_more(home: Path) -> None:
+    assert asked(home, b"y") == exit_codes.FAILED
+    assert MARK in files(home)
+    assert asked(home, b"wyvern") == exit_codes.OK
+    assert MARK not in files(home)
 
 
 def test_with_a_yes_it_is_in_no_file_any_more_and_copies_are_named(home: Path) -> None:
