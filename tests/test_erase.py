@@ -264,6 +264,16 @@ async def test_lines_of_an_import_that_was_never_decided_are_erased(folder: Path
     assert MARK.encode() not in contents(folder, None)
 
 
+async def test_who_listens_to_a_session_hears_that_messages_are_gone(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await live(runtime)
+        with Agent(runtime, HIS).subscriber() as subscriber:
+            subscriber.add("session://his")
+            await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
+            with trio.fail_after(60):
+                assert await subscriber.next() == "session://his"
+
+
 async def test_a_key_of_a_person_opens_nothing_also_in_a_backup_that_is_restored(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:
         await live(runtime)

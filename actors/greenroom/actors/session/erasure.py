@@ -54,6 +54,8 @@ class ErasableSession(HandoverSession):
         )
         if not request.dry_run and (is_known or any(counts.values())):
             context.use_reserve()
+            for audience in self._activity:
+                self._tell_of(context, audience)
             yield from (self._end(header, context) if is_whole else self._clean(header, person, context))
             self.activate(context)
         return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
