@@ -222,5 +222,7 @@ def _answers(output: bytes) -> dict[str, Any]:
         answer = json.loads(line)
         if answer.get("id"):
             tool, arguments = calls[answer["id"] - 1]
-            found[f"{tool} {arguments}"] = answer.get("result", answer.get("error"))
+            told = answer.get("result", answer.get("error"))
+            told.pop("_meta", None)  # it says when the answer was made
+            found[f"{tool} {arguments}"] = told
     return found
