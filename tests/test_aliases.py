@@ -100,7 +100,7 @@ def test_older_parameters_mean_what_they_meant(tool: str, arguments: dict[str, A
         ("debug_retrieve", {"query": ""}, ("query", "1", "0")),
         ("retrieve_memory", {"query": "q", "n_results": 5, "limit": 3}, ("limit", "n_results")),
         ("retrieve_memory", {"query": "q", "n_results": None}, ("n_results", "null")),
-        ("omn_retrieve_memory", {"query": "q", "n_results": 5}, ("n_results", "query, key")),
+        ("omn_retrieve_memory", {"query": "q", "n_results": 5}, ("n_results", "query, query_embedding")),
     ],
     ids=str,
 )

@@ -183,6 +183,7 @@ ARGUMENTS = {
     "rekey": ["env:KEY", "--encryption-key", "env:KEY"],
     "encrypt": ["--encryption-key", "env:KEY"],
     "readmit": ["session", "s"],
+    "erase": ["--user", "ann"],
     "keys rotate": ["abcdefghijkl"],
     "keys revoke": ["abcdefghijkl"],
     "passport export": ["--session", "s", "--file", "passport.json"],

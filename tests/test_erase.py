@@ -372,11 +372,27 @@ def test_what_was_killed_in_the_middle_is_gone_after_the_next_time(folder: Path)
     assert MARK.encode() not in contents(folder, None)
 
 
+async def test_no_key_of_theirs_divides_pages_of_others(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)):
+        pass
+    theirs, others = (
+        [f"some\0one\0!{number}-{name}-{'x' * (100 + number % 37)}".encode() for number in range(500)]
+        for name in (MARK, "bridge")
+    )
+    with closing(Store(folder)) as store:
+        store.commit([WriteBatch(None, [(ACTORS, key, b"value") for key in sorted(theirs + others)])])
+        store.commit([WriteBatch(None, [(ACTORS, key, None) for key in theirs])])
+    finish_erasing(folder, **options(folder))
+    assert MARK.encode() not in contents(folder, None)
+    with closing(Store(folder)) as store:
+        assert list(store.keys(ACTORS, b"some\0one\0")) == sorted(others)
+
+
 async def test_a_rewriting_that_could_not_be_ended_is_done_by_the_next_one(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:
         await live(runtime)
         await ask(runtime, ROOT, "erase_user", user="wyvern", confirm=True)
-    in_the_way = folder / "greenroom.mdb.compact"
+    in_the_way = folder / "greenroom.mdb.new"
     in_the_way.mkdir()
     with pytest.raises(StoreError, match="cannot be rewritten"):
         finish_erasing(folder, **options(folder))

@@ -118,3 +118,15 @@ def test_beside_a_server_it_is_erased_at_once_and_the_file_waits(home: Path) -> 
     assert MARK in files(home)
     assert erased(home, "--finish")["file"]["redacted"] > 0
     assert MARK not in files(home)
+
+
+def test_an_agent_that_others_had_too_is_erased_if_it_is_named(home: Path) -> None:
+    for user in ("wyvern", "bob"):
+        with serving(home, "--agent", "laptop", "--user", user) as server:
+            server.call("set_memory", key=f"of-{user}", value=1)
+            assert server.end() == 0
+    left = erased(home, "--user", "wyvern", "--yes")["erased"]
+    assert left["shared_agents"] == ["laptop"]
+    named = erased(home, "--user", "wyvern", "--agents", "laptop", "--yes")["erased"]
+    assert named["agents"] == ["laptop"]
+    assert named["counts"]["memories"] == 2

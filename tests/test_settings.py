@@ -57,6 +57,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         st.ip_addresses().map(lambda each: str(ip_network(each))), min_size=1, unique=True
     ).map(tuple),
     "max_connections": st.integers(1, 1_000_000),
+    "base_url": st.sampled_from(["https://greenroom.example", "http://127.0.0.1:8443/memory"]),
     "max_in_flight": st.integers(1, 1_000_000),
     "max_frame": st.integers(4096, 1 << 30),
     "ping_interval": st.floats(0.1, 86_400).map(lambda seconds: float(f"{seconds:g}")),

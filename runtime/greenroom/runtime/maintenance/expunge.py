@@ -1,9 +1,10 @@
 """Expunging: what was deleted leaves a store's file, and rows of a journal say no more than they may.
 
-LMDB uses the pages of what was deleted again and does not clear them. So the file is written anew without
-them and exchanged. Before that, in the old one, rows of a journal are redacted (`JournalKeys.redacted`),
-which takes the store's secret, and the runtime forgets what it keeps without knowing of whom it is: answers
-to requests that are repeated, and messages that could not be delivered.
+LMDB uses the pages of what was deleted again and does not clear them, and a deleted key may still divide
+two pages of its tree, in a compact copy as well. So what is left is written row by row into a new file,
+which takes the old one's place. Before that, in the old one, rows of a journal are redacted
+(`JournalKeys.redacted`), which takes the store's secret, and the runtime forgets what it keeps without
+knowing of whom it is: answers to requests that are repeated, and messages that could not be delivered.
 
 Each step can be done again: whatever interrupts it, the next time does the rest. All of this blocks, and
 takes the owner's lock meanwhile.
@@ -11,12 +12,16 @@ takes the owner's lock meanwhile.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
+
+import lmdb
 
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.options import RuntimeOptions
@@ -32,7 +37,7 @@ from greenroom.runtime.journal.chain import (
 from greenroom.runtime.journal.secrets import find_secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
-from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, MIN_SIZE, TABLES, store_error
 from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
@@ -44,7 +49,7 @@ from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
 P = TypeVar("P")
-_COMPACT: Final = DATA_FILE + ".compact"
+_NEW: Final = DATA_FILE + ".new"
 _KEPT: Final = (
     lmdb_keys.ANSWERS,
     lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES),
@@ -123,7 +128,7 @@ def expunge(
             _commit(store, _deletions(store, index, of, judge))
             _commit(store, ((ACTORS, key, None) for key, _ in _records(store, about, says)))
             unlock = store.unlock
-        _compact(owner, unlock)
+        _rewrite(owner, unlock)
         for each in (*LEFT_OVER, NEW_STORE):
             _remove(owner.folder / each)
         owner.mark_clean()
@@ -183,17 +188,49 @@ def _records(store: Store, address: Address, of: type[P]) -> Iterator[tuple[byte
         yield key, lmdb_keys.decode(record, of)
 
 
-def _compact(owner: FolderLock, unlock: bytes | None) -> None:
-    """Put a copy without free pages, checked to the end, in the place of the file, in one step."""
-    data, new = owner.folder / DATA_FILE, owner.folder / _COMPACT
-    with written(f"{data} cannot be rewritten"), temporary(new):
-        inspect_file(data, compact=new)
+def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
+    """Put a file with the same rows, checked to the end, in the place of the store's, in one step."""
+    data, new = owner.folder / DATA_FILE, owner.folder / _NEW
+    what = f"{data} cannot be rewritten"
+    with written(what), temporary(new):
+        inspect_file(data)
+        try:
+            _copy_rows(data, new)
+        except lmdb.Error as error:
+            raise store_error(error, what) from error
         inspect_file(new, name="the rewritten store", records=True, unlock=unlock)
         sync_file(new)
         # It describes readers of the old file; LMDB makes another.
         (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
         new.replace(data)
     sync_folder(owner.folder)
+
+
+def _copy_rows(data: Path, new: Path) -> None:
+    """Write all rows of a store's file, as they are, into an empty one."""
+    with (
+        lmdb.open(os.fspath(data), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES)) as old,
+        lmdb.open(
+            os.fspath(new),
+            subdir=False,
+            lock=False,
+            sync=False,
+            max_dbs=len(TABLES),
+            map_size=2 * data.stat().st_size + MIN_SIZE,
+        ) as target,
+        old.begin() as source,
+    ):
+        with target.begin(write=True) as transaction, source.cursor() as names:
+            for key, value in names:
+                if key not in TABLES:
+                    transaction.put(key, value)
+        for name in TABLES:
+            table = target.open_db(name)
+            with source.cursor(old.open_db(name, source, create=False)) as cursor:
+                rows = iter(cursor)
+                while batch := list(islice(rows, _BATCH)):
+                    with target.begin(write=True) as transaction, transaction.cursor(table) as writing:
+                        writing.putmulti(batch, append=True)
 
 
 def _remove(path: Path) -> None:
