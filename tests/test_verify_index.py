@@ -19,7 +19,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.runtime import Context, Index, Message, handles, open_runtime
+from greenroom.runtime import Context, Encryption, Index, Message, handles, open_runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,8 +43,8 @@ class Saboteur(MemoryActor):
         return len(found[::2])
 
 
-async def fill(folder: Path) -> None:
-    async with open_greenroom(folder, embedder="none") as runtime:
+async def fill(folder: Path, encryption: Encryption | None = None) -> None:
+    async with open_greenroom(folder, embedder="none", encryption=encryption) as runtime:
         agent = Agent(runtime, ANN)
         for number in range(40):
             await agent.ask(
@@ -65,10 +65,13 @@ async def found(folder: Path) -> set[str]:
 
 
 @pytest.mark.promise("memory.verify")
-async def test_an_index_is_what_the_memories_say(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "encryption", [None, Encryption(lambda: b"\x07" * 32, required=True)], ids=["plain", "encrypted"]
+)
+async def test_an_index_is_what_the_memories_say(tmp_path: Path, encryption: Encryption | None) -> None:
     folder = tmp_path / "store"
-    await fill(folder)
-    async with open_greenroom(folder, embedder="none") as runtime:
+    await fill(folder, encryption)
+    async with open_greenroom(folder, embedder="none", encryption=encryption) as runtime:
         verified = await runtime.query(VerifyMemories())
     assert (verified.memories, verified.problems, verified.rebuilt) == (40, [], [])
 

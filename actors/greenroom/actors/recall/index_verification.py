@@ -44,18 +44,20 @@ class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
     """List all roots below which there are memories; for the operator alone."""
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Read the directory, and look for what an older program left outside of it."""
-        listed: dict[Address, str] = {}
+        """Read the directory, and look for what an older program left outside of it.
+
+        In an encrypted store the directory alone says where memories are.
+        """
+        roots: dict[Address, str] = {}
         for row in reader.rows(INDEX, NamespaceRow):
-            listed[row.address] = row.value.root
+            roots[row.address] = row.value.root
             if reader.should_yield():
                 yield
-        found: list[str] = []
         for address in reader.addresses(KIND):
-            found.append(listed.get(address) or root_at(address.key))
+            roots.setdefault(address, root_at(address.key))
             if reader.should_yield():
                 yield
-        return found
+        return sorted(roots.values())
 
 
 class Imitations(Query[list[str]], frozen=True, kw_only=True):
