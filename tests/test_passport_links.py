@@ -19,8 +19,10 @@ from support.passports import contents, member, signer_of
 
 from greenroom.actors import (
     ApiKeyMade,
+    PassportOptions,
     RestoreSession,
     StartSession,
+    open_link,
 )
 from greenroom.actors.passport import packing
 from greenroom.transports.auth import authenticator
@@ -112,6 +114,32 @@ async def test_of_several_who_open_a_link_at_once_one_gets_it(open_at: Opens) ->
             for _ in range(5):
                 nursery.start_soon(race)
         assert sorted(statuses) == [200, 404, 404, 404, 404]
+
+
+async def test_a_link_that_could_not_give_its_passport_gives_it_later(
+    open_at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_at() as at, premises(at) as here:
+        key = await create_key(at, "sessions:*")
+        await here.settled()
+        passport = await started(here, key)
+        token = passport["export_url"].rpartition("/")[2]
+        with trio.CancelScope() as away:
+
+            def leave(_: str | None) -> bool:
+                away.cancel()
+                return True
+
+            await open_link(at.runtime, token, None, options=PassportOptions(), is_valid=leave)
+        assert away.cancelled_caught
+        with monkeypatch.context() as patched:
+            patched.setattr(packing, "MOST_MESSAGES", 0)
+            assert (await opened(here, path_of(passport))).status == 404
+        assert (await opened(here, path_of(passport))).status == 200
+        tried = await rows(at, "open_passport_link")
+        assert [(row.outcome, row.key_id) for row in tried] == [
+            (outcome, key.key.key_id) for outcome in ("failed", "failed", "done")
+        ]
 
 
 async def test_no_answer_says_why_a_link_gives_nothing(

@@ -18,7 +18,7 @@ import msgspec
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientSessionState, PassportOptions
-from greenroom.actors.orchestrations.passport_export import ID_BYTES, ExportSession, collected
+from greenroom.actors.orchestrations.passport_export import ID_BYTES, ExportSession, Made, collected
 from greenroom.actors.passport.claims import Claim, claim_text, png
 from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import Refusal, RuntimeClient
@@ -78,6 +78,8 @@ async def open_link(
 ) -> OpenedLink | None:
     """Use a link up, and return what it gives; None, whichever the reason, where it gives nothing.
 
+    It is used up last, when what it gives is there: where that fails, the link can be opened again.
+
     Args:
         runtime: Where the actors are.
         token: What stands in the link.
@@ -87,38 +89,46 @@ async def open_link(
         on_export: Called with the bytes of what a link gives.
     """
     passport_id = _passport_id(runtime, token)
-    taken = await runtime.ask(requests.passport_address(passport_id), requests.TakeLink())
-    if taken.maker is None:
+    place = requests.passport_address(passport_id)
+    found = await runtime.ask(place, requests.FindLink())
+    if found.maker is None:
         tell(runtime, DEED, outcome="denied", address=address)
         return None
-    maker = msgspec.structs.replace(taken.maker, address=address)
+    maker = msgspec.structs.replace(found.maker, address=address)
     if not is_valid(maker.key_id):
-        tell(runtime, DEED, principal=maker, outcome="denied", session=taken.session_id)
+        tell(runtime, DEED, principal=maker, outcome="denied", session=found.session_id)
         return None
     client = ClientSessionState(runtime, maker, options=options)
-    client.on_export = on_export
-    opened = await _exported(client, taken.session_id, passport_id)
-    tell(
-        runtime,
-        DEED,
-        principal=maker,
-        outcome="failed" if opened is None else "done",
-        session=taken.session_id,
-        passport_id=passport_id,
-        characters=0 if opened is None else len(opened.text),
-    )
-    return opened
+    outcome, characters = "failed", 0
+    try:
+        made = await _exported(client, found.session_id, passport_id)
+        if made is None:
+            return None
+        if not await runtime.ask(place, requests.TakeLink()):  # somebody else was first, or it has expired
+            outcome = "denied"
+            return None
+        outcome, characters = "done", len(made.text)
+    finally:
+        tell(
+            runtime,
+            DEED,
+            principal=maker,
+            outcome=outcome,
+            session=found.session_id,
+            passport_id=passport_id,
+            characters=characters,
+        )
+    on_export(made.size)
+    return OpenedLink(found.session_id, made.text)
 
 
-async def _exported(client: ClientSessionState, session_id: str, passport_id: str) -> OpenedLink | None:
+async def _exported(client: ClientSessionState, session_id: str, passport_id: str) -> Made | None:
     exporting = ExportSession(session_id=session_id)
     try:
         head, content = await collected(client, session_id, None, exporting.include_memories)
-        made = await run_in_thread(exporting.made, client, head, content, passport_id)
+        return await run_in_thread(exporting.made, client, head, content, passport_id)
     except Refusal:  # the session is gone, or has grown too large
         return None
-    client.on_export(made.size)
-    return OpenedLink(session_id, made.text)
 
 
 def _passport_id(runtime: RuntimeClient, text: str) -> str:

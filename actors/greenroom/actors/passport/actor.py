@@ -78,6 +78,11 @@ def _hidden(context: Context, name: str) -> str:
     return hmac.digest(context.derive(_OWNERS), name.encode(), hashlib.sha256)[:_OWNER_BYTES].hex()
 
 
+def _open_link(context: Context) -> StoredLink | None:
+    link = context.get(_LINK, StoredLink)
+    return None if link is None or link.expires <= context.now else link
+
+
 def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     return ((1, len(key)),) if key[:1] == _REDEMPTION and len(key) > 1 else ()
 
@@ -138,16 +143,24 @@ class PassportActor(Actor):
         context.set_timer(TIMER, link.expires, requests.ForgetPassport())
         return to_datetime(link.expires)
 
+    @handles(requests.FindLink)
+    def find_link(self, _: requests.FindLink, context: Context) -> requests.LinkFound:
+        """Answer what the link opens."""
+        link = _open_link(context)
+        if link is None:
+            return requests.LinkFound()
+        return requests.LinkFound(maker=link.maker, session_id=link.session_id)
+
     @handles(requests.TakeLink)
-    def take_link(self, _: requests.TakeLink, context: Context) -> requests.LinkTaken:
+    def take_link(self, _: requests.TakeLink, context: Context) -> bool:
         """Use the link up; an older store that is put back does not bring it back."""
-        link = context.get(_LINK, StoredLink)
-        if link is None or link.expires <= context.now:
-            return requests.LinkTaken()
+        link = _open_link(context)
+        if link is None:
+            return False
         context.delete(_LINK)
         taken = requests.Redeemed(attempt=_LINK_TAKEN, owner="", done=True, expires=link.expires)
         context.record_revocation(taken, until=link.expires)
-        return requests.LinkTaken(maker=link.maker, session_id=link.session_id)
+        return True
 
     @handles(requests.Redeem)
     def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:

@@ -210,15 +210,19 @@ class KeepLink(Message[datetime], frozen=True, kw_only=True):
     session_id: str
 
 
-class LinkTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `TakeLink`: whose passport to make, and of which session; nobody's where there is no link."""
+class LinkFound(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindLink`: whose passport to make, and of which session; nobody's where there is no link."""
 
     maker: Principal | None = None
     session_id: str = ""
 
 
-class TakeLink(Message[LinkTaken], frozen=True, kw_only=True):
-    """Use a link up; from whom it comes is not asked, since the address of its actor is the secret."""
+class FindLink(Message[LinkFound], frozen=True, kw_only=True):
+    """Find what a link opens; who asks is not looked at, since the address of its actor is the secret."""
+
+
+class TakeLink(Message[bool], frozen=True, kw_only=True):
+    """Use a link up; answers whether it was there: of several who found it, one is told so."""
 
 
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):
