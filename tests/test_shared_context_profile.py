@@ -116,11 +116,11 @@ async def test_parameters_of_the_older_form_are_listed_and_taken(tmp_path: Path,
 async def test_what_the_older_form_does_not_take_is_refused_in_words(tmp_path: Path) -> None:
     async with greenroom(tmp_path, profiles=OLDER) as client:
         await client.initialize()
-        token = {"auth_token": "sct_of_somebody"}
-        refused = await client.call("get_memory", key="k", **token)
-        assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "auth_token")
-        assert "how you are connected" in refused["error"]
-        assert "sct_of_somebody" not in json.dumps(refused)
+        for token in ("8061724", 8061724, [8061724], {"8061724": "8061724"}, 8061724.5):
+            refused = await client.call("get_memory", key="k", auth_token=token)
+            assert (refused["code"], refused["details"]) == ("VALIDATION_ERROR", {"field": "auth_token"})
+            assert "how you are connected" in refused["error"]
+            assert "8061724" not in json.dumps(refused)
         for given in ("an hour", "-1", "31536001", "9" * 5_000, "1.5", ""):
             refused = await client.call("set_memory", key="k", value=1, expires_in=given)
             assert refused["error"].startswith("expires_in: it takes seconds from 0, for ever, to 31,536,000")

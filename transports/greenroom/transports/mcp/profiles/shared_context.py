@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -30,7 +30,7 @@ _IN_BOTH = (
 """The tools that the original has as well."""
 
 
-def _without_token(given: str | None) -> None:
+def _without_token(given: object) -> None:
     if given is not None:
         raise invalid(
             "auth_token",
@@ -54,7 +54,13 @@ def _lifetime(given: int | str | None) -> int | None:
 
 _TOKEN = OlderParameter(
     "auth_token",
-    Annotated[str | None, Meta(description="null: who you are comes from how you are connected")],
+    Annotated[
+        Any,  # what is of another type is refused by `_without_token` too, which repeats nothing of it
+        Meta(
+            description="null: who you are comes from how you are connected",
+            extra_json_schema={"type": ["string", "null"]},
+        ),
+    ],
     _without_token,
 )
 _FILTER = OlderParameter(
