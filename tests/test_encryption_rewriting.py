@@ -271,9 +271,13 @@ async def test_an_encrypted_store_is_left_as_it_is_and_what_is_in_the_clear_is_t
 ) -> None:
     backup(planted, tmp_path / "copy")
     restore(tmp_path / "copy", planted)
+    left = [planted / f"greenroom.mdb.{command}" for command in ("new", "verifying", "restoring")]
+    for path in left:  # as commands leave them that were killed
+        path.write_bytes(b"planted")
     info = encrypt_greenroom(planted, ENCRYPTED)
     assert [path.name for path in info.in_the_clear] == ["greenroom.mdb.before-restore"]
     assert sum(table.rows for table in info.tables) > 100
+    assert not any(path.exists() for path in left)
     before = raw(planted)
     (planted / "encrypting").mkdir()  # as an exchange leaves it that was interrupted
     assert encrypt_greenroom(planted, ENCRYPTED).tables == ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,7 +40,11 @@ from greenroom.runtime.store.store import Store
 _VERIFYING: Final = DATA_FILE + ".verifying"
 _RESTORING: Final = DATA_FILE + ".restoring"
 _KEPT: Final = DATA_FILE + ".before-restore"
-LEFT_OVER: Final = (_VERIFYING, _RESTORING)
+REWRITTEN: Final = DATA_FILE + ".new"
+"""The file that `expunge` writes, until it takes the store's place."""
+NEW_STORE: Final = "encrypting"
+"""The folder within the store's own in which the new file of `encrypt` grows."""
+LEFT_OVER: Final = (_VERIFYING, _RESTORING, REWRITTEN, NEW_STORE)
 """Copies that are there while something goes on, and afterwards if it was killed."""
 _one_verify: Final = threading.Lock()
 
@@ -276,6 +281,15 @@ def publish(part: Path, destination: Path) -> None:
     except OSError:  # a file system without hard links, such as that of a USB stick
         part.rename(destination)
     sync_folder(destination.parent)
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove what commands that were killed have left of older states of a folder's store."""
+    for path in (folder / name for name in LEFT_OVER):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def older_stores(folder: Path) -> tuple[Path, ...]:

@@ -13,7 +13,6 @@ takes the owner's lock meanwhile.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -42,14 +41,13 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, sync_file, s
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import LEFT_OVER, temporary, written
-from greenroom.runtime.maintenance.reencrypt import NEW_STORE, owned
+from greenroom.runtime.maintenance.backup import REWRITTEN, remove_left_over, temporary, written
+from greenroom.runtime.maintenance.reencrypt import owned
 from greenroom.runtime.store.integrity import inspect_file
 from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
 P = TypeVar("P")
-_NEW: Final = DATA_FILE + ".new"
 _KEPT: Final = (
     lmdb_keys.ANSWERS,
     lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES),
@@ -129,8 +127,7 @@ def expunge(
             _commit(store, ((ACTORS, key, None) for key, _ in _records(store, about, says)))
             unlock = store.unlock
         _rewrite(owner, unlock)
-        for each in (*LEFT_OVER, NEW_STORE):
-            _remove(owner.folder / each)
+        remove_left_over(owner.folder)
         owner.mark_clean()
         return ExpungeInfo(owner.folder, before, data.stat().st_size, redacted)
 
@@ -190,7 +187,7 @@ def _records(store: Store, address: Address, of: type[P]) -> Iterator[tuple[byte
 
 def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
     """Put a file with the same rows, checked to the end, in the place of the store's, in one step."""
-    data, new = owner.folder / DATA_FILE, owner.folder / _NEW
+    data, new = owner.folder / DATA_FILE, owner.folder / REWRITTEN
     what = f"{data} cannot be rewritten"
     with written(what), temporary(new):
         inspect_file(data)
@@ -231,11 +228,3 @@ def _copy_rows(data: Path, new: Path) -> None:
                 while batch := list(islice(rows, _BATCH)):
                     with target.begin(write=True) as transaction, transaction.cursor(table) as writing:
                         writing.putmulti(batch, append=True)
-
-
-def _remove(path: Path) -> None:
-    """Remove what an interrupted command left of an older state of the store."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

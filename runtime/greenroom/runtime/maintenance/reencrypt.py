@@ -41,12 +41,9 @@ from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
-from greenroom.runtime.maintenance.backup import older_stores
+from greenroom.runtime.maintenance.backup import NEW_STORE, older_stores, remove_left_over
 from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
 from greenroom.runtime.store.store import Store
-
-NEW_STORE: Final = "encrypting"
-"""The folder within the store's own in which the new file grows."""
 
 _PROGRESS: Final = b"rewriting"
 _BATCH: Final = 2_000
@@ -86,6 +83,8 @@ def encrypt(
 ) -> EncryptInfo:
     """Encrypt a store that is in the clear, by rewriting it; one that is encrypted is left as it is.
 
+    Copies in the clear that a command left beside it when it was killed are removed.
+
     The folder must have room for a second file of the store's size.
 
     Args:
@@ -118,7 +117,7 @@ def encrypt(
         tables: tuple[TableReport, ...] = ()
         if not done:
             tables = _exchange(owner, place, wanted)
-        shutil.rmtree(place, ignore_errors=True)
+        remove_left_over(owner.folder)
         owner.mark_clean(is_checked=is_checked or not done)
         return EncryptInfo(owner.folder, tables, older_stores(owner.folder))
 
