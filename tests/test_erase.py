@@ -301,6 +301,20 @@ async def test_an_agent_of_several_people_is_left_unless_it_is_named(folder: Pat
         assert (counted.agents, counted.shared_agents, counted.counts["memories"]) == (["common"], [], 2)
 
 
+@pytest.mark.promise("erase.others-keep-theirs")
+async def test_an_agent_is_left_where_the_log_was_redacted(folder: Path) -> None:
+    bob, ann = (Principal(agent_id="common", user=user) for user in ("bob", "ann"))
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await ask(runtime, bob, "set_memory", key="k", value=json("1"))
+        await ask(runtime, ROOT, "erase_user", user="bob", confirm=True)
+    finish_erasing(folder, **options(folder))
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        await ask(runtime, ann, "set_memory", key="k2", value=json("2"))
+        erased = await ask(runtime, ROOT, "erase_user", user="ann", confirm=True)
+        assert (erased.agents, erased.shared_agents) == ([], ["common"])
+        assert (await ask(runtime, bob, "list_memory")).count == 1
+
+
 @pytest.mark.promise("erase.admin")
 async def test_only_who_administers_erases(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:

@@ -10,9 +10,11 @@ Theirs are
    the steps of the session's way that their agents made;
 5. their API keys, passports, exports and imports.
 
-An agent is theirs if its id ends with the digits that are the user's alone, if a key or the audit log knows
-it with this user and with no other one, or if whoever erases says so. Of an agent that works for several
-people nobody can tell whose message it wrote, so nothing of it is taken unless it is named.
+An agent is theirs if its id ends with the digits that are the user's alone, if a key binds it to this user
+and neither a key nor the audit log knows it with another one, or if whoever erases says so. The audit log
+alone is enough while it is complete: with records removed by age or size, lost or redacted, nobody knows who
+else was in it. Of an agent that may work for several people nobody can tell whose message it wrote, so
+nothing of it is taken unless it is named.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ from greenroom.runtime import Address, IndexReader, Query, RuntimeClient, Slices
 
 SESSION: Final = "session"
 _KEPT_BY_TIME: Final = (IMPORT, EXPORT, PASSPORT)
+_GAPS: Final = frozenset({"lose_records", "miss_records"})
+"""What the audit log says where records are missing."""
 
 UserName = Annotated[
     str, Meta(min_length=1, max_length=128, description="byte for byte; no pattern, no other spelling")
@@ -51,12 +53,14 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
         addresses: The actors to ask.
         sessions: The sessions that are theirs.
         seen: With whom the audit log knows agents: users by agent.
+        is_complete: Whether the log still says all that it ever did, so that who is not in it never was.
         backups: The files into which the store was copied, as far as the audit log still tells.
     """
 
     addresses: list[Address]
     sessions: list[tuple[str, str | None, str]]
     seen: dict[str, list[str | None]]
+    is_complete: bool
     backups: list[str]
 
 
@@ -79,8 +83,11 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
                 yield
         seen: dict[str, set[str | None]] = {}
         backups: dict[str, None] = {}
-        for entry in reader.entries(JOURNAL, AuditRow):
+        is_complete = True
+        for place, entry in enumerate(reader.entries(JOURNAL, AuditRow), 1):
             row = entry.value
+            if entry.number != place or entry.is_redacted or row.action in _GAPS:
+                is_complete = False
             if row.agent is not None:
                 seen.setdefault(row.agent, set()).add(row.user)
             if row.action == "backup_store" and isinstance(copy := row.details.get("to"), str):
@@ -91,6 +98,7 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
             addresses=list(found),
             sessions=listed,
             seen={agent: sorted(users, key=lambda user: user or "") for agent, users in seen.items()},
+            is_complete=is_complete,
             backups=list(backups),
         )
 
@@ -113,8 +121,8 @@ class UserErased(Reply, frozen=True, kw_only=True):
         erased: Whether it was done; without ``confirm`` it is only counted.
         counts: How much there is, or was, of each kind.
         agents: The agents that are taken for theirs.
-        shared_agents: Agents that worked for them and for others, or for nobody known, of which nothing is
-            taken: name those in ``agents`` that are theirs alone.
+        shared_agents: Agents that worked for them and, as far as is known, may have for others, of which
+            nothing is taken: name those in ``agents`` that are theirs alone.
         backups: Copies of the store that the audit log knows, which still hold all of it.
         remains: What is still to be done, in words; empty when nothing is.
     """
@@ -143,10 +151,14 @@ class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
         traces = await runtime.query(FindTraces(), principal=principal)
         keys = (await runtime.ask(KEYS_ADDRESS, ReadKeys())).keys
         seen = {agent: set(users) for agent, users in traces.seen.items()}
-        for key in keys:
-            if key.grant.agent is not None:
-                seen.setdefault(key.grant.agent, set()).add(key.grant.user)
-        own = {agent for agent, users in seen.items() if users == {self.user}}
+        bound = [(key.grant.agent, key.grant.user) for key in keys if key.grant.agent is not None]
+        for agent, user in bound:
+            seen.setdefault(agent, set()).add(user)
+        own = {
+            agent
+            for agent, users in seen.items()
+            if users == {self.user} and (traces.is_complete or (agent, self.user) in bound)
+        }
         person = Person(user=self.user, agents=tuple(sorted({*self.agents, *own})))
         theirs = [name for name, user, agent in traces.sessions if person.has_session(user, agent)]
         if self.confirm:

@@ -70,12 +70,14 @@ class JournalRow(NamedTuple, Generic[T]):
         time: When, in microseconds since 1970 UTC.
         times: How often the same happened about then.
         value: What.
+        is_redacted: Whether it does not say any more what it said.
     """
 
     number: int
     time: int
     times: int
     value: T
+    is_redacted: bool
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,7 +268,8 @@ def decoded(number: int, record: bytes, of: type[T]) -> JournalRow[T]:
         StoreDamagedError: it is none, or of another type.
     """
     stored = lmdb_keys.decode(record[LINK_BYTES:], _Stored)
-    return JournalRow(number, stored.time, stored.times, lmdb_keys.decode(stored.value, of))
+    value = lmdb_keys.decode(stored.value, of)
+    return JournalRow(number, stored.time, stored.times, value, stored.size > 0)
 
 
 def _redacted(row: bytes) -> _Stored | None:
