@@ -350,6 +350,13 @@ async def test_what_was_left_in_the_middle_is_gone_after_the_next_time(folder: P
     assert MARK.encode() not in contents(folder, None)
 
 
+async def deeds(folder: Path) -> list[str]:
+    """Return what the audit log has of erasing, the newest first."""
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        log = await ask(runtime, ROOT, "get_audit_log", limit=200)
+        return [each.action for each in log.records if "eras" in each.action]
+
+
 KILLED = """
 import os, signal, sys, trio
 from greenroom.actors import Agent, EraseUser, PROGRESS_CALLBACK, Principal, open_greenroom
@@ -384,6 +391,20 @@ def test_what_was_killed_in_the_middle_is_gone_after_the_next_time(folder: Path)
     trio.run(go_on)
     finish_erasing(folder, **options(folder))
     assert MARK.encode() not in contents(folder, None)
+    assert trio.run(deeds, folder) == ["erase_user", *["begin_erasing"] * 3]
+
+
+async def test_somebody_elses_agent_of_that_name_stays_named(folder: Path) -> None:
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        coder = Principal(agent_id="coder", user="bob")
+        await ask(runtime, coder, "store_memory", namespace="project:p", key="plan", content="plans")
+        await ask(runtime, ROOT, "erase_user", user="coder", confirm=True)
+        versions = await ask(runtime, coder, "list_memory_versions", namespace="project:p", key="plan")
+        assert [version.author for version in versions.versions] == ["coder"]
+    finish_erasing(folder, **options(folder))
+    async with open_greenroom(folder, **options(folder)) as runtime:
+        log = await ask(runtime, ROOT, "get_audit_log", action="store_memory")
+        assert [(each.agent, each.details["key"]) for each in log.records] == [("coder", "plan")]
 
 
 async def test_no_key_of_theirs_divides_pages_of_others(folder: Path) -> None:

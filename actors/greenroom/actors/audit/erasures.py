@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors.audit.record import AuditRow
+from greenroom.actors.audit.record import AuditRow, record
 from greenroom.actors.auth.person import Person
 from greenroom.actors.schemas.erasure import BeginErasure
 from greenroom.runtime import Actor, Address, Context, handles
@@ -29,12 +29,13 @@ class ErasureActor(Actor):
 
     @handles(BeginErasure)
     def begin(self, request: BeginErasure, context: Context) -> Person:
-        """Remember a person, with what an earlier attempt knew."""
+        """Remember a person, with what an earlier attempt knew; an erasing that never ends is in the log."""
         context.use_reserve()
         person = request.person
         where = _PERSON + blake2b(person.user.encode(), digest_size=_DIGEST_BYTES).digest()
         known = person.with_traces(context.get(where, Person) or person)
         context.put(where, known)
+        record(context, "begin_erasing", None)
         return known
 
 

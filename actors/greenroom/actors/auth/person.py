@@ -38,12 +38,15 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         agents: The ids of agents that are known to be theirs; those that end with the user's digits are, too.
         sessions: The ids of sessions that were theirs, by which the audit log knows them.
         keys: The ids of their API keys, likewise.
+        is_agent_of_others: Whether somebody else's agent has the user's name as its id: then a name that may
+            be either is left.
     """
 
     user: str
     agents: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    is_agent_of_others: bool = False
 
     def with_traces(self, other: Person) -> Person:
         """Return the same person with all that is known here or there."""
@@ -52,6 +55,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
             agents=tuple(sorted({*self.agents, *other.agents})),
             sessions=tuple(sorted({*self.sessions, *other.sessions})),
             keys=tuple(sorted({*self.keys, *other.keys})),
+            is_agent_of_others=self.is_agent_of_others or other.is_agent_of_others,
         )
 
     @property
@@ -65,7 +69,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     def has_name(self, name: str | None) -> bool:
         """Return whether a name is the user's or that of an agent of theirs."""
-        return name == self.user or self.has_agent(name)
+        return self.has_agent(name) or (name == self.user and not self.is_agent_of_others)
 
     def has_principal(self, principal: Principal) -> bool:
         """Return whether somebody is the user or, where nobody knows the user, an agent of theirs."""

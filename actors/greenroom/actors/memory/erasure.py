@@ -51,7 +51,7 @@ def erase(repository: MemoryRepository, request: EraseFrom, context: Context) ->
         counts["memory_versions"] += sum(1 for _ in versions)
         if context.should_yield():
             yield
-    if not is_whole:
+    if not is_whole and not remaining:
         counts["ratings"] += len((yield from _ratings(person, context)))
     if not request.dry_run:
         context.use_reserve()

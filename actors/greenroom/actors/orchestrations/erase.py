@@ -159,7 +159,11 @@ class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
             for agent, users in seen.items()
             if users == {self.user} and (traces.is_complete or (agent, self.user) in bound)
         }
-        person = Person(user=self.user, agents=tuple(sorted({*self.agents, *own})))
+        person = Person(
+            user=self.user,
+            agents=tuple(sorted({*self.agents, *own})),
+            is_agent_of_others=bool(seen.get(self.user, set()) - {self.user}),
+        )
         theirs = [name for name, user, agent in traces.sessions if person.has_session(user, agent)]
         if self.confirm:
             ended = [key.key_id for key in keys if person.has_grant(key.grant.user, key.grant.agent)]
