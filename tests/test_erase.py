@@ -42,6 +42,7 @@ from greenroom.runtime import (
     restore,
 )
 from greenroom.runtime.journal.chain import NO_LINK, JournalKeys, entry, size_of
+from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,6 +314,24 @@ async def test_an_agent_is_left_where_the_log_was_redacted(folder: Path) -> None
         erased = await ask(runtime, ROOT, "erase_user", user="ann", confirm=True)
         assert (erased.agents, erased.shared_agents) == ([], ["common"])
         assert (await ask(runtime, bob, "list_memory")).count == 1
+
+
+@pytest.mark.promise("erase.others-keep-theirs")
+@pytest.mark.usefixtures("autojump_clock")
+async def test_an_agent_is_left_where_old_records_of_the_log_went(folder: Path) -> None:
+    clock = VirtualClock()
+    bob, ann = (Principal(agent_id="common", user=user) for user in ("bob", "ann"))
+    async with open_greenroom(folder, **options(folder), clock=clock, embedder="none") as runtime:
+        await ask(runtime, bob, "set_memory", key="k", value=json("1"))
+        for number in range(2):
+            clock.jump(60 * 24 * 60 * 60 * 1_000_000)
+            await trio.sleep(24 * 60 * 60)
+            await ask(runtime, ann, "set_memory", key=f"k{number}", value=json("2"))
+        log = await ask(runtime, ROOT, "get_audit_log", agent="common")
+        assert {each.user for each in log.records} == {"ann"}
+        erased = await ask(runtime, ROOT, "erase_user", user="ann", confirm=True)
+        assert (erased.agents, erased.shared_agents) == ([], ["common"])
+        assert (await ask(runtime, bob, "list_memory")).count == 3
 
 
 @pytest.mark.promise("erase.admin")
