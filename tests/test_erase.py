@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+import trio.testing
 
 from greenroom.actors import (
     PROGRESS_CALLBACK,
@@ -46,6 +47,8 @@ from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trio.testing import MockClock
 
     from greenroom.runtime import RuntimeClient
 
@@ -317,15 +320,17 @@ async def test_an_agent_is_left_where_the_log_was_redacted(folder: Path) -> None
 
 
 @pytest.mark.promise("erase.others-keep-theirs")
-@pytest.mark.usefixtures("autojump_clock")
-async def test_an_agent_is_left_where_old_records_of_the_log_went(folder: Path) -> None:
+async def test_an_agent_is_left_where_old_records_of_the_log_went(
+    folder: Path, autojump_clock: MockClock
+) -> None:
     clock = VirtualClock()
     bob, ann = (Principal(agent_id="common", user=user) for user in ("bob", "ann"))
     async with open_greenroom(folder, **options(folder), clock=clock, embedder="none") as runtime:
         await ask(runtime, bob, "set_memory", key="k", value=json("1"))
         for number in range(2):
             clock.jump(60 * 24 * 60 * 60 * 1_000_000)
-            await trio.sleep(24 * 60 * 60)
+            autojump_clock.jump(24 * 60 * 60)  # so that the sweep comes
+            await trio.testing.wait_all_tasks_blocked()
             await ask(runtime, ann, "set_memory", key=f"k{number}", value=json("2"))
         log = await ask(runtime, ROOT, "get_audit_log", agent="common")
         assert {each.user for each in log.records} == {"ann"}
