@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.actors.embedding.static import tensors
+from greenroom.actors.embedding.safetensors import read_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ def export(model: Path, folder: Path, *, quantized: bool = True) -> None:
             (folder / each).parent.mkdir(exist_ok=True)
             shutil.copyfile(model / each, folder / each)
     config = json.loads((model / "config.json").read_bytes())
-    graph = _Graph(tensors(model / "model.safetensors"), config)
+    graph = _Graph(read_tensors(model / "model.safetensors"), config)
     proto = graph.model()
     onnx.checker.check_model(proto)
     if not quantized:

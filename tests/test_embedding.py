@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from greenroom.actors import EmbedderChoice, EmbedderError, read_choice
 from greenroom.actors.base.paging import estimate_tokens
-from greenroom.actors.embedding import static
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding.lru_cache import LruCache
 from greenroom.actors.embedding.quantization import to_float32
-from greenroom.actors.embedding.static import StaticEmbedder, load_static, tensors
+from greenroom.actors.embedding.safetensors import read_tensors
+from greenroom.actors.embedding.static import (
+    FOLDER,
+    VOCABULARY,
+    WEIGHTS,
+    StaticEmbedder,
+    load_static,
+)
+from greenroom.actors.embedding.wordpiece import UNKNOWN, WordPiece
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.actors.text.analyze import tokens
 
-HEAVY = ("numpy", "tokenizers", "onnxruntime", "wordllama", "safetensors", "httpx2", "requests")
+HEAVY = ("numpy", "tokenizers", "onnxruntime", "safetensors", "httpx2", "requests")
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +53,14 @@ def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-def test_the_word_vectors_come_without_their_package() -> None:
+def test_the_word_vectors_need_nothing_but_numpy() -> None:
     program = (
         "import sys, logging\n"
         "from greenroom.actors.embedding.static import load_static\n"
         "load_static().embed(['hello'])\n"
-        "print([m for m in ('wordllama', 'requests', 'pydantic') if m in sys.modules], logging.root.handlers)"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], logging.root.handlers)"
     )
-    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[] []"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "['numpy'] []"
 
 
 @pytest.mark.promise("embedding.static")
@@ -133,42 +139,35 @@ def test_a_query_is_known_in_its_spaces_only() -> None:
     assert query.in_space(None) is None
 
 
-@functools.cache
-def theirs() -> Tokenizer:
-    found = find_spec("wordllama")
-    assert found is not None
-    assert found.origin is not None
-    return Tokenizer.from_file(str(Path(found.origin).parent / static._TOKENIZER))
+def test_words_are_taken_apart_as_the_makers_do() -> None:
+    words = (FOLDER / VOCABULARY).read_text("utf-8").removesuffix("\n").split("\n")
+    known = {word: id_ for id_, word in enumerate(words)}
+    theirs = Tokenizer(models.WordPiece(known, unk_token=UNKNOWN, max_input_chars_per_word=100))
+    theirs.normalizer = normalizers.BertNormalizer()
+    theirs.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ours = WordPiece(known)
+    for page in (Path(__file__).parents[1] / "docs").rglob("*.md"):
+        text = page.read_text("utf-8")
+        assert ours.ids(text) == theirs.encode(text).ids, page
 
 
-@given(st.text(st.sampled_from("ab \u2581\n.é東<s>/1"), max_size=40) | st.text(max_size=60))
-def test_words_are_taken_apart_as_the_makers_do(text: str) -> None:
-    expected = theirs().encode(text, add_special_tokens=False).ids
-    assert load_static()._tokenizer.encode(text, add_special_tokens=False).ids == expected
+def test_a_word_that_nobody_knows_says_nothing(embedder: StaticEmbedder) -> None:
+    known, beside = embedder.embed(["We met in Lisbon", "We met in Lisbon \U00012000\U00012001"])
+    assert known == beside
+    assert not np.any(rows(embedder.query("\U00012000"), 256))
 
 
-def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(EmbedderError, match=r"wordllama.* is not installed; `pip install wordllama`.*none"):
-        load_static()
-
-
-def test_a_package_without_what_is_needed_of_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "wordllama").mkdir()
-    (tmp_path / "wordllama/__init__.py").write_text("raise SystemExit('nobody imports this')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    with pytest.raises(EmbedderError, match=r"has no tokenizers/.*json; `pip install -U wordllama`"):
-        load_static()
-    (tmp_path / "wordllama/tokenizers").mkdir()
-    (tmp_path / "wordllama" / static._TOKENIZER).write_text("{")
-    with pytest.raises(EmbedderError, match=r"has no weights/l2_supercat_256"):
-        load_static()
-    (tmp_path / "wordllama/weights").mkdir()
-    (tmp_path / "wordllama" / static._WEIGHTS).write_bytes(b"\xff" * 20)
-    with pytest.raises(EmbedderError, match=r"tokenizer_config\.json cannot be read"):
-        load_static()
+def test_word_vectors_that_are_damaged_are_named_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderError, match=r"damaged, install Greenroom again: .*vocabulary\.txt"):
+        load_static(tmp_path)
+    shutil.copy(FOLDER / VOCABULARY, tmp_path)
+    with pytest.raises(EmbedderError, match=r"vectors\.safetensors cannot be read"):
+        load_static(tmp_path)
+    shutil.copy(FOLDER / WEIGHTS, tmp_path)
+    with (tmp_path / VOCABULARY).open("a") as file:
+        file.write("more\n")
+    with pytest.raises(EmbedderError, match="damaged, install Greenroom again"):
+        load_static(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_a_package_without_what_is_needed_of_it_is_named(
 def test_a_file_of_tensors_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     with pytest.raises(EmbedderError, match=r"x\.safetensors cannot be read"):
-        tensors(tmp_path / "x.safetensors")
+        read_tensors(tmp_path / "x.safetensors")
 
 
 def test_tensors_are_read_where_they_lie(tmp_path: Path) -> None:
@@ -196,7 +195,7 @@ def test_tensors_are_read_where_they_lie(tmp_path: Path) -> None:
     )
     path = tmp_path / "x.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + numbers.tobytes())
-    found = tensors(path)
+    found = read_tensors(path)
     assert found["none"].shape == (0, 3)
     assert (found["some"] == numbers).all()
     assert isinstance(found["some"], np.memmap)
@@ -211,6 +210,9 @@ def at(url: str) -> EmbedderChoice:
     [
         ("static", EmbedderChoice(kind="static")),
         ("none", EmbedderChoice(kind="none")),
+        ("auto", EmbedderChoice(kind="auto")),
+        ("minilm", EmbedderChoice(kind="minilm")),
+        ("python:mine.own:Own", EmbedderChoice(kind="python", place="mine.own:Own")),
         ("onnx:/models/mini", EmbedderChoice(kind="onnx", place="/models/mini")),
         ("onnx:C:x", EmbedderChoice(kind="onnx", place="C:x")),
         (
@@ -230,10 +232,25 @@ def test_an_embedder_is_named(text: str, expected: EmbedderChoice) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Static", "onnx", "onnx:", "http", "http:", "http://", "http:localhost", "ftp://a", "http://a:x/"],
+    [
+        "",
+        "Static",
+        "python:a",
+        "python:a b:C",
+        "onnx",
+        "onnx:",
+        "http",
+        "http:",
+        "http://",
+        "http:localhost",
+        "ftp://a",
+        "http://a:x/",
+    ],
 )
 def test_anything_else_is_no_embedder(text: str) -> None:
-    with pytest.raises(ValueError, match="static, none, onnx:DIR or http:URL is allowed"):
+    with pytest.raises(
+        ValueError, match="static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed"
+    ):
         read_choice(text, model="m")
 
 

@@ -156,8 +156,11 @@ async def test_another_embedder_takes_over_without_a_search_that_finds_nothing(
         assert statistics.space.startswith("onnx:")
         assert has_vectors(await here.search())
         await here.store("A fifth one.")
+        waiting = (await here.agent.ask(MemoryStats(namespace=SPACE))).embedding_waiting
+        assert waiting == 1 - (await here.embedded() - 4)
         await here.settle()
         assert await here.embedded() == 5
+        assert (await here.agent.ask(MemoryStats(namespace=SPACE))).embedding_waiting == 0
     async with shop(folder, "none") as here:
         assert not has_vectors(await here.search())
         await here.store("A sixth one.")

@@ -18,7 +18,7 @@ from harness import PROGRAM, clean_environment
             "the folder /nowhere, where the model is to be, does not exist",
         ),
         (["--embedder", "http://127.0.0.1:9/v1"], 2, "needs the name of its model: --embedder-model NAME"),
-        (["--embedder", "word2vec"], 2, "static, none, onnx:DIR or http:URL is allowed"),
+        (["--embedder", "word2vec"], 2, "static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed"),
     ],
 )
 def test_an_embedder_that_cannot_be_is_told_at_the_start(
@@ -39,7 +39,7 @@ def test_an_embedder_that_cannot_be_is_told_at_the_start(
 
 @pytest.mark.promise("embedding.lazy")
 def test_a_server_loads_nothing_for_it_at_its_start(tmp_path: Path) -> None:
-    heavy = ["numpy", "tokenizers", "onnxruntime", "httpx2", "wordllama"]
+    heavy = ["numpy", "tokenizers", "onnxruntime", "httpx2"]
     program = (
         "import sys, atexit\n"
         f"atexit.register(lambda: print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr))\n"

@@ -152,19 +152,16 @@ async def test_what_was_not_embedded_at_the_end_is_at_the_next_start(folder: Pat
 
 
 @pytest.mark.promise("embedding.failure")
-async def test_a_missing_package_costs_the_meaning_and_nothing_else(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_missing_embedder_costs_the_meaning_and_nothing_else(
+    folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def missing(wanted: EmbedderChoice) -> Embedder:
-        with monkeypatch.context() as patch:
-            patch.setattr("sys.path", [])
-            return await load(wanted)
+        raise EmbedderError(f"{wanted} is not installed")
 
-    await load(STATIC)  # what is in memory is not searched for
     async with home(folder, STATIC, missing) as here:
         await here.keep(ANNA, "one")
         assert await here.embedding.query("one", wait=True) is None
-        assert "`pip install wordllama`" in str(here.embedding.absence)
+        assert here.embedding.absence == "static is not installed"
         found = await here.statistics()
         assert (found.state, found.texts_waiting, found.actors_waiting) == ("failing", 1, 1)
     assert "searches go by words alone" in caplog.text
@@ -463,6 +460,32 @@ async def test_an_older_embedder_that_is_let_go_during_a_query_is_not_asked(virt
 
 
 @pytest.mark.promise("embedding.change")
+async def test_nobody_waits_for_new_vectors_while_older_ones_serve(virtual_home: Enter) -> None:
+    old, new = Letters("old:1"), Letters("new:1")
+
+    async def both(wanted: EmbedderChoice) -> Embedder:
+        return old if wanted.model == "old" else new
+
+    async with virtual_home(choice("old"), both) as here:
+        await here.keep(ANNA, *["a"] * 6)
+        await here.embedding.wait_idle()
+    old.closed = False
+    new.go_on = trio.Event()
+    async with virtual_home(choice("new"), both) as here:
+        begun = trio.current_time()
+        query = await here.embedding.query("x")
+        assert trio.current_time() == begun
+        assert query is not None
+        assert query.in_space((await here.show(ANNA)).serving) is not None
+        await trio.testing.wait_all_tasks_blocked()
+        assert here.embedding.waiting(ANNA) == 6
+        assert here.embedding.waiting(BERT) == 0
+        new.go_on.set()
+        await here.embedding.wait_idle()
+        assert here.embedding.waiting(ANNA) == 0
+
+
+@pytest.mark.promise("embedding.change")
 async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
     async with home(folder) as here:
         await here.keep(ANNA, "one", "two")
@@ -486,6 +509,20 @@ async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
             await here.embedding.query("", wait=True)
             await here.embedding.wait_idle()
             assert (await here.show(ANNA)).serving == rows.STATIC
+
+
+@pytest.mark.promise("embedding.change")
+async def test_word_vectors_of_an_older_version_are_made_anew(folder: Path) -> None:
+    older = "static:wordllama-l2-supercat:1:256"
+    async with home(folder, load=loads(Letters(older, 256))) as here:
+        await here.keep(ANNA, "one", "two")
+        await here.embedding.wait_idle()
+        assert (await here.show(ANNA)).serving == older
+    async with home(folder) as here:
+        await here.embedding.query("", wait=True)
+        await here.embedding.wait_idle()
+        kept = await here.show(ANNA)
+        assert (kept.serving, [*kept.vectors]) == (rows.STATIC, [rows.STATIC])
 
 
 async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(

@@ -67,8 +67,18 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
-    "embedder": st.sampled_from(["static", "none", "http://127.0.0.1:11434/v1", "https:https://a.example/v1"])
+    "embedder": st.sampled_from(
+        [
+            "auto",
+            "minilm",
+            "python:mine:Mine",
+            "none",
+            "http://127.0.0.1:11434/v1",
+            "https:https://a.example/v1",
+        ]
+    )
     | names.map(lambda name: Model(Path(os.path.normpath("/somewhere/x" + name)))),
+    "models": names.map(lambda name: Path(os.path.normpath("/somewhere/m" + name))),
     "embedder_model": names,
     "language": st.lists(st.sampled_from(["english", "german", "russian"]), min_size=1, unique=True).map(
         tuple
@@ -231,10 +241,14 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         ("content_limit", "1048577", "a whole number of characters from 1 to 1,048,576 is allowed"),
         ("content_limit", "1_000", "whole number"),
         ("content_limit", "9" * 5_000, "whole number"),
-        ("embedder", "onnx", "static, none, onnx:DIR or http:URL is allowed"),
+        (
+            "embedder",
+            "onnx",
+            "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed",
+        ),
         ("embedder", "onnx:", "the path of a folder is allowed"),
-        ("embedder", "http:", "static, none, onnx:DIR or http:URL is allowed"),
-        ("embedder", "ftp://a.example", "onnx:DIR or http:URL"),
+        ("embedder", "http:", "static, none, onnx:DIR, http:URL"),
+        ("embedder", "python:mine", "http:URL or python:MODULE:CLASS"),
         ("audit_days", "2.5", "a whole number of days from 1 to 36,500 is allowed"),
         ("timezone", "Mars/Olympus", "the name of a time zone is allowed, such as Europe/Berlin or UTC"),
         ("timezone", "../etc/passwd", "the name of a time zone is allowed, such as Europe/Berlin or UTC"),

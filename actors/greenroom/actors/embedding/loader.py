@@ -2,61 +2,111 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors.embedding.embedder import Embedder, EmbedderChoice, EmbedderError, LocalEmbedder
+from greenroom.actors.embedding.embedder import (
+    Embedder,
+    EmbedderChoice,
+    EmbedderError,
+    LocalEmbedder,
+    ModelMissingError,
+)
 from greenroom.actors.embedding.model_files import read_model_files
+from greenroom.actors.embedding.models import MINILM, missing, models_folder
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 if TYPE_CHECKING:
     from greenroom.actors.embedding.http import HttpEmbedder
 
-T = TypeVar("T")
+_GROUP_CHARACTERS: Final = 8_192
+_ASKED_SECONDS: Final = 1.0
 
 
 class InThread:
-    """A local embedder, waited for; see `Embedder`."""
+    """A local embedder, waited for; see `Embedder`.
 
-    def __init__(self, local: LocalEmbedder) -> None:
+    It has a thread for queries, which do not wait for texts that are being embedded. For these it has as many
+    as the embedder takes, but only one as long as somebody searches.
+
+    Args:
+        local: The embedder.
+        leaves: Whether a query's thread is left to itself when nobody waits for it any more, for what the
+            embedder does may never end.
+    """
+
+    def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
         self._local = local
+        self._leaves = leaves
         self.space = local.space
         self.dimensions = local.dimensions
         self.has_tokens = local.has_tokens
         self.batch = local.batch
         self.quick = local if local.is_quick else None
-        # A query does not wait for texts that are being embedded; more at once would only share the cores.
-        self._texts = trio.CapacityLimiter(1)
+        self._texts = trio.CapacityLimiter(local.threads)
         self._queries = trio.CapacityLimiter(1)
+        self._asked_at = -math.inf
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
-        return await trio.to_thread.run_sync(self._embed, texts, limiter=self._texts)
+        groups = iter(_groups(texts, self._local.group))
+        made: dict[int, Vectors] = {}
+        error: EmbedderError | None = None
 
-    def _embed(self, texts: Sequence[str]) -> list[Vectors]:
-        if self.quick is not None:
-            return self.quick.embed(texts)
-        made: list[Vectors] = []
-        for text in texts:  # who closes the program waits for one text at most
-            trio.from_thread.check_cancelled()
-            made += self._local.embed([text])
-        return made
+        async def work(*, helps: bool) -> None:
+            nonlocal error
+            while error is None and not (helps and self._is_asked()) and (group := next(groups, None)):
+                some = [texts[number] for number in group]
+                try:
+                    # Not abandoned when cancelled, so whoever closes the program waits for one group at most.
+                    vectors = await trio.to_thread.run_sync(self._local.embed, some, limiter=self._texts)
+                except EmbedderError as raised:
+                    error = raised
+                else:
+                    made.update(zip(group, vectors, strict=True))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(self._local.threads):
+                nursery.start_soon(partial(work, helps=number > 0))
+        if error is not None:
+            raise error
+        return [made[number] for number in range(len(texts))]
 
     async def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for."""
         if self.quick is not None:
             return self.quick.query(text)
-        return await trio.to_thread.run_sync(self._local.query, text, limiter=self._queries)
+        self._asked_at = trio.current_time()
+        return await trio.to_thread.run_sync(
+            self._local.query, text, limiter=self._queries, abandon_on_cancel=self._leaves
+        )
 
     async def aclose(self) -> None:
         """Do nothing: what was loaded goes with the last who uses it."""
+
+    def _is_asked(self) -> bool:
+        """Whether somebody searches, or did a moment ago and may again."""
+        return trio.current_time() < self._asked_at + _ASKED_SECONDS
+
+
+def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
+    """Return the numbers of texts, by length, in groups of so many and of no more text than is done soon."""
+    groups: list[list[int]] = []
+    for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
+        fits = groups and len(groups[-1]) < most
+        if fits and (len(groups[-1]) + 1) * len(texts[number]) <= _GROUP_CHARACTERS:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
 def check_choice(choice: EmbedderChoice) -> None:
@@ -65,6 +115,8 @@ def check_choice(choice: EmbedderChoice) -> None:
     Raises:
         EmbedderError: the model's files or the library that runs it are not there.
     """
+    if choice.kind == "minilm" and (lack := missing(models_folder(choice))) is not None:
+        raise ModelMissingError(f"{lack}; `greenroom embedder install minilm` does it")
     if choice.kind != "onnx":
         return
     if find_spec("onnxruntime") is None:
@@ -83,9 +135,8 @@ async def load(choice: EmbedderChoice) -> Embedder:
     if choice.kind == "http":
         return await _connected(choice)
     # Not abandoned when cancelled: a thread within a library would not survive the interpreter's end.
-    return InThread(
-        await trio.to_thread.run_sync(partial(_load_local, choice, trio.from_thread.check_cancelled))
-    )
+    local = await trio.to_thread.run_sync(partial(_load_local, choice, trio.from_thread.check_cancelled))
+    return InThread(local, leaves=choice.kind == "python")
 
 
 async def _connected(choice: EmbedderChoice) -> Embedder:
@@ -110,16 +161,26 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
     """Load a model; ``check`` is called between the steps, and what it raises ends the loading."""
     # One core is enough for texts that nobody waits for; and threads of its own would keep memory.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     check()
     _import("numpy")
     check()
-    _import("tokenizers")
-    check()
+    if choice.kind == "python":
+        from greenroom.actors.embedding.python import load_python  # noqa: PLC0415 - as above
+
+        return load_python(choice)
+    if choice.kind == "minilm":
+        check_choice(choice)
+        from greenroom.actors.embedding.minilm import load_minilm  # noqa: PLC0415 - as above
+
+        return load_minilm(models_folder(choice) / MINILM, check)
     if choice.kind == "static":
         from greenroom.actors.embedding.static import load_static  # noqa: PLC0415 - as above
 
         return load_static()
     check_choice(choice)
+    _import("tokenizers")
+    check()
     _import("onnxruntime")
     check()
     from greenroom.actors.embedding.onnx import OnnxEmbedder  # noqa: PLC0415 - as above

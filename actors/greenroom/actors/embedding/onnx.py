@@ -15,7 +15,7 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import EmbedderError, Word, embedded_part, words_of
+from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of, words_of_tokens
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
@@ -53,6 +53,8 @@ class OnnxEmbedder:
 
     is_quick = False
     batch = 16
+    group = 1
+    threads = 1
 
     def __init__(self, export: ModelFiles, check: Callable[[], object]) -> None:
         self._export = export
@@ -91,7 +93,7 @@ class OnnxEmbedder:
         prompt = self._export.query_prompt
         (run,) = self._run([prompt + text])
         found = quantization.normalized(run.tokens)
-        words, chosen = _words_of_tokens(words_of(text), run.offsets, len(prompt))
+        words, chosen = words_of_tokens(words_of(text), run.offsets, len(prompt))
         return QueryVectors(
             space=self.space,
             words=words,
@@ -179,25 +181,3 @@ def _pooled(hidden: quantization.Floats, pooling: Pooling) -> quantization.Float
         case "lasttoken":
             pooled = hidden[-1]
     return pooled
-
-
-def _words_of_tokens(
-    words: list[Word], offsets: list[tuple[int, int]], prompt: int
-) -> tuple[list[str], list[int]]:
-    """Return the word of each token that is part of one, and the numbers of these tokens.
-
-    Args:
-        words: The text's words, in order.
-        offsets: Where the tokens stand, in order.
-        prompt: How many characters stand before the text.
-    """
-    spellings: list[str] = []
-    chosen: list[int] = []
-    place = 0
-    for number, (start, end) in enumerate(offsets):
-        while place < len(words) and words[place].end + prompt <= start:
-            place += 1
-        if place < len(words) and start < end and words[place].start + prompt < end:
-            spellings.append(words[place].spelling)
-            chosen.append(number)
-    return spellings, chosen

@@ -17,7 +17,7 @@ import msgspec
 
 from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Query, Row, Slices, handles
 
-STATIC: Final = "static:wordllama-l2-supercat:1:256"
+STATIC: Final = "static:minilm-l6-v2:1:256"
 """Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""
 
 

@@ -28,6 +28,7 @@ from greenroom.actors.embedding.embedder import (
 )
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.lru_cache import LruCache
+from greenroom.actors.embedding.models import resolved
 from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
 from greenroom.actors.embedding.worker import EmbeddingWorker
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
@@ -50,7 +51,9 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Statistics of the embedding service. Counts are since the runtime was opened unless they say "now".
 
     Attributes:
-        embedder: Which one is wanted, as `--embedder` has it.
+        embedder: Which one it is, as `--embedder` has it; never ``auto``, which `wanted` may be.
+        wanted: Which one is asked for.
+        reason: Why it is this one.
         state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
             ``failing`` when it cannot be had or does not embed now.
         space: The name of its vectors, once it was ready.
@@ -64,6 +67,8 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     embedder: str
+    wanted: str = ""
+    reason: str = ""
     state: EmbeddingState
     space: str | None = None
     trouble: str | None = None
@@ -99,8 +104,9 @@ class EmbeddingService:
 
     def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
-        self._choice = choice
-        self._source = Space(str(choice), choice.model)
+        self._wanted = choice
+        self._choice, self._reason = resolved(choice)
+        self._source = Space(str(self._choice), self._choice.model)
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
@@ -108,6 +114,7 @@ class EmbeddingService:
         self._queries: LruCache[tuple[str, str], QueryVectors] = LruCache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
+        self._older_tried = trio.Event()
         self._backlog_done = trio.Event()
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
@@ -119,6 +126,11 @@ class EmbeddingService:
         return None if self._embedder is None else self._embedder.space
 
     @property
+    def quick_space(self) -> str | None:
+        """The name of the vectors that `embed_nowait` makes; None where it makes none."""
+        return None if self._embedder is None or self._embedder.quick is None else self._embedder.space
+
+    @property
     def is_off(self) -> bool:
         """Whether searches are meant to go by words alone."""
         return self._choice.kind == "none"
@@ -127,7 +139,7 @@ class EmbeddingService:
     def absence(self) -> str | None:
         """Why a query gets no vectors now, as a sentence; None when it gets some."""
         if self.is_off:
-            return "the embedder is none"
+            return "the embedder is none" if self._wanted is self._choice else self._reason
         if self._worker.trouble is not None:
             return self._worker.trouble
         if self._embedder is not None:
@@ -152,6 +164,10 @@ class EmbeddingService:
         if not self.is_off:
             self._worker.add(address)
             self._needed.set()
+
+    def waiting(self, address: Address) -> int:
+        """Return how many texts of an actor have no vectors of this space yet, about."""
+        return self._worker.waiting(address)
 
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a text that is searched for, or None: then `absence` says why.
@@ -192,6 +208,8 @@ class EmbeddingService:
         """Return the statistics of the service."""
         return EmbeddingStatistics(
             embedder=str(self._choice),
+            wanted=str(self._wanted),
+            reason=self._reason,
             state=self._state(),
             space=self.space,
             trouble=self._worker.trouble,
@@ -208,6 +226,7 @@ class EmbeddingService:
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
         self._tried.set()
+        self._older_tried.set()
         self._backlog_done.set()
 
     async def run(self) -> None:
@@ -270,7 +289,10 @@ class EmbeddingService:
             await self._tried.wait()
         elif not (self._backlog_done.is_set() or self.is_off):
             with trio.move_on_at(self._query_deadline()):
-                await self._backlog_done.wait()
+                await self._tried.wait()
+                await self._older_tried.wait()
+                if not self._older:  # these serve until everything is embedded anew
+                    await self._backlog_done.wait()
 
     def _query_deadline(self) -> float:
         """Return until when, in trio's time, a search waits for the embedder."""
@@ -283,7 +305,7 @@ class EmbeddingService:
         """Load the embedders that made the spaces in which actors still search."""
         for space, made in spaces.items():
             choice = _choice_of(space, made, self._choice)
-            if choice is None or choice == self._choice:
+            if choice is None or Space(str(choice), choice.model) == self._source:
                 continue
             try:
                 embedder = await self._load(choice)
@@ -294,6 +316,7 @@ class EmbeddingService:
                 self._older[space] = embedder
             else:
                 await embedder.aclose()
+        self._older_tried.set()
 
     async def _release_older(self, space: str) -> None:
         """Close older embedders once no actor searches in their spaces."""
@@ -370,7 +393,7 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
     if made is None:
         return None
     try:
-        return read_choice(made.embedder, model=made.model, key=present.key)
+        return read_choice(made.embedder, model=made.model, key=present.key, models=present.models)
     except ValueError:
         return None
 

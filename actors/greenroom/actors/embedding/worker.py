@@ -75,6 +75,11 @@ class EmbeddingWorker:
         in_hand = 0 if self._in_hand is None else self._in_hand[1]
         return sum(self._waiting.values()) + in_hand
 
+    def waiting(self, address: Address) -> int:
+        """Return how many texts of one actor have no vectors, about; 0 as far as nobody knows better."""
+        in_hand = self._in_hand[1] if self._in_hand is not None and self._in_hand[0] == address else 0
+        return max(in_hand, self._waiting.get(address, 0))
+
     def add(self, address: Address) -> None:
         """Queue an actor that has texts without vectors, or will have when its handler returns."""
         if address not in self._waiting:

@@ -98,6 +98,11 @@ def space(repository: MemoryRepository, context: Context) -> str | None:
     return (None if sidecar is None else sidecar.space) or serving(repository, context)
 
 
+def waiting(context: Context) -> int:
+    """Return how many of the root's memories have no vectors of that space yet, about."""
+    return 0 if context.sidecar is None else int(context.sidecar.waiting(context.address))
+
+
 def texts(
     repository: MemoryRepository, request: requests.TextsToEmbed, context: Context
 ) -> Slices[replies.UnembeddedTexts]:

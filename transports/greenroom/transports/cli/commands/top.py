@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.commands.top_screen import screen
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.cli.support import gauges
 from greenroom.transports.cli.support.gauges import Sample
@@ -42,8 +43,6 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
             return _once(folder, chosen.interval, as_json=chosen.json)
         if chosen.json or not understands_escapes(sys.stdout):
             return _lines(samples(folder, chosen.interval, over), as_json=chosen.json)
-        from greenroom.transports.cli.commands.top_screen import screen  # noqa: PLC0415 - lines do without `rich`
-
         with wait_for_key("q", over) as wait:
             screen(folder, samples(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:

@@ -5,12 +5,13 @@ Functions of values: who looks, when, and on what kind of terminal is `top`'s af
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from math import ceil
 from typing import Any, Final, NamedTuple
 
 from greenroom.transports.cli.support.store_texts import size
-from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.cli.support.terminal import folded, printable, width
 
 Figures = dict[str, Any]
 
@@ -34,6 +35,8 @@ FULL: Final = 0.9  # of the quota; writes stop at 0.95
 _WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
 _TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # a column has no room for long names
 _NAMED: Final = 3  # actors set aside that are named; `greenroom stats` names all
+_WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and three rows of them
+_GAP: Final = 2  # columns between a name and its value, at least
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
@@ -172,6 +175,34 @@ def plain(shown: list[GaugeGroup]) -> str:
         "\n".join([group.title, *(f"  {gauge.name:<19}{gauge.value:>19}" for gauge in group.gauges)])
         for group in shown
     )
+
+
+def tables(shown: list[GaugeGroup], columns: int, paint: Callable[..., str]) -> Iterator[str]:
+    """Yield the lines of a frame, with as many groups side by side as there is room for.
+
+    Args:
+        shown: The groups.
+        columns: How wide the terminal is.
+        paint: Returns a text in styles.
+    """
+    beside = max(1, (columns + 1) // (_WIDTH + 1))
+    for start in range(0, len(shown), beside):
+        some = [_table(group, paint) for group in shown[start : start + beside]]
+        for row in zip_longest(*some, fillvalue=" " * _WIDTH):
+            yield " ".join(row)
+
+
+def _table(group: GaugeGroup, paint: Callable[..., str]) -> list[str]:
+    """Return the lines of a group, each as wide as the others."""
+    names = max(width(gauge.name) for gauge in group.gauges)
+    lines = [paint(group.title, "bold") + " " * (_WIDTH - width(group.title))]
+    for gauge in group.gauges:
+        styles = ("bold", "red") if gauge.alarming else ()
+        for number, part in enumerate(folded(gauge.value, _WIDTH - names - _GAP)):
+            name = "" if number else gauge.name
+            gap = " " * (_WIDTH - width(name) - width(part))
+            lines.append(paint(name, "dim") + gap + paint(part, *styles))
+    return lines
 
 
 def bars(values: list[float]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from rich.console import Console
-from rich.text import Text
-
-from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.terminal import CLEAR_LINE, painted, printable, understands_escapes
 
 
 class Narrator:
@@ -23,7 +22,6 @@ class Narrator:
         self.checks = 0
         self.failures: list[str] = []
         self._steps = 0
-        self._console = Console(highlight=False)
 
     def step(self, sentence: str) -> None:
         """Begin the next step."""
@@ -55,20 +53,30 @@ class Narrator:
     def fail(self, sentence: str, details: str = "") -> None:
         """Say what is wrong, or why the program cannot go on."""
         self.failures.append(sentence)
-        self._show("  FAILED ", sentence + details, "bold red")
+        self._show("  FAILED ", sentence + details, "bold", "red")
 
     def finish(self, seconds: float) -> bool:
         """Say how it went; return whether every claim held."""
         if self.failures:
             wrong = "; ".join(self.failures)
-            self._show("\n", f"{len(self.failures)} of {self.checks} checks failed: {wrong}", "bold red")
+            self._show("\n", f"{len(self.failures)} of {self.checks} checks failed: {wrong}", "bold", "red")
         else:
-            self._show("\n", f"All {self.checks} checks passed in {seconds:.1f} s.", "bold green")
+            self._show("\n", f"All {self.checks} checks passed in {seconds:.1f} s.", "bold", "green")
         return not self.failures
 
-    def waiting(self, sentence: str) -> AbstractContextManager[Any]:
-        """Turn a wheel, on a terminal, while something takes a moment."""
-        return self._console.status(sentence)
+    @contextmanager
+    def waiting(self, sentence: str) -> Iterator[None]:
+        """Say, on a terminal, what takes a moment, until it is over."""
+        if not understands_escapes(sys.stdout):
+            yield
+            return
+        sys.stdout.write(f"  …  {sentence}")
+        sys.stdout.flush()
+        try:
+            yield
+        finally:
+            sys.stdout.write(CLEAR_LINE)
+            sys.stdout.flush()
 
-    def _show(self, margin: str, text: str, style: str = "") -> None:
-        self._console.print(Text(margin + printable(text), style), soft_wrap=True)
+    def _show(self, margin: str, text: str, *styles: str) -> None:
+        say(margin + painted(sys.stdout, printable(text), *styles))

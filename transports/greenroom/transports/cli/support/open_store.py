@@ -143,6 +143,7 @@ def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> Embed
         str(settings.embedder),
         model=settings.embedder_model,
         key=environment.get(EMBEDDER_KEY_VARIABLE) or None,
+        models=settings.models,
     )
 
 

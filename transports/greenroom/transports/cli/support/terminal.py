@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import sys
 import termios
 import time
@@ -15,6 +16,7 @@ from functools import lru_cache
 from threading import Event
 from typing import Final, TextIO
 
+CLEAR_LINE: Final = "\r\x1b[2K"
 _PICTURES: Final = 0x2400  # the Unicode block that pictures the control characters 0-31 in order
 _DELETE: Final = 0x7F
 _DELETE_PICTURE: Final = "\N{SYMBOL FOR DELETE}"
@@ -66,6 +68,56 @@ def shows_colours(stream: TextIO | None) -> bool:
 def paint(text: str, *styles: str) -> str:
     """Return a text in these styles; the text must hold no control characters."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if styles else text
+
+
+def painted(stream: TextIO | None, text: str, *styles: str) -> str:
+    """Return a printable text in these styles, if the stream shows colours."""
+    return paint(text, *styles) if shows_colours(stream) else text
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal a printable text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or character in _JOINERS:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def folded(text: str, columns: int) -> list[str]:
+    """Return a printable text in lines of so many columns at most; there is one at least."""
+    lines, room = [""], columns
+    for character in text:
+        taken = _columns(character)
+        if taken > room:
+            lines.append("")
+            room = columns
+        lines[-1] += character
+        room -= taken
+    return lines
+
+
+@contextmanager
+def whole_screen() -> Iterator[Callable[[list[str]], None]]:
+    """Return what draws lines on the whole terminal, on a screen of its own, until the block ends.
+
+    A line that is too long or too many goes unseen. They may be painted.
+    """
+
+    def draw(lines: list[str]) -> None:
+        rows = shutil.get_terminal_size().lines
+        sys.stdout.write("\x1b[H" + "\x1b[K\r\n".join(lines[:rows]) + "\x1b[J")
+        sys.stdout.flush()
+
+    sys.stdout.write("\x1b[?1049h\x1b[?25l\x1b[?7l")  # another screen, no cursor, no line goes on in the next
+    try:
+        sys.stdout.flush()
+        yield draw
+    finally:
+        sys.stdout.write("\x1b[?7h\x1b[?25h\x1b[?1049l")
+        sys.stdout.flush()
 
 
 @contextmanager

@@ -1,0 +1,145 @@
+"""WordPiece, the tokenizer of BERT and its kin in lower case: text in, numbers of tokens out.
+
+A text is taken apart at blanks and around punctuation, without case and accents. A word is the longest
+entry of the vocabulary that it begins with, then the longest that goes on (written with ``##``), to its
+end; a word that cannot be made up so is one unknown token. Names of special tokens, such as ``[SEP]``, are
+text like any other.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+UNKNOWN: Final = "[UNK]"
+_GOES_ON: Final = "##"
+_LONGEST_WORD: Final = 100  # characters; the makers' limit
+_WORDS_KEPT: Final = 16_384
+_CHARACTERS_KEPT: Final = 16_384
+_DROPPED: Final = frozenset({"Cc", "Cf", "Co", "Cs"})
+_CHINESE: Final = (
+    range(0x3400, 0x4DC0),
+    range(0x4E00, 0xA000),
+    range(0xF900, 0xFB00),
+    range(0x20000, 0x2A6E0),
+    range(0x2A700, 0x2B740),
+    range(0x2B740, 0x2B820),
+    range(0x2B920, 0x2CEB0),
+    range(0x2F800, 0x2FA20),
+)
+
+
+class Token(NamedTuple):
+    """A token and where in the text it stands; ``end`` is behind its last character."""
+
+    id: int
+    start: int
+    end: int
+
+
+class WordPiece:
+    """A vocabulary, and how a text is made of it. It may be used by several threads at once.
+
+    Args:
+        vocabulary: The number of each token, among them `UNKNOWN`.
+    """
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        self._vocabulary = vocabulary
+        self._unknown = vocabulary[UNKNOWN]
+        self._longest = max(map(len, vocabulary))
+        self._ids_of_word = lru_cache(_WORDS_KEPT)(self._ids_of_new_word)
+
+    def ids(self, text: str) -> list[int]:
+        """Return the numbers of a text's tokens, special ones not among them."""
+        return [id_ for word in spread(text).split() for id_ in self._ids_of(word)]
+
+    def tokens(self, text: str) -> list[Token]:
+        """Return a text's tokens and where they stand; takes several times as long as `ids`."""
+        found: list[Token] = []
+        word: list[str] = []
+        places: list[int] = []
+        for place, character in enumerate(text + " "):
+            for each in _SPREAD[ord(character)]:
+                if each != " ":
+                    word.append(each)
+                    places.append(place)
+                elif word:
+                    found += self._placed("".join(word), places)
+                    word, places = [], []
+        return found
+
+    def _placed(self, word: str, places: list[int]) -> list[Token]:
+        """Return the tokens of a word of which each character comes from a place in the text."""
+        return [Token(id_, places[start], places[end - 1] + 1) for id_, start, end in self._split(word)]
+
+    def _ids_of(self, word: str) -> tuple[int, ...]:
+        # What is longer is not kept for the next time either: of such words 16,384 would be 500 MB.
+        return self._ids_of_word(word) if len(word) <= _LONGEST_WORD else (self._unknown,)
+
+    def _ids_of_new_word(self, word: str) -> tuple[int, ...]:
+        return tuple(id_ for id_, _, _ in self._split(word))
+
+    def _split(self, word: str) -> list[Token]:
+        """Return the pieces of a word, from its beginning, or the unknown token."""
+        unknown = [Token(self._unknown, 0, len(word))]
+        if len(word) > _LONGEST_WORD:
+            return unknown
+        found: list[Token] = []
+        start = 0
+        while start < len(word):
+            piece = self._longest_piece(word, start)
+            if piece is None:
+                return unknown
+            found.append(piece)
+            start = piece.end
+        return found
+
+    def _longest_piece(self, word: str, start: int) -> Token | None:
+        mark = _GOES_ON if start else ""
+        for end in range(min(len(word), start + self._longest), start, -1):
+            id_ = self._vocabulary.get(mark + word[start:end])
+            if id_ is not None:
+                return Token(id_, start, end)
+        return None
+
+
+def spread(text: str) -> str:
+    """Return a text without case and accents, with blanks around what is a word by itself."""
+    return text.translate(_SPREAD)
+
+
+class _Spread(dict[int, str]):
+    """What becomes of a character, by its code point: a table for `str.translate` that fills itself.
+
+    Blanks and line ends become a blank, control characters nothing. Around punctuation and Chinese
+    characters there are blanks, so that words lie between blanks then.
+    """
+
+    def __missing__(self, code: int) -> str:
+        made = _spread_character(chr(code))
+        if len(self) < _CHARACTERS_KEPT:
+            self[code] = made
+        return made
+
+
+def _spread_character(character: str) -> str:
+    if character.isspace() and (character in "\t\n\r" or unicodedata.category(character) != "Cc"):
+        return " "
+    if character in "\0\ufffd" or unicodedata.category(character) in _DROPPED:
+        return ""
+    plain = (each for each in unicodedata.normalize("NFD", character) if unicodedata.category(each) != "Mn")
+    made = "".join(f" {each} " if _is_punctuation(each) else each.lower() for each in plain)
+    return f" {made} " if any(ord(character) in each for each in _CHINESE) else made
+
+
+def _is_punctuation(character: str) -> bool:
+    """Whether it is punctuation by Unicode, or a symbol of ASCII."""
+    return unicodedata.category(character)[0] == "P" or (
+        character.isascii() and character.isprintable() and not character.isalnum() and character != " "
+    )
+
+
+_SPREAD: Final = _Spread()
