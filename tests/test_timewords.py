@@ -422,3 +422,11 @@ def test_every_pattern_of_the_grammar_is_different() -> None:
     for forms in (DAYS, SPANS):
         patterns = [pattern for pattern, _ in forms]
         assert len(set(patterns)) == len(patterns)
+
+
+def test_where_days_come_first_a_date_with_slashes_is_one_day() -> None:
+    now = datetime(2026, 11, 19, tzinfo=UTC)
+    for text, month, day in (("3/4/2026", 4, 3), ("3/14/2026", 3, 14), ("14/3/2026", 3, 14)):
+        assert resolve(text, now, UTC, day_first=True)[0] == datetime(2026, month, day, tzinfo=UTC)
+    with pytest.raises(ValueError, match="2026-16-16"):
+        resolve("16/16/2026", now, UTC, day_first=True)

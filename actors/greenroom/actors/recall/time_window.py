@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import given_time
+from greenroom.actors.text.analyze import current_rules
 
 
 class Window(NamedTuple):
@@ -83,12 +84,17 @@ def machine_zone() -> str:
     return name
 
 
+def days_come_first() -> bool:
+    """Return whether 3/4/2026 is in April here: where texts are in other languages than English."""
+    return "english" not in current_rules().languages
+
+
 def _resolved(
     expression: str, now: dt.datetime, zone: dt.tzinfo
 ) -> tuple[dt.datetime | None, dt.datetime | None]:
     from greenroom.actors.timeexpr import EXAMPLES, resolve  # noqa: PLC0415 - few searches name a time
 
     try:
-        return resolve(expression, now, zone)
+        return resolve(expression, now, zone, day_first=days_come_first())
     except ValueError as error:
         raise auth_errors.invalid("time_expr", f"time_expr: {error}", examples=list(EXAMPLES)) from None

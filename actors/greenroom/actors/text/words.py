@@ -90,6 +90,7 @@ class TextRules:
         languages: Snowball's names of the languages, as "english"; none for no stemming at all.
 
     Attributes:
+        languages: Their names, each once.
         name: What tells these rules from others, those of other versions of this program included.
 
     Raises:
@@ -102,6 +103,7 @@ class TextRules:
             if language not in known:
                 raise ValueError(f"there is no language {language!r}; there are {', '.join(known)}")
         distinct = list(dict.fromkeys(languages))
+        self.languages = tuple(distinct)
         self.name = " ".join((_VERSION, *distinct))
         self._stemmers = [(_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0)) for name in distinct]
         self._stop_words = STOP_WORDS if "english" in distinct else frozenset()

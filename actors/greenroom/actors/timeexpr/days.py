@@ -85,6 +85,12 @@ def _unit(reader: Reader, found: re.Match[str]) -> Days | None:
     return containing(add(reader.today, _direction(found["which"]), unit), unit)
 
 
+def _weekend(reader: Reader, _: re.Match[str]) -> Days:
+    """Mean "at the weekend": the newest that has begun."""
+    days = containing(reader.today, "weekend")
+    return days if days.first <= reader.today else containing(add(reader.today, -1, "week"), "weekend")
+
+
 def _second_last(reader: Reader, found: re.Match[str]) -> Days | None:
     unit = UNITS[found["unit"]]
     if reader.is_clock(unit):
@@ -94,10 +100,12 @@ def _second_last(reader: Reader, found: re.Match[str]) -> Days | None:
 
 def _ago(reader: Reader, found: re.Match[str]) -> Days | None:
     unit, count = UNITS[found["unit"]], number(found["count"])
+    if unit == "year":
+        unit, count = ("month", MONTHS_A_YEAR * count) if count % 1 else (unit, count)
+    elif unit == "fortnight":
+        unit, count = "week", 2 * count
     if reader.is_clock(unit) or count != int(count):
         return None
-    if unit == "fortnight":
-        unit, count = "week", 2 * count
     ahead = found["way"] in {"from now", "hence"} or found[0].startswith("in ")
     return containing(add(reader.today, int(count) if ahead else -int(count), unit), unit)
 
@@ -355,12 +363,12 @@ def _date(reader: Reader, found: re.Match[str]) -> Days | None:
 
 def _slashed(reader: Reader, found: re.Match[str]) -> Days | None:
     year, first, second = int(found["year"]), int(found["first"]), int(found["other"])
-    if first != second and max(first, second) <= MONTHS_A_YEAR:
+    if first != second and max(first, second) <= MONTHS_A_YEAR and not reader.day_first:
         reader.reasons.append(
             f"it may be day/month or month/day; write {year:04}-{first:02}-{second:02} or the other way"
         )
         return None
-    month, day = (first, second) if first <= MONTHS_A_YEAR else (second, first)
+    month, day = (first, second) if second > MONTHS_A_YEAR else (second, first)
     return reader.real_day(year, month, day)
 
 
@@ -425,6 +433,7 @@ FORMS: Final[list[tuple[str, DaysMeaning]]] = [
     ("tomorrow", _shifted(1)),
     ("day before yesterday", _shifted(-2)),
     ("day after tomorrow", _shifted(2)),
+    ("weekend", _weekend),
     ("{which} {unit}", _unit),
     ("{unit} (?P<way>before last|after next)", _second_last),
     ("{count} {unit} (?P<way>ago|back|from now|hence)", _ago),

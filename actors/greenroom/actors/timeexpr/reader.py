@@ -152,6 +152,7 @@ class Reader:
         anchor: What names without a year or week are relative to; the present day unless given.
         forward: Whether they mean the next one from there, not the newest one until there.
         reasons: Collects why phrases that looked right mean nothing.
+        day_first: Whether 3/4/2026 is in April; if not, it is refused.
     """
 
     def __init__(
@@ -163,6 +164,7 @@ class Reader:
         anchor: date | None = None,
         forward: bool = False,
         reasons: list[str] | None = None,
+        day_first: bool = False,
     ) -> None:
         self.grammar = grammar
         self.now = now
@@ -170,13 +172,22 @@ class Reader:
         self.today = now.astimezone(zone).date()
         self.anchor = self.today if anchor is None else anchor
         self.forward = forward
+        self.day_first = day_first
         self.reasons: list[str] = [] if reasons is None else reasons
         self._days: dict[str, Days | None] = {}
         self._spans: dict[str, Span | None] = {}
 
     def anchored(self, anchor: date, *, forward: bool) -> Reader:
         """Return a reader to which names mean those next to another day."""
-        return Reader(self.grammar, self.now, self.zone, anchor=anchor, forward=forward, reasons=self.reasons)
+        return Reader(
+            self.grammar,
+            self.now,
+            self.zone,
+            anchor=anchor,
+            forward=forward,
+            reasons=self.reasons,
+            day_first=self.day_first,
+        )
 
     def span(self, text: str) -> Span | None:
         """Return the instants that a phrase means, or None."""

@@ -14,7 +14,7 @@ Decided where English is not clear:
 5. A night goes from 18:00 to 5:00, a morning from 5:00, an afternoon from 12:00, an evening from 18:00.
 6. Seasons are those of the northern half of the globe, whole months: summer is June to August, and a
    winter belongs to the year in which it begins.
-7. "3/4/2026" is refused, since it means two days.
+7. "3/4/2026" is refused, since it means two days, unless it is known that days come first.
 
 Libraries were tried on the table of `tests/test_timewords.py`. None answers with intervals. The best,
 timefhuman 0.1.5, places a moment inside the right one in 73 of 173 cases and elsewhere in 40;
@@ -78,13 +78,14 @@ _SINCE_WORDS: Final = frozenset({"since", "from", "starting", "onward", "onwards
 _BEFORE_WORDS: Final = frozenset({"before", "prior to", "earlier than", "older than"})
 
 
-def resolve(expression: str, now: datetime, tz: tzinfo) -> Window:
+def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = False) -> Window:
     """Return the instants that an expression of time means, in UTC: from ``after`` until before ``before``.
 
     Args:
         expression: English, up to 200 characters.
         now: The present instant, with its time zone.
         tz: The time zone in which days begin and clocks are read.
+        day_first: Whether 3/4/2026 is in April; if not, it is refused.
 
     Returns:
         The first instant and the one after the last; None where there is no such limit.
@@ -100,9 +101,8 @@ def resolve(expression: str, now: datetime, tz: tzinfo) -> Window:
         )
     reasons: list[str] = []
     try:
-        window = _window(
-            Reader(_grammar(), now.astimezone(UTC), tz, reasons=reasons), _simplified(expression)
-        )
+        reader = Reader(_grammar(), now.astimezone(UTC), tz, reasons=reasons, day_first=day_first)
+        window = _window(reader, _simplified(expression))
     except (OverflowError, ValueError):  # from the calendar, at its ends
         window = None
         reasons.append("the calendar has no such year")
