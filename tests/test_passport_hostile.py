@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import zstandard
 from support.agents import begin, keep, refused, say
 
 from greenroom.actors import (
@@ -34,6 +33,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
+from greenroom.actors.passport.packing import zstd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -67,7 +67,7 @@ UNSIGNED: dict[str, Any] = {
 
 @pytest.mark.parametrize("document", [b"\xff\xfe", b"", b"[]", b'{"a":"\\ud800"}'])
 async def test_a_short_text_that_is_no_passport_is_refused(enter: Enter, document: bytes) -> None:
-    text = PASSPORT + _encode(zstandard.compress(document))
+    text = PASSPORT + _encode(zstd().compress(document))
     async with enter() as at:
         with refused("PASSPORT_INVALID"):
             await at.agent("alice").ask(RestoreSession(passport=text))

@@ -256,3 +256,17 @@ async def test_what_is_said_after_a_search_found_nothing_is_found(enter: Enter) 
         assert not (await alice.ask(SearchContext(session_id="s", query="zebra"))).results
         await say(alice, "s", "a zebra")
         assert len((await alice.ask(SearchContext(session_id="s", query="zebra"))).results) == 1
+
+
+@pytest.mark.promise("sessions.search")
+async def test_a_time_in_the_querys_own_words_puts_what_was_said_then_first(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        for number in range(12):
+            await say(alice, "s", f"deployed the shop, number {number}")
+            at.tick(86_400)
+        query: dict[str, Any] = {"session_id": "s", "recent_hours": None, "fuzzy_threshold": 0}
+        found = await alice.ask(SearchContext(query="What was deployed eight days ago?", **query))
+        assert found.results[0].message.content == "deployed the shop, number 4"
+        found = await alice.ask(SearchContext(query="What was deployed?", **query))
+        assert found.results[0].message.content != "deployed the shop, number 4"

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import msgspec
 
 from greenroom.actors.auth import passport_errors
-from greenroom.actors.passport.packing import decompressed
+from greenroom.actors.passport.packing import decompressed, frame_size, zstd
 from greenroom.actors.passport.signing import SIGNATURE_BYTES, Signers
 from greenroom.actors.schemas import types
 
@@ -50,11 +50,9 @@ def claim_text(claim: Claim, signers: Signers) -> str:
 
 def passport_text(document: bytes) -> str | None:
     """Return a passport as text, or None for one that is too large for a QR code."""
-    import zstandard  # noqa: PLC0415  (only who exports needs it)
-
     if len(document) > MOST_SMALL_BYTES:
         return None
-    text = PASSPORT + _encode(zstandard.compress(document, level=19))
+    text = PASSPORT + _encode(zstd().compress(document, 19))
     return text if len(text) <= MOST_QR_TEXT else None
 
 
@@ -74,7 +72,7 @@ def read_small(text: str, signers: Signers) -> bytes | Claim:
     text = text.strip().upper()
     data = _decode(text[len(CLAIM) :])
     if text.startswith(PASSPORT):
-        size = _size(data)
+        size = frame_size(data)
         if size > MOST_SMALL_BYTES:
             raise passport_errors.too_large(size, MOST_SMALL_BYTES)
         return decompressed(data, size)
@@ -82,15 +80,6 @@ def read_small(text: str, signers: Signers) -> bytes | Claim:
     if not signers.has_signed_claim(said, signature):
         raise passport_errors.unknown_claim()
     return msgspec.json.decode(said, type=Claim)
-
-
-def _size(data: bytes) -> int:
-    import zstandard  # noqa: PLC0415  (as above)
-
-    try:
-        return max(0, zstandard.frame_content_size(data))
-    except zstandard.ZstdError as error:
-        raise passport_errors.invalid(f"its text cannot be read: {error}") from None
 
 
 def _encode(data: bytes) -> str:

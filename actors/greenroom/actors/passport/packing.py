@@ -13,8 +13,10 @@ import binascii
 import hashlib
 import hmac
 import secrets
+import sys
 from collections.abc import Iterable
 from datetime import datetime
+from types import ModuleType
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -64,11 +66,9 @@ def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Pac
     Raises:
         Refusal: ``PASSPORT_TOO_LARGE``.
     """
-    import zstandard  # noqa: PLC0415  (only who exports or restores needs it)
-
     if len(content) > MAX_CONTENT_BYTES:
         raise passport_errors.too_large(len(content), MAX_CONTENT_BYTES)
-    data = zstandard.ZstdCompressor(level=LEVEL, write_content_size=True).compress(content)
+    data = zstd().compress(content, LEVEL)
     encryption = None
     if passphrase is not None:
         encryption = Encryption(
@@ -121,17 +121,38 @@ def decompressed(data: bytes, size: int) -> bytes:
     Raises:
         Refusal: ``PASSPORT_INVALID``: it is none, or would not be of this size.
     """
-    import zstandard  # noqa: PLC0415  (as in `pack`)
-
+    if frame_size(data) != size:
+        raise passport_errors.invalid("its content has another size than it says")
+    frame = zstd().ZstdDecompressor()
     try:
-        # At once and not as a stream: so no more is unpacked than the frame says, were it to lie.
-        if zstandard.frame_content_size(data) == size:
-            plain = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-            if len(plain) == size:
-                return plain
-    except zstandard.ZstdError as error:
+        plain: bytes = frame.decompress(data, size + 1)  # no more than that, were the frame to lie
+    except zstd().ZstdError as error:
         raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
-    raise passport_errors.invalid("its content has another size than it says")
+    if len(plain) != size or not frame.eof or frame.unused_data:
+        raise passport_errors.invalid("its content has another size than it says")
+    return plain
+
+
+def frame_size(data: bytes) -> int:
+    """Return how much a frame of zstd says that it holds; of one that does not say it, 0.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: it is none.
+    """
+    try:
+        size: int | None = zstd().get_frame_info(data).decompressed_size
+    except zstd().ZstdError as error:
+        raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
+    return size or 0
+
+
+def zstd() -> ModuleType:
+    """Return the library that compresses: only who exports or restores needs it."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd as found  # noqa: PLC0415
+    else:
+        from backports import zstd as found  # noqa: PLC0415
+    return found
 
 
 def _sealed(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:

@@ -4,13 +4,14 @@ Those of the session service, from `AppendEvent` on, are no tools, so none of th
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.schemas import replies, types
+from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan
 from greenroom.runtime import Message
 
 EventType = Literal["message", "action", "tool_call", "reflection"]
@@ -80,7 +81,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
 
 
 class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
-    """Find messages by words, typing errors forgiven."""
+    """Find messages by words, typing errors forgiven, and by what they mean."""
 
     session_id: types.SessionId
     query: types.SearchText
@@ -93,6 +94,25 @@ class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
     recent_hours: types.Hours | None = 24
     max_rows_scanned: types.Rows | None = 1000
     max_tokens: types.Budget | None = None
+
+
+class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
+    """Carry out a search with what its query means. Not a tool.
+
+    Attributes:
+        asked: The search.
+        text: Its query without the times that it names in its own words; None: as it is.
+        times: These times.
+        vectors: The query's; None to go by words alone.
+        absence: Why there are none, where another time there would be.
+    """
+
+    deed: ClassVar[str] = "search_context"
+    asked: SearchContext
+    text: str | None = None
+    times: tuple[TimeSpan, ...] = ()
+    vectors: QueryVectors | None = None
+    absence: str | None = None
 
 
 class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):

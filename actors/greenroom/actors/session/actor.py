@@ -15,9 +15,10 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.policy import PUBLIC, Partition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.schemas import replies, resources
+from greenroom.actors.schemas import memories, replies, resources
 from greenroom.actors.schemas import sessions as events
 from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.memory_replies import UnembeddedTexts, VectorsStored
 from greenroom.actors.schemas.resources import session_uri
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory, fields, log, migrations, reads, records
@@ -238,12 +239,33 @@ class SessionActor(Actor):
         return reads.page(request, context, self._counters)
 
     @handles(requests.SearchContext)
-    def search(self, request: requests.SearchContext, context: Context) -> Slices[replies.SearchResults]:
+    def search_by_words(
+        self, request: requests.SearchContext, context: Context
+    ) -> Slices[replies.SearchResults]:
+        """Answer as a process of an older version has it asked, which has nothing embedded."""
+        return self._search(requests.FindMessages(asked=request), context)
+
+    @handles(requests.FindMessages)
+    def search(self, request: requests.FindMessages, context: Context) -> Slices[replies.SearchResults]:
         """Answer the messages that match the query best, and leave an audit record."""
+        return self._search(request, context)
+
+    def _search(self, request: requests.FindMessages, context: Context) -> Slices[replies.SearchResults]:
         self._visible(context)
         answer = yield from self._finder.search(request, context, self._counters)
-        _record_search(context, "search_context", answer.message_count, query_characters=len(request.query))
+        characters = len(request.asked.query)
+        _record_search(context, "search_context", answer.message_count, query_characters=characters)
         return answer
+
+    @handles(memories.TextsToEmbed)
+    def texts(self, request: memories.TextsToEmbed, context: Context) -> Slices[UnembeddedTexts]:
+        """Hand over texts of messages without vectors of a space."""
+        return self._finder.texts(request, context, self._counters)
+
+    @handles(memories.StoreVectors)
+    def vectors(self, request: memories.StoreVectors, context: Context) -> Slices[VectorsStored]:
+        """Keep vectors of messages."""
+        return self._finder.store(request, context, self._counters)
 
     @handles(requests.SearchBySender)
     def by_sender(self, request: requests.SearchBySender, context: Context) -> Slices[replies.SenderMessages]:
@@ -371,6 +393,7 @@ class SessionActor(Actor):
         message_id, self._ahead = records.next_id(last_id, self._ahead, context.now, context.random)
         context.put(message_key(partition, message_id), message)
         self._counters.record(context, partition, message_id, message)
+        self._finder.note_added(context)
         self._move(context, partition.audience, messages=1, others=int(not message.is_talk))
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))

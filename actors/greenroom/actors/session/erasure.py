@@ -64,6 +64,7 @@ class ErasableSession(HandoverSession):
         """Stage that there never was such a session."""
         directory.remove(context, self._activity)
         migrations.remove_all_recent(context, header.project_id)
+        self._finder.vectors.unlist(context)
         for timer in (TIMER, STAGED_TIMER):
             context.cancel_timer(timer)
         for key, _record in list(context.scan(msgspec.Raw)):
@@ -81,7 +82,8 @@ class ErasableSession(HandoverSession):
         if person.has_agent(header.created_by):
             header = msgspec.structs.replace(header, created_by=ERASED)
             context.put(HEADER, header)
-        yield from _drop_messages(person, context)
+        removed = yield from _drop_messages(person, context)
+        yield from self._finder.vectors.forget(context, removed)
         directory.put_base(context, header)
         self.activate(context)
         for audience, activity in self._activity.items():
@@ -117,8 +119,13 @@ def _wrote(person: Person, sender: SenderCounter) -> bool:
     return person.has_agent(sender.sender) or (kind == "agent" and person.has_agent(agent))
 
 
-def _drop_messages(person: Person, context: Context) -> Slices[None]:
-    """Stage the removal of a person's messages, of their ids as events, and of their counters."""
+def _drop_messages(person: Person, context: Context) -> Slices[list[int]]:
+    """Stage the removal of a person's messages, of their ids as events, and of their counters.
+
+    Returns:
+        The messages' ids.
+    """
+    removed: list[int] = []
     for counter_key, counter in list(context.scan(SenderCounter, prefix=COUNTERS)):
         if not _wrote(person, counter):
             continue
@@ -127,7 +134,9 @@ def _drop_messages(person: Person, context: Context) -> Slices[None]:
         for key, message in context.scan(StoredMessage, prefix=partition_prefix(partition)):
             if message.sender == counter.sender:
                 context.delete(key)
+                removed.append(int.from_bytes(key[len(partition_prefix(partition)) :]))
                 if message.event is not None:
                     context.delete(event_key(partition, message.event.event_id))
             if context.should_yield():
                 yield
+    return removed

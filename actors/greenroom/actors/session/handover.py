@@ -133,6 +133,7 @@ class HandoverSession(PortableSession):
             return
         directory.remove(context, self._activity)
         migrations.remove_all_recent(context, header.project_id)
+        self._finder.vectors.unlist(context)
         for key, _record in list(context.scan(msgspec.Raw)):
             context.delete(key)
             if context.should_yield():
@@ -151,6 +152,7 @@ class HandoverSession(PortableSession):
         for audience, activity in self._activity.items():
             directory.move(context, audience, None, activity)
         migrations.list_again(context, header.project_id, self._tool(header, context))
+        self._finder.vectors.list_again(context)
 
     # -- parts -------------------------------------------------------------
 

@@ -5,6 +5,7 @@
     m partition NUL id          one message
     e partition NUL event id    the id of the message that is this event
     t partition NUL sender      how much one sender has written in one partition
+    v ...                       vectors of messages, see `message_vectors`
 
 Records end with what came later: fields with a default, so that older stores can be read.
 

@@ -14,26 +14,36 @@ from collections.abc import Iterator, Sequence
 from operator import neg
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+from msgspec import UNSET
+
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import Partition
 from greenroom.actors.base import paging
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import HOUR
+from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.schemas import replies
-from greenroom.actors.schemas.sessions import SearchContext
+from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
+from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
+from greenroom.actors.schemas.sessions import FindMessages
 from greenroom.actors.session import log, records
 from greenroom.actors.session.log import SenderCounters
+from greenroom.actors.session.message_vectors import MessageVectors
 from greenroom.actors.session.records import Entry, named, view
 from greenroom.actors.session_search import metadata_text, preview
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.session_search.index import SearchIndex
+    from greenroom.actors.session_search.index import SearchIndex, SearchRequest
 
 
 CHARACTERS: Final = 2_500_000
 """Characters of messages that one search prepares, of its last message perhaps more: 0.6 s."""
 HIGH, MEDIUM = 80, 60
+AT_ONCE: Final = 256  # vectors put in their places without a pause (1 ms)
+BATCH_CHARACTERS: Final = 400_000
 SHOWN = 240_000
 """Characters in which previews look for single words, all of one search together: 0.1 s."""
 
@@ -80,6 +90,13 @@ class SearchWindows:
         self._index = index
         self._prepared: dict[Partition, PreparedMessages] = {}
         self._left = 0
+
+    def catch_up(self, context: Context, counters: SenderCounters) -> Slices[None]:
+        """Prepare what has come in partitions that were searched, as much as one search may."""
+        self._left = CHARACTERS
+        for prepared in self._prepared.values():
+            if self._left > 0 and prepared.top < counters.newest([prepared.partition]):
+                yield from self._catch_up(context, prepared)
 
     def window(
         self,
@@ -195,20 +212,28 @@ def _nth_newest(prepared_partitions: Sequence[PreparedMessages], number: int) ->
 
 
 class SessionSearch:
-    """The search index of a session, kept from its first search until its actor leaves memory."""
+    """The search index of a session, kept from its first search until its actor leaves memory.
+
+    Attributes:
+        vectors: The vectors of its messages that are kept.
+    """
 
     def __init__(self) -> None:
+        self.vectors = MessageVectors()
         self._index: SearchIndex | None = None
         self._prepared: SearchWindows
+        self._looked = 0
+        self._once: list[int] = []
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         return 0 if self._index is None else self._index.resident_bytes()
 
     def search(
-        self, request: SearchContext, context: Context, counters: SenderCounters
+        self, search: FindMessages, context: Context, counters: SenderCounters
     ) -> Slices[replies.SearchResults]:
         """Answer the best matches among the newest messages that the caller may see."""
+        request = search.asked
         yield from imported("greenroom.actors.session_search.index")
         from greenroom.actors.session_search.index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
 
@@ -218,7 +243,7 @@ class SessionSearch:
         while window is None:
             index = SearchIndex() if self._index is None else self._index  # an empty one is false
             if self._index is None:
-                self._index, self._prepared = index, SearchWindows(index)
+                self._index, self._prepared, self._looked = index, SearchWindows(index), 0
             window = yield from self._prepared.window(
                 context,
                 partitions,
@@ -228,17 +253,19 @@ class SessionSearch:
             )
             if window is None:
                 self._index = None
-        matches = yield from index.search(
-            SearchRequest(
-                text=request.query,
-                partitions=partitions,
-                oldest_id=window.oldest_id,
-                threshold=request.fuzzy_threshold,
-                limit=request.limit,
-                metadata=request.search_metadata,
-            ),
-            context.should_yield,
+        wanted = SearchRequest(
+            text=request.query,
+            partitions=partitions,
+            oldest_id=window.oldest_id,
+            threshold=request.fuzzy_threshold,
+            limit=request.limit,
+            metadata=request.search_metadata,
+            words=request.query if search.text is None else search.text,
+            times=search.times,
+            vectors=self._comparable(search.vectors, context),
         )
+        reason = yield from self._complete(index, wanted, search.absence, context)
+        matches = yield from index.search(wanted, context.should_yield)
         looked_at = SHOWN // max(1, len(matches))
         hits: list[replies.SearchHit] = []
         size = 0
@@ -272,9 +299,166 @@ class SessionSearch:
             message_count=len(cut.kept),
             scanned=window.scanned,
             truncated=window.scanned < counters.count(partitions) or len(cut.kept) < len(matches),
+            partial=UNSET if reason is None else True,
+            partial_reason=UNSET if reason is None else reason,
             left_out=cut.left_out,
             over_budget=cut.over_budget,
         )
+
+    # -- vectors -----------------------------------------------------------
+
+    def note_added(self, context: Context) -> None:
+        """Tell the embedder of a message that has come, if the session is searched."""
+        if self._index is not None and context.sidecar is not None and context.sidecar.quick_space is None:
+            context.sidecar.add_pending(context.address)
+
+    def texts(
+        self, request: TextsToEmbed, context: Context, counters: SenderCounters
+    ) -> Slices[UnembeddedTexts]:
+        """Hand over texts without vectors of a space: of messages that are searched, or once were."""
+        if request.space == context.sidecar.quick_space:
+            yield from self.vectors.drop_all_but(context, None)
+            return UnembeddedTexts(texts=[], remaining=0)
+        missing, count = yield from self._without_vectors(request.space, request.limit, context, counters)
+        found: list[UnembeddedText] = []
+        size = 0
+        for message_id in missing:
+            if size >= BATCH_CHARACTERS:
+                break
+            entry = log.find(context, counters.all_partitions(), message_id)
+            if entry is not None:
+                found.append(UnembeddedText(id=message_id, text=_embedded(entry)))
+                size += len(found[-1].text)
+            if context.should_yield():
+                yield
+        if not count:
+            yield from self.vectors.drop_all_but(context, request.space)
+        return UnembeddedTexts(texts=found, remaining=count - len(found))
+
+    def store(
+        self, request: StoreVectors, context: Context, counters: SenderCounters
+    ) -> Slices[VectorsStored]:
+        """Keep vectors; when all have theirs, the space takes the place of older ones."""
+        there: dict[int, Vectors] = {}
+        for message_id, made in request.vectors:
+            if log.find(context, counters.all_partitions(), message_id) is not None:
+                there[message_id] = made
+            if context.should_yield():
+                yield
+        if there:
+            self.vectors.put(context, request.space, there.items())
+            if self._index is not None:
+                self._index.set_vectors(request.space, there)
+        _, count = yield from self._without_vectors(request.space, 1, context, counters)
+        if not count:
+            yield from self.vectors.drop_all_but(context, request.space)
+        return VectorsStored(stored=len(there), remaining=count)
+
+    def _comparable(self, vectors: QueryVectors | None, context: Context) -> QueryVectors | None:
+        """Return a query's vectors in the space of the messages', without those of its words for a model."""
+        if vectors is None:
+            return None
+        found = vectors.in_space(context.sidecar.quick_space or self.vectors.serving(context))
+        if found is None or found.sentence is None:
+            return found
+        return msgspec.structs.replace(found, words=[], rows=b"")
+
+    def _complete(
+        self, index: SearchIndex, wanted: SearchRequest, absence: str | None, context: Context
+    ) -> Slices[str | None]:
+        """Give messages the vectors that there are, and have the others made.
+
+        Returns:
+            Why some are not compared by what they mean, where another time they are.
+        """
+        sidecar = context.sidecar
+        if sidecar is None or sidecar.is_off:
+            return None
+        quick = sidecar.quick_space
+        if quick is None:
+            yield from self._load(index, context)
+        else:
+            yield from self._embed(index, wanted, quick, context)
+        if quick is None and (sidecar.space is None or index.count_without(sidecar.space, wanted)):
+            sidecar.add_pending(context.address)
+        if absence is not None:
+            return f"messages were found by their words alone, for {absence}"
+        compared = wanted.vectors
+        if index.count_without("" if compared is None else compared.space, wanted):
+            return "some messages were found by their words alone, for they are being embedded"
+        return None
+
+    def _load(self, index: SearchIndex, context: Context) -> Slices[None]:
+        """Give the messages that were prepared since the last time their vectors that are kept."""
+        new = index.added_since(self._looked)
+        for space in self.vectors.spaces(context):
+            found: dict[int, Vectors] = {}
+            for message_id in new:
+                vector = self.vectors.find(context, space, message_id)
+                if vector is not None:
+                    found[message_id] = vector
+                if len(found) == AT_ONCE:
+                    index.set_vectors(space, found)
+                    found = {}
+                if context.should_yield():
+                    yield
+            index.set_vectors(space, found)
+        self._looked += len(new)
+
+    def _embed(self, index: SearchIndex, wanted: SearchRequest, space: str, context: Context) -> Slices[None]:
+        """Make the vectors that take no time to speak of, of as many characters as one search may."""
+        left = CHARACTERS
+        while left > 0:
+            made: dict[int, Vectors] = {}
+            for message_id, partition in index.without_vectors(space, AT_ONCE, wanted):
+                entry = log.find(context, [partition], message_id)
+                assert entry is not None, "what is in the index is in the store"
+                text = _embedded(entry)
+                made[message_id] = context.sidecar.embed_nowait(text)
+                left -= len(text)
+                if context.should_yield():
+                    yield
+                if left <= 0:
+                    break
+            if not made:
+                return
+            if context.should_yield():
+                yield
+            index.set_vectors(space, made)
+            if context.should_yield():
+                yield
+
+    def _without_vectors(
+        self, space: str, limit: int, context: Context, counters: SenderCounters
+    ) -> Slices[tuple[list[int], int]]:
+        """Return messages without vectors of a space, and how many there are.
+
+        They are those that are searched; when these have theirs, those that once were, as vectors of other
+        spaces tell.
+        """
+        if self._index is not None:
+            yield from self._prepared.catch_up(context, counters)
+            yield from self._load(self._index, context)
+            missing = self._index.count_without(space)
+            if missing:
+                return [key.id for key in self._index.without_vectors(space, limit)], missing
+        others = [other for other in self.vectors.spaces(context) if other != space]
+        if not others:
+            return [], 0
+        while self._once and self.vectors.find(context, space, self._once[-1]) is not None:
+            self._once.pop()
+        if not self._once:
+            before = yield from self.vectors.ids(context, others)
+            self._once = sorted(before - (yield from self.vectors.ids(context, [space])))
+        return self._once[-limit:][::-1], len(self._once)
+
+
+def _embedded(entry: Entry) -> str:
+    """Return the text of a message that is embedded."""
+    message = entry.message
+    is_json = message.event is not None and message.event.is_json
+    text = metadata_text(message.content) if is_json else message.content
+    return text[:EMBEDDED_CHARACTERS]
 
 
 def _since(hours: float | None, now: int) -> int:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.index import QUESTION, TEMPORAL, Document
+from greenroom.actors.index.arrays import pack
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import Analysed, Field, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
+from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
 from greenroom.actors.session_search.messages import Messages
 from greenroom.actors.session_search.query_expansion import expand
 from greenroom.actors.session_search.scores import PHRASE, Scores, no_scores, score
@@ -43,6 +45,10 @@ class SearchRequest:
         threshold: Least score of a match, 0-100.
         limit: Most matches wanted.
         metadata: Whether the metadata's values are searched too.
+        words: The query without its times; None: all of it.
+        times: The times that it names in its own words; what names a date is taken as it stands.
+        vectors: The query's; None to go by words alone. Only its sentence's count, or those of its words
+            where it has none: messages have no vectors of tokens.
     """
 
     text: str
@@ -51,6 +57,16 @@ class SearchRequest:
     threshold: float = 60.0
     limit: int = 10
     metadata: bool = True
+    words: str | None = None
+    times: tuple[TimeSpan, ...] = ()
+    vectors: QueryVectors | None = None
+
+
+class Key(NamedTuple):
+    """Where a message lies."""
+
+    id: int
+    partition: Any
 
 
 class Match(NamedTuple):
@@ -157,6 +173,35 @@ class SearchIndex:
             self._key_bytes += sys.getsizeof(self._metadata[-1])
         yield from self._corpus.compact(should_yield)
 
+    def set_vectors(self, space: str, vectors: Mapping[int, Vectors]) -> None:
+        """Give messages their vectors in a space, by their ids; unknown ones are passed over."""
+        ids = np.fromiter(vectors, np.int64, len(vectors))
+        rows = np.flatnonzero(np.isin(self._corpus.position, ids))
+        if len(rows):
+            found = [(int(row) + 1, vectors[int(self._corpus.position[row])]) for row in rows]
+            numbers, values, scales, _ = pack(found)
+            self._corpus.set_vectors(space, numbers, values, scales)
+
+    def without_vectors(self, space: str, limit: int, request: SearchRequest | None = None) -> list[Key]:
+        """Return the newest messages without a vector in a space; of those that a request sees, if given."""
+        corpus = self._corpus
+        rows = np.flatnonzero(self._lacking(space, request))
+        rows = rows[np.argsort(-corpus.position[rows], kind="stable")[:limit]]
+        return [Key(int(corpus.position[row]), corpus.partitions[corpus.partition[row]]) for row in rows]
+
+    def count_without(self, space: str, request: SearchRequest | None = None) -> int:
+        """Return how many messages have none; of those that a request sees, if given."""
+        return int(np.count_nonzero(self._lacking(space, request)))
+
+    def added_since(self, count: int) -> list[int]:
+        """Return the ids of the messages that were added after the first ``count``."""
+        found: list[int] = self._corpus.position[count:].tolist()
+        return found
+
+    def drop_vectors(self, space: str) -> None:
+        """Forget the vectors of a space."""
+        self._corpus.drop_vectors(space)
+
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the index holds, in bytes."""
         view = 0 if self._view is None else self._view[2].resident_bytes()
@@ -176,12 +221,14 @@ class SearchIndex:
         visible = view.visible
         if not view.count:
             return []
-        query = RankQuery.read(request.text)
+        query = RankQuery.read(request.text, request.vectors)
+        if request.words is not None and not query.dates:  # a date may be said in metadata, too
+            query = RankQuery.read(request.words, request.vectors, times=request.times)
         expanded = yield from expand(messages, view, query.terms, should_yield)
-        if expanded.terms or query.dates:
+        if expanded.terms or query.dates or query.times or query.vectors is not None:
             query = replace(query, terms=expanded.terms)
             ranked = yield from rank(view, query, visible, should_yield, limit=corpus.size)
-            scores = score(view, ranked, expanded.unknown)
+            scores = yield from score(view, ranked, expanded.unknown, should_yield)
         else:
             scores = no_scores(corpus.size)
         if should_yield():
@@ -213,6 +260,11 @@ class SearchIndex:
                 allowed[number] = True
         seen: Mask = allowed[corpus.partition] & (corpus.position >= request.oldest_id)
         return seen
+
+    def _lacking(self, space: str, request: SearchRequest | None) -> Mask:
+        missing = np.ones(self._corpus.size, np.bool_) if request is None else self._seen(request)
+        found = self._corpus.vectors(space)
+        return missing if found is None else missing & ~found[2]
 
     def _holds(self, id: int, partition: Hashable) -> bool:
         """Return whether a message is known, and take note of its id."""

@@ -1,9 +1,10 @@
 """Ranking's strength of a message on a scale from 0 to 100, which means the same for every query.
 
     strength = what the signals of ranking add up to; those that hold for any query (a message is long,
-               is a question) count less where little is asked: f / (f + 3) of it
+               is a question) count less where little is asked: f / (f + 3) of it. What a conversation is
+               among several, the talk around a message is here; cosines are those above the average
     f        = the strength of a message that says each word of the query once, by the sender and of the
-               time that it names
+               time that it names, and means it
     own      = how much of the query the message says itself, by the words' rarity              (0-1)
     score    = 97 * max(strength / (1.2 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
 
@@ -15,7 +16,8 @@ long question's. It is 1.2 because neighbours mostly say some of the words too. 
 - the query as a phrase (stems, in order) scores 100;
 - a message that says all words, if misspelt or in part, scores by what it says itself: 97 if they are just
   these; where a word is missing, it scores 95 at most;
-- a message without any word of the query stays below 60, whatever is said around it. In a query of up to
+- a message without any word of the query stays below 60, whatever it means and is said around it: where
+  much is said, most of what a vector takes for like the query is not what was asked. In a query of up to
   three words, the name of the message's sender is no such word;
 - a sender named in full is one word of double weight: 1 for that sender's messages, 0.7 for those that
   mention the name.
@@ -24,7 +26,7 @@ long question's. It is 1.2 because neighbours mostly say some of the words too. 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +36,9 @@ from greenroom.actors.ranking import Ranked, View
 from greenroom.actors.ranking.lexical import idf, pseudo_documents
 from greenroom.actors.ranking.query import name_terms
 from greenroom.actors.ranking.signals import QueryReading
-from greenroom.actors.ranking.view import Floats
-from greenroom.actors.ranking.weights import weights
+from greenroom.actors.ranking.weights import VectorSet, weights
+from greenroom.actors.session_search.surroundings import best_around, words_around
+from greenroom.runtime import Slices
 
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -47,10 +50,15 @@ _UNSHARED = 59.0
 _EXPECTED = 1.2
 _ANYWAY = frozenset({"length", "opening", "question", "temporal", "reply"})
 """Signals that hold for any query."""
-_OF_CONVERSATIONS = frozenset({"conversation", "company"})
-"""Signals by which ranking tells conversations apart; a session is one."""
-NOT_OF_THE_QUERY = _ANYWAY | _OF_CONVERSATIONS
 _DAMPED = 3.0
+_TOLD_OTHERWISE = frozenset({"conversation", "company", "theme", "meaning"})
+"""Signals by which ranking tells conversations apart, and one that is weighed anew."""
+_AROUND, _THEME = 0.16, 3.0
+"""Weights of what is said around a message, and of the best cosine there."""
+_MEANING: Mapping[VectorSet, float] = {"static": 6.0, "sentences": 8.0}
+"""More than in conversations alone, which lose nothing by it: much of what agents say stands for itself."""
+_MEANT = 0.3
+"""How much more than an average message's cosine that of a message is which says it all."""
 _NAME_WEIGHT = 2.0
 _MENTION = 0.7
 _SHORT = 3
@@ -81,17 +89,22 @@ class _Own(NamedTuple):
     shareable: int
 
 
-def score(view: View, ranked: Ranked, unknown: int) -> Scores:
+def score(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool]) -> Slices[Scores]:
     """Return the scores of the ranked rows, which are all that have anything to do with the query.
 
     Args:
         view: What was ranked.
         ranked: How.
         unknown: Words of the query that no visible message says.
+        should_yield: Whether to yield.
     """
+    if should_yield():
+        yield
     unknown += len(ranked.unknown)
     own = _own(view, ranked.reading, unknown)
-    strong = _strength(view, ranked, unknown)
+    if should_yield():
+        yield
+    strong = yield from _strength(view, ranked, unknown, should_yield)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
     candidates = own.shared >= max(1, own.shareable)
     rows = ranked.rows
@@ -110,32 +123,49 @@ def no_scores(size: int) -> Scores:
     return Scores(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_), shared=False)
 
 
-def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
+def _strength(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool]) -> Slices[Doubles]:
     """Return the strength of each ranked row as a share of what is expected."""
-    shares = ranked.shares
-    full = _EXPECTED * max(1e-9, _full(view, ranked.reading, shares, unknown))
+    table = weights("conversation", ranked.vectors)
     asked, anyway = np.zeros(len(ranked.rows)), np.zeros(len(ranked.rows))
-    for name, share in shares.items():
-        if name not in _OF_CONVERSATIONS:
+    for name, weight in table.items():
+        if name in ranked.signals and name not in _TOLD_OTHERWISE:
             part = anyway if name in _ANYWAY else asked
-            part += share
+            part += np.float32(weight) * ranked.signals[name]
+    if should_yield():
+        yield
+    around = yield from words_around(view, ranked.reading.groups, should_yield)
+    asked += _AROUND * around[ranked.rows]
+    meant = 0.0
+    if "meaning" in ranked.signals:
+        meaning = np.zeros(len(view.visible), np.float32)
+        meaning[ranked.rows] = ranked.signals["meaning"]
+        of_message = _MEANING.get(ranked.vectors, table.get("meaning", 0.0))
+        meant = _MEANT * (of_message + _THEME)
+        for weight, values in ((of_message, meaning), (_THEME, best_around(view, meaning))):
+            found = values[ranked.rows]
+            asked += weight * (found - found.mean(dtype=np.float64))
+            if should_yield():
+                yield
+    full = _EXPECTED * max(1e-9, _full(view, ranked, table, unknown) + meant)
     total = asked + anyway * (full / (full + _DAMPED))
-    found: Doubles = np.maximum(0.0, total) / full
-    return found
+    strong: Doubles = np.maximum(0.0, total) / full
+    return strong
 
 
-def _full(view: View, reading: QueryReading, shares: Mapping[str, Floats], unknown: int) -> float:
+def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) -> float:
     """Return the strength of a message that says each word once, by the sender and of the time named."""
-    table = weights("words")
-    by_word = table["words"] + table["nearby"]
+    reading = ranked.reading
+    by_word = table.get("words", 0.0) + table["nearby"] + _AROUND / 2
     count = view.count + pseudo_documents(view)
     full = by_word * sum(idf(len(group.rows), count) for group in reading.groups)
     full += by_word * unknown * idf(0, count)
     # Where no message is of that time, none is asked for it.
-    full += sum(float(shares[name].max(initial=0.0)) for name in ("month", "day"))
+    times = [name for name in ("month", "day", "time") if name in ranked.signals]
+    full += sum(table[name] * float(ranked.signals[name].max(initial=0.0)) for name in times)
     if len(reading.authors) == 1:
         return full + table["author"]
-    return full + table["mention"] * sum(idf(len(group.rows), view.count) for group in reading.mentions)
+    mentioned = sum(idf(len(group.rows), view.count) for group in reading.mentions)
+    return full + table.get("mention", 0.0) * mentioned
 
 
 def _own(view: View, reading: QueryReading, unknown: int) -> _Own:

@@ -1,0 +1,288 @@
+"""Messages are found by what they mean: the vectors of a session, from its first search to its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from harness import PATIENCE, principal
+from support.meanings import CONTROL
+
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    CreateSession,
+    EmbeddingStatistics,
+    EraseUser,
+    GetEmbedding,
+    Principal,
+    SearchContext,
+    SearchResults,
+    open_greenroom,
+)
+from greenroom.runtime import (
+    ACTORS,
+    Encryption,
+    Procedure,
+    ProcedureContext,
+    RuntimeOptions,
+    SharedRuntime,
+    Store,
+)
+
+FAST = RuntimeOptions(durability="process")
+REFUNDS, ASKED = "You are refunded within two weeks.", "How do I get my money?"
+OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three replicas are deployed."]
+MODEL, NEWER = "python:support.meanings:Meanings", "python:support.meanings:NewerMeanings"
+
+
+@pytest.fixture(autouse=True)
+def _control() -> Iterator[None]:
+    CONTROL.texts.clear()
+    yield
+    CONTROL.trouble = None
+    CONTROL.release()
+
+
+class Settled(Procedure[bool], frozen=True, kw_only=True):
+    """Wait until the embedder is there and everything that is known of has vectors."""
+
+    async def run(self, context: ProcedureContext) -> bool:
+        embedding = context.sidecar
+        await embedding.query("", wait=True)
+        await embedding.wait_idle()
+        return True
+
+
+class Talk:
+    """A session, and one who works in it."""
+
+    def __init__(self, runtime: SharedRuntime, agent: str | Principal = "anna") -> None:
+        self.runtime = runtime
+        self.agent = Agent(runtime, principal(agent) if isinstance(agent, str) else agent)
+
+    async def say(self, *texts: str, **more: Any) -> None:
+        for text in texts:
+            await self.agent.ask(AddMessage(**{"session_id": "s", "content": text, **more}))
+
+    async def search(self, query: str = ASKED, **more: Any) -> SearchResults:
+        return await self.agent.ask(
+            SearchContext(**{"session_id": "s", "query": query, "fuzzy_threshold": 0, **more})
+        )
+
+    async def settle(self) -> None:
+        with trio.fail_after(PATIENCE):
+            await self.runtime.query(Settled())
+
+    async def statistics(self) -> EmbeddingStatistics:
+        return await self.runtime.query(GetEmbedding())
+
+
+@asynccontextmanager
+async def talk(folder: Path, embedder: str = MODEL, **options: Any) -> AsyncIterator[Talk]:
+    settings: dict[str, Any] = {"embedder": embedder, "queries": [Settled], "options": FAST} | options
+    async with open_greenroom(folder, **settings) as runtime:
+        yield Talk(runtime)
+
+
+async def begin(here: Talk, *texts: str) -> None:
+    await here.agent.ask(CreateSession(session_id="s", purpose="a shop"))
+    await here.say(*(texts or (REFUNDS, *OTHERS)))
+
+
+def contents(found: SearchResults) -> list[str]:
+    return [hit.message.content for hit in found.results]
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_message_is_found_by_its_meaning_with_vectors_of_words(folder: Path) -> None:
+    async with talk(folder, "static") as here:
+        await begin(here, "Refunds are paid within 14 days.", *OTHERS)
+        await here.settle()
+        found = await here.search("How do I get my money back?")
+        assert contents(found)[0] == "Refunds are paid within 14 days."
+        assert not found.partial
+        await here.say("Money is returned by bank transfer.")
+        found = await here.search("How do I get my money back?")
+        assert contents(found)[0] == "Money is returned by bank transfer."
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_models_vectors_are_made_behind_the_first_search_and_then_of_what_comes(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.settle()
+        assert CONTROL.texts == [], "a session that nobody searches is not embedded"
+        found = await here.search()
+        assert found.partial
+        assert "they are being embedded" in str(found.partial_reason)
+        await here.settle()
+        assert sorted(CONTROL.texts) == sorted([REFUNDS, *OTHERS])
+        found = await here.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+        await here.say("We repay in full.")
+        await here.settle()
+        assert CONTROL.texts[4:] == ["We repay in full."], "nobody had to search for that"
+        assert set(contents(await here.search())[:2]) == {REFUNDS, "We repay in full."}
+        assert (await here.statistics()).embedded == 5
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_models_vectors_outlive_the_process(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.search()
+        await here.settle()
+    CONTROL.texts.clear()
+    async with talk(folder) as here:
+        found = await here.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+        await here.settle()
+        assert CONTROL.texts == []
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_what_was_not_embedded_when_the_process_ended_is_at_the_next_search(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.settle()
+        CONTROL.hold()
+        await here.search()
+        await trio.to_thread.run_sync(CONTROL.wait_until_held)
+        await here.say("We repay in full.")
+        CONTROL.trouble = "it is going down"
+        CONTROL.release()
+    CONTROL.trouble = None
+    async with talk(folder) as here:
+        assert (await here.search()).partial
+        await here.settle()
+        assert sorted(CONTROL.texts) == sorted([REFUNDS, *OTHERS, "We repay in full."])
+        assert set(contents(await here.search())[:2]) == {REFUNDS, "We repay in full."}
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_older_vectors_serve_until_a_newer_embedder_has_made_all(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.search()
+        await here.settle()
+    CONTROL.hold()
+    async with talk(folder, NEWER) as here:
+        await trio.to_thread.run_sync(CONTROL.wait_until_held)
+        found = await here.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+        assert (await here.statistics()).older_spaces == ["python:meanings:1:4"]
+        CONTROL.release()
+        await here.settle()
+        found = await here.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+    CONTROL.texts.clear()
+    async with talk(folder, NEWER) as here:
+        assert contents(await here.search())[0] == REFUNDS
+        await here.settle()
+        statistics = await here.statistics()
+        assert (statistics.older_spaces, statistics.texts_waiting) == ([], 0)
+        assert CONTROL.texts == []
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_an_embedder_that_fails_leaves_the_words_and_says_so(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.settle()
+        CONTROL.trouble = "out of order"
+        found = await here.search("When is the office closed?", fuzzy_threshold=60)
+        assert contents(found) == ["The office is closed on Mondays."]
+        assert found.partial
+        assert "out of order" in str(found.partial_reason)
+    async with talk(folder, "none") as here:
+        found = await here.search("office closed")
+        assert contents(found)[0] == "The office is closed on Mondays."
+        assert not found.partial, "nobody wants one"
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_vectors_of_words_take_the_place_of_a_models_and_are_not_kept(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        await here.search()
+        await here.settle()
+    assert kept(folder) == 4
+    async with talk(folder, "static") as here:
+        await here.settle()
+        assert not (await here.search("sunrise")).partial
+        assert (await here.statistics()).older_spaces == []
+    assert kept(folder) == 0
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_whoever_is_attached_searches_by_the_owners_vectors(folder: Path) -> None:
+    async with talk(folder) as here, talk(folder, "none") as other:
+        assert other.runtime.role == "attached"
+        await begin(other)
+        assert (await other.search()).partial
+        await here.settle()
+        found = await other.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_vectors_of_an_encrypted_store_are_kept_encrypted(folder: Path) -> None:
+    options: dict[str, Any] = {
+        "encryption": Encryption(lambda: b"\x07" * 32, required=True),
+        "secrets": folder / "secrets",
+    }
+    for times in (1, 2):
+        async with talk(folder / "data", **options) as here:
+            if times == 1:
+                await begin(here)
+                assert (await here.search()).partial
+                await here.settle()
+            assert contents(await here.search())[0] == REFUNDS
+    assert len(CONTROL.texts) == 4
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_with_a_persons_messages_go_their_vectors(folder: Path) -> None:
+    async with talk(folder) as here:
+        await begin(here)
+        hers = Talk(here.runtime, Principal(agent_id="eve-coder", user="eve"))
+        await hers.say("We repay in full.", "The building is shut.")
+        await here.search()
+        await here.settle()
+        await Agent(here.runtime, Principal(agent_id="root")).ask(EraseUser(user="eve", confirm=True))
+        assert contents(await here.search())[0] == REFUNDS
+    assert kept(folder) == 4
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_session_that_is_erased_amid_the_embedding_of_it_leaves_nothing(folder: Path) -> None:
+    eve = Principal(agent_id="eve-coder", user="eve")
+    async with talk(folder) as here:
+        hers = Talk(here.runtime, eve)
+        await begin(hers)
+        await here.settle()
+        CONTROL.hold()
+        await hers.search()
+        await trio.to_thread.run_sync(CONTROL.wait_until_held)
+        await Agent(here.runtime, Principal(agent_id="root")).ask(EraseUser(user="eve", confirm=True))
+        CONTROL.release()
+        await here.settle()
+        statistics = await here.statistics()
+        assert (statistics.trouble, statistics.texts_waiting, statistics.embedded) == (None, 0, 0)
+    assert kept(folder) == 0
+
+
+def kept(folder: Path) -> int:
+    """Return how many vectors of messages a closed store has."""
+    with closing(Store(folder)) as store:
+        return sum(len(key) > len(b"session\0s\0uv") for key in store.keys(ACTORS, b"session\0s\0uv"))
