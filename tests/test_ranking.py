@@ -11,7 +11,7 @@ from support.ranking import SPACE, Note, order, search, stored
 from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.ranking.dates import Calendar, Date, dates_in
-from greenroom.actors.ranking.weights import SIGNALS, Situation, weights
+from greenroom.actors.ranking.weights import KINDS, SIGNALS, VectorSet, weights
 from greenroom.actors.schemas.memory_types import QueryVectors
 
 pytestmark = pytest.mark.promise("ranking.signals")
@@ -34,7 +34,7 @@ def test_the_worked_example_of_bm25() -> None:
     assert found.rows.tolist() == [1, 0]
     # rarity ln(1 + (50 - 2 + 0.5) / (2 + 0.5)), both texts as long as the mean: tf * 1.8 / (tf + 0.8) is 1.
     assert found.signals["words"] == pytest.approx([np.log(20.4)] * 2, rel=1e-5)
-    assert found.shares["words"] == pytest.approx(SIGNALS["words"].words * np.log(20.4), rel=1e-5)
+    assert found.shares["words"] == pytest.approx(weights("note", "words")["words"] * np.log(20.4), rel=1e-5)
 
 
 def test_shares_add_up_to_the_score() -> None:
@@ -178,9 +178,9 @@ def test_meaning_is_compared_once_there_are_vectors() -> None:
     notes = [Note("feline", vector=(1, 0, 0)), Note("canine", vector=(0, 1, 0)), Note("unknown so far")]
     asked = QueryVectors(space=SPACE, words=["cat"], rows=floats((2.0, 0.1, 0.0)))
     found = search(notes, "cat", asked)
-    assert found.situation == "static"
+    assert found.vectors == "static"
     assert found.rows.tolist() == [0, 2, 1]  # what has no vector yet is neither near nor far
-    assert search(notes, "cat", replace_space(asked)).situation == "words"
+    assert search(notes, "cat", replace_space(asked)).vectors == "words"
 
 
 def replace_space(vectors: QueryVectors) -> QueryVectors:
@@ -209,7 +209,7 @@ def test_a_sentence_s_vector_is_taken_as_it_is() -> None:
     notes = [Note("feline", vector=(1, 0, 0)), Note("canine", vector=(0, 1, 0))]
     asked = QueryVectors(space=SPACE, words=[], rows=b"", sentence=floats((0, 1, 0)))
     found = search(notes, "dog", asked)
-    assert found.situation == "sentences"
+    assert found.vectors == "sentences"
     assert found.rows.tolist() == [1, 0]
 
 
@@ -224,7 +224,7 @@ def test_tokens_are_compared_word_by_word_also_with_the_neighbours() -> None:
         space=SPACE, words=["x", "y"], rows=floats((1, 0, 0), (0, 1, 0)), sentence=floats((1, 1, 0))
     )
     found = search(notes, "x y", asked)
-    assert found.situation == "tokens"
+    assert found.vectors == "tokens"
     place = {row: at for at, row in enumerate(found.rows.tolist())}
     assert found.signals["tokens"][place[0]] == pytest.approx(0.5, abs=0.01)
     assert found.signals["tokens nearby"][place[0]] == pytest.approx(0.95, abs=0.01)
@@ -285,11 +285,12 @@ def test_a_day_that_no_year_has_is_near_to_none() -> None:
 
 
 def test_every_signal_has_a_reason_and_counts_somewhere() -> None:
-    for name, signal in SIGNALS.items():
-        assert signal.reason.endswith("."), name
-        assert any(signal[:4]), name
-    for situation in get_args(Situation):
-        assert set(weights(situation)) <= set(SIGNALS)
+    every = [weights(kind, vectors) for kind in KINDS for vectors in get_args(VectorSet)]
+    for name, reason in SIGNALS.items():
+        assert reason.endswith("."), name
+        assert any(name in table for table in every), name
+    for table in every:
+        assert set(table) <= set(SIGNALS)
 
 
 def test_ranking_yields_between_its_steps() -> None:

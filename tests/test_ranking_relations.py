@@ -86,7 +86,7 @@ def test_what_is_hidden_changes_nothing(store: list[Note], text: str, kind: str)
     numbers = [row for row, note in enumerate(store) if not note.hidden]
     alone = search(shown, text, asked(text, kind))
     beside = search(store, text, asked(text, kind))
-    assert beside.situation == alone.situation
+    assert beside.vectors == alone.vectors
     assert beside.corrected == alone.corrected
     assert beside.unknown == alone.unknown
     assert beside.total == alone.total

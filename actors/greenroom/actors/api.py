@@ -43,6 +43,7 @@ from greenroom.actors.orchestrations.import_export import ExportMemories, Import
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.recall import fallback_lookup
+from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.resources.listing import CompleteResource, ListResources
@@ -263,6 +264,7 @@ class Agent:
         """Return whether a request cannot be posted, because one actor alone cannot answer it."""
         return (
             is_looked_up(request)
+            or isinstance(request, sessions.SearchContext)
             or fallback_lookup.may_miss(request)
             or (
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
@@ -297,10 +299,11 @@ class Agent:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
                 await self._quota.charge(self._runtime, self.principal, request, self._scope)
-            if isinstance(request, Query | Procedure | Orchestration):
+            if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext):
                 if on_accepted is not None:
                     on_accepted()
-                return await self._carried_out(request)
+                reply: R = await self._carried_out(request)
+                return reply
             route = _ROUTES[type(request)]
             address, named, idempotency = self._addressed(request, route)
             if is_looked_up(request):
@@ -410,16 +413,16 @@ class Agent:
             raise first
         return first
 
-    async def _carried_out(self, request: Query[R] | Procedure[R] | Orchestration[R]) -> R:
+    async def _carried_out(self, request: Any) -> Any:
         if isinstance(request, ClientOrchestration):
-            done: R = await request.carry_out(self._client_state)
-            return done
+            return await request.carry_out(self._client_state)
         if isinstance(request, Orchestration):
             return await request.run(self._runtime, self.principal)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
-        reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
-        return reply
+        if isinstance(request, sessions.SearchContext):
+            request = SearchSession(asked=request)
+        return await self._runtime.query(self._timed(request), principal=self.principal)
 
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)

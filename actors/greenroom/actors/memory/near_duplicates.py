@@ -1,14 +1,14 @@
-"""Near-duplicates: which memories say nearly the same as one that was just stored."""
+"""Look-alikes: which memories say nearly the same as one that was just stored, or what it replaces."""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors.base.threads import imported
-from greenroom.actors.memory import records
+from greenroom.actors.memory import conflicts, records
 from greenroom.actors.memory.records import Entry
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.vector_filters import VisibleRows
 
     Mask = npt.NDArray[np.bool_]
+    Rows = npt.NDArray[np.int32]
 
 AT_LEAST = 0.8
 """From which likeness on (0-1) memories are reported."""
@@ -37,23 +37,43 @@ PREVIEW = 120
 _LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
 
 
+class LookAlikes(NamedTuple):
+    """Those that say nearly the same, and those that are probably replaced."""
+
+    similar: list[replies.SimilarMemory]
+    conflicts: list[replies.SimilarMemory]
+
+
 def near(
-    repository: MemoryRepository, context: Context, entry: Entry, draft: Draft
-) -> Slices[list[replies.SimilarMemory]]:
-    """Return the most similar memories that the sender may see, of the same namespace and below the root.
+    repository: MemoryRepository, context: Context, entry: Entry, draft: Draft, space: str | None
+) -> Slices[LookAlikes]:
+    """Return what of the sender's sight is like a new memory, of the same namespace and below the root.
 
     What the new memory supersedes, and what is superseded, is not among them.
+
+    Args:
+        repository: The root's.
+        context: The message's.
+        entry: The new memory.
+        draft: What it says.
+        space: The space of the vectors, if there are any.
     """
     if repository.indexed_to is not None or repository.counter == 1:
-        return []
+        return LookAlikes([], [])
     text = _start(draft.value, draft.form)
     if not text.strip():
-        return []
+        return LookAlikes([], [])
     corpus = yield from repository.index.loaded(context)
     yield from imported("greenroom.actors.memory.vector_filters")
     seen = repository.views.of(corpus, context.principal, context.now)
+    others = seen.view.visible & (corpus.ids != entry.update)
+    if seen.superseded is not None:
+        others &= ~seen.superseded
+    terms = {term for token in tokens(text) for term in token.posted}
+    longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
     found: list[replies.SimilarMemory] = []
-    for update in _candidates(corpus, seen, text, entry.update):
+    rarest = _rarest(corpus, others, longest)
+    for update in _candidates(corpus, rarest):
         stored = repository.by_update(context, update)
         assert stored is not None, "what is in the index is in the store"
         other = stored.entry
@@ -76,7 +96,10 @@ def near(
         if context.should_yield():
             yield
     found.sort(key=lambda one: -one.similarity)
-    return found[:MOST]
+    replaced = yield from conflicts.replaced(
+        repository, context, corpus, seen.view.count, rarest, entry, text, space
+    )
+    return LookAlikes(found[:MOST], replaced)
 
 
 def _may_be_alike(entry: Entry, other: Entry) -> bool:
@@ -92,19 +115,10 @@ def _start(value: bytes, form: int) -> str:
     return beginning(value, form, _COMPARED_CHARACTERS)
 
 
-def _candidates(corpus: Corpus, seen: VisibleRows, text: str, update: int) -> list[int]:
-    """Return the memories that share most of the rare terms of a text, most first, by update number.
-
-    Nothing else is counted than what is seen and not superseded.
-    """
+def _candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
+    """Return the memories that share most of the rare terms of a text, most first, by update number."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    terms = {term for token in tokens(text) for term in token.posted}
-    longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
-    others = seen.view.visible & (corpus.ids != update)
-    if seen.superseded is not None:
-        others &= ~seen.superseded
-    rarest = _rarest(corpus, others, longest)
     if not rarest:
         return []
     shared = np.zeros(corpus.size, np.int8)
@@ -115,8 +129,11 @@ def _candidates(corpus: Corpus, seen: VisibleRows, text: str, update: int) -> li
     return [int(corpus.ids[rows[at]]) for at in best]
 
 
-def _rarest(corpus: Corpus, others: Mask, terms: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-    """Return the rows of each of the `_RARE` terms that the fewest of ``others`` hold, but some do."""
+def _rarest(corpus: Corpus, others: Mask, terms: Sequence[str]) -> list[Rows]:
+    """Return the rows of each of the `_RARE` terms that the fewest of ``others`` hold, but some do.
+
+    Nothing else is counted than what is seen and not superseded.
+    """
     left_out = corpus.size - int(others.sum())
     counts = sorted((corpus.count("text", term), place) for place, term in enumerate(terms))
     found: list[tuple[int, int, npt.NDArray[np.int32]]] = []

@@ -32,6 +32,7 @@ COUNTED = 10_000
 _NEEDED = (
     "greenroom.actors.memory.vector_filters",
     "greenroom.actors.memory.quality",
+    "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
 )
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
@@ -231,18 +232,25 @@ def _ranked(
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
 
     boost = _boost(request)
     vectors = None
     if request.vectors is not None:
         vectors = request.vectors.in_space(embedding.serving(repository, context))
-    query = RankQuery.read(request.text or "", vectors)
+    query = RankQuery.read(request.text or "", vectors, times=request.times)
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
-    limit = max(request.limit, boosted)
+    state = asked_state(request.text or "")
+    limit = max(request.limit, boosted, COMPARED if state else 0)
     ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
+    if state is not None:
+        space = None if vectors is None else vectors.space
+        ranked = yield from by_state(repository, context, corpus, ranked, space, state)
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
     scores = (1 - boost) * ranked.scores + boost * goodness
     order = np.lexsort((np.arange(len(scores)), -scores))[: request.limit]
@@ -259,7 +267,7 @@ def _ranked(
         )
         for at in order.tolist()
     ]
-    return RankedEntries(hits, ranked.total, ranked.situation)
+    return RankedEntries(hits, ranked.total, ranked.vectors)
 
 
 def _shown(

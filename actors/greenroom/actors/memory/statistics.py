@@ -83,6 +83,7 @@ def count(
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
         embedding_space=embedding.space(repository, context),
+        embedding_waiting=embedding.waiting(context),
         imitates=repository.imitates if times else UNSET,
     )
 

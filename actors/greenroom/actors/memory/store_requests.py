@@ -228,10 +228,11 @@ def _saved(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, action: str
 ) -> Slices[replies.MemorySaved]:
     written = yield from write(repository, context, draft, stored)
-    alike = yield from near_duplicates.near(repository, context, written.entry, draft)
     entry = written.entry
     text = embedding.embedded(draft.value, draft.form, repository.author(entry))
     yield from embedding.attend(repository, context, [(entry.update, text)])
+    space = embedding.serving(repository, context)
+    alike = yield from near_duplicates.near(repository, context, entry, draft, space)
     audit_record.record(
         context,
         action,
@@ -252,7 +253,7 @@ def _reply(
     context: Context,
     draft: Draft,
     written: WriteResult,
-    alike: list[replies.SimilarMemory],
+    alike: near_duplicates.LookAlikes,
 ) -> replies.MemorySaved:
     entry, tokens = written.entry, tokens_of_size(written.entry.value_size)
     details = entry.details or PLAIN
@@ -270,7 +271,8 @@ def _reply(
         compression_ratio=compression_ratio(entry.stored_size, entry.value_size),
         tokens=tokens,
         tokens_saved=tokens - tokens_of_size(entry.stored_size),
-        similar=alike,
+        similar=alike.similar,
+        conflicts_with=alike.conflicts,
         supersedes=None if draft.supersedes is None else repository.memory_id(draft.supersedes.entry.number),
     )
 

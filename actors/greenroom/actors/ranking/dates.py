@@ -1,7 +1,7 @@
 """Days, months and years that a query names, and how near a memory's time is to them.
 
-Only what stands in the query as a date: "in March", "on 7 May 2023", "2023-05-07", "in 2022".
-Expressions such as "last week" are for the time filter, which narrows and does not rank.
+What stands in the query as a date is read here: "in March", "on 7 May 2023", "2023-05-07", "in 2022". Words
+that mean another time each day, such as "last week", come as instants, read by `greenroom.actors.timeexpr`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from greenroom.actors.schemas.memory_types import TimeSpan
 
 Floats = npt.NDArray[np.float32]
 
@@ -30,6 +32,7 @@ _FORMS = (
 _VERBS = {"may", "march", "mar", "sun", "dec"}  # as words of their own they are mostly no months
 _AFTER = 14.0  # days after which what happened on a day is told with 1/e of the likelihood
 _BEFORE = 7.0  # the same for what was planned for it
+_FAR = 2.0  # times as far as something is hardly meant any more: it has nothing to do with that time
 
 
 class Date(NamedTuple):
@@ -112,3 +115,22 @@ class Calendar:
         if date.month is not None:
             within &= self._month == date.month
         return within
+
+
+def near(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
+    """Return 1 for what was made in one of ``times``, and less the farther outside.
+
+    Args:
+        made: Microseconds since 1970.
+        times: The same.
+    """
+    best = np.zeros(len(made), np.float32)
+    for each in times:
+        outside = np.zeros(len(made), np.float64)
+        if each.after is not None:
+            np.maximum(outside, each.after - made.astype(np.float64), out=outside)
+        if each.before is not None:
+            np.maximum(outside, made.astype(np.float64) - each.before, out=outside)
+        away = np.minimum(outside / max(1, each.fading), _FAR)
+        np.maximum(best, np.where(away < _FAR, np.exp(-(away**2)), 0), out=best, casting="same_kind")
+    return best

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.ranking.dates import Date, dates_in
-from greenroom.actors.schemas.memory_types import QueryVectors
+from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan
 from greenroom.actors.text.analyze import spans, tokens, without_invisible
 from greenroom.runtime import Slices
 
@@ -48,6 +48,7 @@ class RankQuery:
         text: The query as typed.
         terms: Its terms in order, each once.
         dates: The days, months and years that it names.
+        times: When it was what is looked for, as far as the query said so in its own words.
         wants_time: Whether it asks when something was.
         vectors: What an embedder made of it; None to go by words alone.
         offset: What the caller's clock is ahead of UTC, in microseconds.
@@ -56,17 +57,26 @@ class RankQuery:
     text: str
     terms: tuple[Term, ...]
     dates: tuple[Date, ...]
+    times: tuple[TimeSpan, ...]
     wants_time: bool
     vectors: QueryVectors | None
     offset: int
 
     @classmethod
-    def read(cls, text: str, vectors: QueryVectors | None = None, *, offset: int = 0) -> RankQuery:
+    def read(
+        cls,
+        text: str,
+        vectors: QueryVectors | None = None,
+        *,
+        times: tuple[TimeSpan, ...] = (),
+        offset: int = 0,
+    ) -> RankQuery:
         """Read a query.
 
         Args:
-            text: As typed.
+            text: As typed, without the words of ``times``.
             vectors: See the class.
+            times: See the class.
             offset: See the class.
         """
         terms: dict[str, Term] = {}
@@ -78,6 +88,7 @@ class RankQuery:
             text=text,
             terms=tuple(terms.values())[:MOST_TERMS],
             dates=dates_in(text),
+            times=times,
             wants_time=_WHEN.search(text) is not None,
             vectors=vectors,
             offset=offset,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from greenroom.actors.ranking import signals as ranking_signals
 from greenroom.actors.ranking.view import is_nothing
-from greenroom.actors.ranking.weights import MIDDLE, WIDTH, Situation, weights
+from greenroom.actors.ranking.weights import KINDS, MIDDLE, WIDTH, VectorSet, weights
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -33,27 +33,34 @@ class Ranked(NamedTuple):
         scores: The relevance of each, 0 to 1, on a scale that does not depend on the other rows.
         signals: By name, the value of each signal for each of the rows.
         total: How many rows have anything to do with the query at all.
-        situation: Which weights were used.
+        vectors: Which of the vectors decided, and so which column of the weights.
+        kinds: The place of each row's kind in `weights.KINDS`, and so whose weights.
         corrected: What was looked for instead of terms that no visible memory holds.
         unknown: Terms that no visible memory holds, and that nothing is like.
         reading: What became of the query's terms.
+        gains: What each row was raised or lowered by, for what it took the place of; None where none was.
     """
 
     rows: Places
     scores: Floats
     signals: Mapping[str, Floats]
     total: int
-    situation: Situation
+    vectors: VectorSet
+    kinds: npt.NDArray[np.uint8]
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
     reading: QueryReading
+    gains: Floats | None = None
 
     @property
     def shares(self) -> dict[str, Floats]:
         """By name, what each signal adds to the strength: its value times its weight."""
-        table = weights(self.situation)
-        return {
-            name: found * np.float32(table[name]) for name, found in self.signals.items() if name in table
+        tables = [weights(kind, self.vectors) for kind in KINDS]
+        gained = {} if self.gains is None else {"succession": self.gains}
+        return gained | {
+            name: found * np.array([table.get(name, 0) for table in tables], np.float32)[self.kinds]
+            for name, found in self.signals.items()
+            if any(name in table for table in tables)
         }
 
 
@@ -73,32 +80,29 @@ def rank(
     reading = yield from ranking_signals.read(view, query, should_yield)
     values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
     of_vectors = yield from ranking_signals.vector_signals(view, query, reading, should_yield)
-    situation = _situation(query, of_vectors)
+    vectors = _vectors(query, of_vectors)
     values |= of_vectors
     matched = wanted & view.visible & _touched(values)
     rows = np.flatnonzero(matched)
     if should_yield():
         yield
-    first = "sentences" if situation == "tokens" else situation
-    strength = yield from _added(values, weights(first), rows, should_yield)
-    if situation == "tokens":
+    first: VectorSet = "sentences" if vectors == "tokens" else vectors
+    strength = yield from _strengths(values, view.kinds, first, rows, should_yield)
+    found, places = values, rows
+    if vectors == "tokens":
         rows = rows[_best(strength, rows, max(FINALISTS, limit))]
         more = yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
-        final = {name: found[rows] for name, found in values.items()} | more
-        if not more:
-            situation = "sentences"
-        strength = yield from _added(final, weights(situation), np.arange(len(rows)), should_yield)
-        chosen = _best(strength, rows, limit)
-        signals = {name: found[chosen] for name, found in final.items()}
-    else:
-        chosen = _best(strength, rows, limit)
-        signals = {name: found[rows[chosen]] for name, found in values.items()}
+        vectors = "tokens" if more else "sentences"
+        found, places = {name: each[rows] for name, each in values.items()} | more, np.arange(len(rows))
+        strength = yield from _strengths(found, view.kinds[rows], vectors, places, should_yield)
+    chosen = _best(strength, rows, limit)
     return Ranked(
         rows=rows[chosen],
         scores=relevance(strength[chosen]),
-        signals=signals,
+        signals={name: each[places[chosen]] for name, each in found.items()},
         total=int(np.count_nonzero(matched)),
-        situation=situation,
+        vectors=vectors,
+        kinds=view.kinds[rows[chosen]],
         corrected=reading.corrected,
         unknown=reading.unknown,
         reading=reading,
@@ -110,7 +114,7 @@ def signals(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> S
     reading = yield from ranking_signals.read(view, query, should_yield)
     values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
     values |= yield from ranking_signals.vector_signals(view, query, reading, should_yield)
-    if _situation(query, values) == "tokens":
+    if _vectors(query, values) == "tokens":
         rows = np.arange(len(view.visible))
         values |= yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
     return values
@@ -122,7 +126,7 @@ def relevance(strength: Floats) -> Floats:
     return found
 
 
-def _situation(query: RankQuery, of_vectors: Values) -> Situation:
+def _vectors(query: RankQuery, of_vectors: Values) -> VectorSet:
     if query.vectors is None or "meaning" not in of_vectors:
         return "words"
     if query.vectors.sentence is None:
@@ -135,10 +139,38 @@ def _touched(values: Values) -> Mask:
     if "meaning" in values:
         return np.ones(len(values["meaning"]), np.bool_)
     touched = np.zeros(len(values["words"]), np.bool_)
-    for name in ("words", "mention", "nearby", "conversation", "tags", "key", "author", "month", "day"):
+    for name in (
+        "words",
+        "mention",
+        "nearby",
+        "conversation",
+        "tags",
+        "key",
+        "author",
+        "month",
+        "day",
+        "time",
+    ):
         if not is_nothing(values[name]):
             touched |= values[name] > 0
     return touched
+
+
+def _strengths(
+    values: Values,
+    kinds: npt.NDArray[np.uint8],
+    vectors: VectorSet,
+    rows: Places,
+    should_yield: Callable[[], bool],
+) -> Slices[Floats]:
+    """Return the strength of each of ``rows``, by the weights of its kind."""
+    of_rows = kinds[rows]
+    total = np.empty(len(rows), np.float32)
+    for number, kind in enumerate(KINDS):
+        places = np.flatnonzero(of_rows == number)
+        if len(places):
+            total[places] = yield from _added(values, weights(kind, vectors), rows[places], should_yield)
+    return total
 
 
 def _added(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from greenroom.actors.ranking import lexical
 from greenroom.actors.ranking import meaning as ranking_meaning
-from greenroom.actors.ranking.dates import Calendar
+from greenroom.actors.ranking.dates import Calendar, near
 from greenroom.actors.ranking.query import partly_named
 from greenroom.actors.ranking.spelling import Correction, corrections
 from greenroom.actors.ranking.view import is_nothing
@@ -148,6 +148,11 @@ def lexical_signals(
         if should_yield():
             yield
         values["day"] = calendar.close_to(query.dates)
+        if should_yield():
+            yield
+    values["time"] = zeros
+    if query.times:
+        values["time"] = near(view.corpus.created, query.times)
         if should_yield():
             yield
     return values

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from greenroom.actors.index import QUESTION, TEMPORAL
 from greenroom.actors.index.neighbours import Neighbours
+from greenroom.actors.ranking.weights import KINDS
 from greenroom.runtime import Slices
 
 Mask = npt.NDArray[np.bool_]
@@ -41,12 +42,13 @@ _NEEDED = (
     "temporal",
     "opening",
     "reply",
+    "kinds",
 )
 OPENING = 3
 """Memories with which a conversation opens."""
 LONG = 100
 """Words beyond which a memory is not longer: a book would come first whatever is asked."""
-_BYTES_A_ROW = 52
+_BYTES_A_ROW = 53
 """What a view that has served a search keeps of each row."""
 
 
@@ -244,6 +246,12 @@ class View:
         group = self.corpus.conversation[self.visible]
         there = group[group >= 0]
         return int(np.count_nonzero(np.bincount(there))) + len(group) - len(there)
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """The place of each row's kind in `KINDS`: a turn of a conversation has a place there."""
+        talk, note = KINDS.index("conversation"), KINDS.index("note")
+        return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
 
     # -- signals that are the same for every query -------------------------
 

@@ -8,31 +8,29 @@ merged by it. `bench/` has the program that fits the weights to questions whose 
 known, and measures them on conversations that they were not fitted to. A weight that is 0
 leaves its signal out in that situation.
 
-The situations: no embedder (or not yet); static word vectors; vectors of sentences; and
-vectors of sentences and of tokens.
+A situation is what vectors there are (none, or not yet; static ones of words; those of sentences; and
+those of sentences and of tokens) times the kind of memory. The kind is a property of each memory, and a
+store holds several: those of each kind are weighed by the table of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, get_args
 
-Situation = Literal["words", "static", "sentences", "tokens"]
+VectorSet = Literal["words", "static", "sentences", "tokens"]
+"""What vectors there are, in the order of the columns of each table."""
+Kind = Literal["note", "conversation"]
+"""Kinds of memories: one that stands alone, and a turn of a conversation."""
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
-class Weights(NamedTuple):
-    """A signal's weight in each situation, and why there is such a signal."""
-
-    words: float
-    static: float
-    sentences: float
-    tokens: float
-    reason: str
-
+_Table = Mapping[str, tuple[float, float, float, float]]
 
 # fmt: off
-_TABLE: Final[Mapping[str, tuple[float, float, float, float]]] = {
+_CONVERSATION: Final[_Table] = {
     #                 words  static  sentences tokens
     "words":         (  0.09,   0.00,   0.00,   0.00),
     "nearby":        (  0.36,   0.35,   0.36,   0.20),
@@ -51,13 +49,15 @@ _TABLE: Final[Mapping[str, tuple[float, float, float, float]]] = {
     "temporal":      (  0.25,   0.25,   0.27,   0.25),
     "month":         (  3.59,   3.50,   3.53,   3.24),
     "day":           (  9.76,   9.54,   9.55,   9.43),
+    "time":          (  9.50,   9.50,   9.50,   9.50),
     "meaning":       (  0.00,   2.93,   5.30,   2.42),
     "theme":         (  0.00,   1.85,   0.00,   1.21),
     "tokens":        (  0.00,   0.00,   0.00,   2.47),
     "tokens nearby": (  0.00,   0.00,   0.00,   4.32),
 }
 # fmt: on
-_REASONS: Final[Mapping[str, str]] = {
+_NOTE: Final[_Table] = _CONVERSATION
+SIGNALS: Final[Mapping[str, str]] = {
     "words": "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
     "nearby": "What belongs together is told in several turns: what is said around a memory counts too.",
     "conversation": "A conversation about what is asked is where to look, even if the answer uses others.",
@@ -75,12 +75,16 @@ _REASONS: Final[Mapping[str, str]] = {
     "temporal": "A memory that names a time tells of something that happened.",
     "month": "A month or year that the query names is when the memory was made.",
     "day": "A day that the query names: made on it, soon after, or just before what was planned for it.",
+    "time": "The query says in its own words when it was: two weeks ago, last summer.",
     "meaning": "The memory means what is asked, whatever its words.",
     "theme": "Something in the same conversation means what is asked.",
     "tokens": "For each word of the query something in the memory means it: finer than one vector a text.",
     "tokens nearby": "... in it, or in what stands next to it.",
 }
-SIGNALS: Final = {name: Weights(*_TABLE[name], reason) for name, reason in _REASONS.items()}
+"""The signals, and why there is each."""
+
+_TABLES: Final[Mapping[Kind, _Table]] = {"note": _NOTE, "conversation": _CONVERSATION}
+_COLUMNS: Final[tuple[VectorSet, ...]] = get_args(VectorSet)
 
 MIDDLE: Final = 7.0
 """The strength that is a relevance of a half: a few rare words of a short query, and nothing else."""
@@ -89,7 +93,7 @@ WIDTH: Final = 3.0
 
 
 @cache
-def weights(situation: Situation) -> Mapping[str, float]:
-    """Return the weights of the signals that count."""
-    found = {name: float(getattr(signal, situation)) for name, signal in SIGNALS.items()}
-    return {name: weight for name, weight in found.items() if weight}
+def weights(kind: Kind, vectors: VectorSet) -> Mapping[str, float]:
+    """Return the weights of the signals that count in a situation."""
+    column = _COLUMNS.index(vectors)
+    return {name: row[column] for name, row in _TABLES[kind].items() if row[column]}

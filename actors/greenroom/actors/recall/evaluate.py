@@ -1,9 +1,9 @@
-"""Evaluation of search quality on a user's own memories: recall, hits, ranks."""
+"""Evaluation of search quality on a user's own memories: recall, hits, ranks, and what a score is worth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,10 @@ from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.memory_search import MemorySearch, warmed
+from greenroom.actors.recall.fallback_lookup import PlacesOfKey
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.query_times import warmed
+from greenroom.actors.recall.reliability import Scored
 from greenroom.actors.recall.search import find, reply
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_types import SearchMode
@@ -25,6 +28,9 @@ from greenroom.runtime import ProcedureContext, RuntimeClient
 DEPTHS: Final = (1, 5, 10, 20, 50)
 RANKED: Final = 10
 """How many of the best count for hits and nDCG."""
+NEWER: Final = "newer"
+EMPTY: Final = "empty"
+MAX_QUERY: Final = 10_000
 LOOK_SECONDS: Final = 0.1
 
 
@@ -59,25 +65,37 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One line of a file of queries.
 
     Attributes:
-        query: What is searched for.
-        relevant: The keys, or the ids, of the memories that it should find.
+        query: What is searched for; nothing in a line of a template that nobody has filled in.
+        relevant: The keys, or the ids, of the memories that it should find; none where nothing has an answer.
+        older: Those of memories that once were the answer, and that it should come before.
         namespace: Where; everything that the caller may see unless given.
         group: Under which name its figures are summed up besides.
+        about: What a relevant memory says, for whoever writes the query. It is not read.
     """
 
-    query: kinds.SearchWords
-    relevant: Annotated[list[str], Meta(min_length=1)]
+    query: Annotated[str, Meta(max_length=MAX_QUERY)]
+    relevant: list[str]
+    older: list[str] = []
     namespace: kinds.Below | None = None
     filters: SearchFilters = SearchFilters()
     group: str | None = None
+    about: str | None = None
 
 
 class Judged(NamedTuple):
-    """The result and figures of one judged query."""
+    """The result and figures of one judged query.
+
+    Attributes:
+        metrics: Those of `measure`.
+        scored: The first memories that were found.
+        missed: What is named in the query and was not found.
+    """
 
     group: str | None
     metrics: dict[str, float]
     milliseconds: float
+    scored: list[Scored]
+    missed: set[str]
 
 
 def read_query(raw: bytes) -> JudgedQuery:
@@ -88,22 +106,33 @@ def read_query(raw: bytes) -> JudgedQuery:
     """
     check_json(raw)
     query = parse_request(JudgedQuery, raw)
-    if not query.query.strip():
+    if query.query and not query.query.strip():
         raise auth_errors.invalid("query", "query: it is blank")
     return query
 
 
 def measure(
-    ranked: Sequence[str], relevant: Sequence[str], depths: Sequence[int] = DEPTHS
+    ranked: Sequence[str],
+    relevant: Sequence[str],
+    depths: Sequence[int] = DEPTHS,
+    *,
+    older: Sequence[str] = (),
 ) -> dict[str, float]:
     """Return the figures of one answer.
 
     ``R@k`` is the share of the relevant memories among the first k, ``hit@10`` whether any is among the
     first 10, ``MRR`` one through the rank of the first, ``nDCG@10`` the gain of the first 10, each
-    discounted by its rank, as a share of the best possible one.
+    discounted by its rank, as a share of the best possible one. ``newer`` is whether a relevant one comes
+    before all older ones, if there are such. Where nothing is relevant there is only ``empty``: whether
+    nothing was found.
     """
+    if not relevant:
+        return {EMPTY: float(not ranked)}
     wanted = set(relevant)
     found = list(dict.fromkeys(ranked))
+    if older:
+        first = next((each for each in found if each in wanted or each in older), None)
+        return {**measure(ranked, relevant, depths), NEWER: float(first in wanted)}
     figures = {f"R@{depth}": len(wanted.intersection(found[:depth])) / len(wanted) for depth in depths}
     ranks = [rank for rank, each in enumerate(found, start=1) if each in wanted]
     best = [rank for rank in ranks if rank <= RANKED]
@@ -148,6 +177,23 @@ async def judged(
     began = trio.current_time()
     answer: replies.MemoriesFound = await runtime.query(asked, principal=principal)
     taken = (trio.current_time() - began) * 1_000
-    wanted = set(query.relevant)
-    ranked = [each.memory_id if each.memory_id in wanted else each.key for each in answer.memories]
-    return Judged(query.group, measure(ranked, query.relevant, depths), taken)
+    named = {*query.relevant, *query.older}
+    ranked = [each.memory_id if each.memory_id in named else each.key for each in answer.memories]
+    figures = measure(ranked, query.relevant, depths, older=query.older)
+    best = zip(answer.memories[:RANKED], ranked, strict=False)
+    scored = [Scored(each.score, name in query.relevant) for each, name in best]
+    return Judged(query.group, figures, taken, scored, named.difference(ranked))
+
+
+async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[str]) -> list[str]:
+    """Return those that are the key of no memory that the caller may see.
+
+    Raises:
+        GreenroomError: as `RuntimeClient.query`.
+    """
+    missing = []
+    for name in names:
+        found = await runtime.query(PlacesOfKey(key=name), principal=principal)
+        if not found.places:
+            missing.append(name)
+    return missing

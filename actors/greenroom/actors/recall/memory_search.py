@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
 from typing import Annotated
 
 import msgspec
@@ -17,6 +16,7 @@ from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
+from greenroom.actors.recall.query_times import warmed
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
 from greenroom.actors.recall.time_window import time_window, time_zone
@@ -110,7 +110,16 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             after=None if window is None else window.after,
             before=None if window is None else window.before,
         )
-        return SearchSpec(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
+        return SearchSpec(
+            self.namespace,
+            query,
+            mode,
+            boost,
+            filters,
+            self.limit,
+            self.include_debug,
+            zone=self.timezone,
+        )
 
     def _window(self, now: int) -> replies.TimeWindow | None:
         zone: dt.tzinfo = dt.UTC
@@ -260,16 +269,3 @@ async def _whole(context: ProcedureContext, found: FoundMemory) -> FoundMemory:
     except Refusal:  # gone meanwhile
         return found
     return msgspec.structs.replace(found, memory=shown.memory)
-
-
-async def warmed() -> None:
-    """Return when expressions of time are read at once; the first time that takes a thread a moment."""
-    if not _warm.cache_info().currsize:
-        await trio.to_thread.run_sync(_warm)
-
-
-@functools.cache
-def _warm() -> None:
-    from greenroom.actors.timeexpr import warm  # noqa: PLC0415 - few searches name a time
-
-    warm()

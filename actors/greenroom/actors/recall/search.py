@@ -14,6 +14,7 @@ from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import paging
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.query_embedding import QueryEmbedding, vectors_of
+from greenroom.actors.recall.query_times import QueryTimes, times_of
 from greenroom.actors.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
 from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
@@ -39,6 +40,7 @@ class SearchSpec(NamedTuple):
         decompress: Whether what is compressed comes as it was given.
         roots: The owners to ask where it is known which they are.
         embedding: A vector to look for in the place of a query.
+        zone: In which time zone the query's own times are meant; None: the machine's.
     """
 
     below: str | None
@@ -52,6 +54,7 @@ class SearchSpec(NamedTuple):
     decompress: bool = True
     roots: list[Root] | None = None
     embedding: QueryEmbedding | None = None
+    zone: str | None = None
 
 
 class SearchResult(NamedTuple):
@@ -92,14 +95,16 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         Refusal: ``VALIDATION_ERROR``: the vector cannot be compared with those of the memories.
     """
     clock = _Stopwatch()
-    meaning = await _meaning_of(context, search)
+    told = await _times_of(context, search)
+    meaning = await _meaning_of(context, search, told.text)
     clock.lap("query_vectors")
-    roots = await _roots(context, search, meaning.telling)
+    roots = await _roots(context, search, told.text, meaning.telling)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
-        text=search.query,
+        text=told.text,
         vectors=meaning.vectors,
+        times=told.times,
         mode=search.mode,
         quality_boost=search.boost,
         filters=search.filters,
@@ -160,12 +165,18 @@ class _Meaning(NamedTuple):
         return self.vectors if self.absence is None else None
 
 
-async def _meaning_of(context: ProcedureContext, search: SearchSpec) -> _Meaning:
+async def _times_of(context: ProcedureContext, search: SearchSpec) -> QueryTimes:
+    if search.query is None or search.mode == "exact":
+        return QueryTimes(search.query)
+    return await times_of(search.query, context.now, search.zone)
+
+
+async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str | None) -> _Meaning:
     if search.embedding is not None:
         return _Meaning(await vectors_of(search.embedding, context.sidecar))
-    if search.query is None or search.mode == "exact" or context.sidecar is None:
+    if text is None or search.mode == "exact" or context.sidecar is None:
         return _Meaning()
-    vectors = await context.sidecar.query(search.query)
+    vectors = await context.sidecar.query(text)
     if vectors is None:
         return _Meaning(absence=context.sidecar.absence, may_come=not context.sidecar.is_off)
     return _Meaning(vectors, _why_nothing(vectors))
@@ -182,12 +193,14 @@ def _not_compared(search: SearchSpec, meaning: _Meaning, found: list[RootSearchR
     return None
 
 
-async def _roots(context: ProcedureContext, search: SearchSpec, vectors: QueryVectors | None) -> Roots:
+async def _roots(
+    context: ProcedureContext, search: SearchSpec, text: str | None, vectors: QueryVectors | None
+) -> Roots:
     if search.roots is not None:
         return Roots(search.roots)
     wanted = ChooseRoots(
         below=search.below,
-        text=search.query,
+        text=text,
         mode=search.mode,
         filters=search.filters,
         vectors=vectors,

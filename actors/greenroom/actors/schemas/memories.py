@@ -11,7 +11,7 @@ from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
+from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
 from greenroom.runtime import Message
 
 
@@ -145,6 +145,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     Attributes:
         text: The query; None without one: with vectors what is like them, else newest first.
         vectors: The query as the embedder sees it; None: words alone decide.
+        times: When it was what is looked for, as far as the query says so in words that are not in ``text``.
         mode: How to match: ``exact`` looks for the text as it stands.
         quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
         filters: What narrows the candidates before anything is ranked.
@@ -156,6 +157,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
 
     text: kinds.SearchWords | None = None
     vectors: QueryVectors | None = None
+    times: tuple[TimeSpan, ...] = ()
     mode: kinds.SearchMode = "semantic"
     quality_boost: kinds.Fraction = 0.0
     filters: MemoryFilters | None = None

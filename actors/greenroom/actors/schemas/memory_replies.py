@@ -146,6 +146,8 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
         tokens: An estimate: bytes of UTF-8 by 4.
         tokens_saved: The same estimate of what compression saved in the store.
         similar: Memories that say nearly the same, the most similar first.
+        conflicts_with: Older memories that this one may replace, the likeliest first; ``similarity`` is how
+            likely. To hide one, call ``update_memory`` with this ``memory_id`` and its as ``supersedes``.
         supersedes: The memory that this one hides from search from now on.
     """
 
@@ -163,6 +165,7 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
     tokens: int
     tokens_saved: int
     similar: list[SimilarMemory] = msgspec.field(default_factory=list)
+    conflicts_with: list[SimilarMemory] = msgspec.field(default_factory=list)
     supersedes: str | None = None
 
 
@@ -282,6 +285,8 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         imitates: What the namespace reads like, such as ``user:``, while it is open to everybody.
         embedding_space: Which vectors are compared with a ``query_embedding``: the embedder, its version and,
             last, their dimensions; null while there are none.
+        embedding_waiting: How many memories of the root have no such vectors yet, about; older vectors
+            serve as long as there are any.
     """
 
     namespace: str
@@ -305,6 +310,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     oldest: datetime | None
     newest: datetime | None
     embedding_space: str | None
+    embedding_waiting: int = 0
     imitates: str | UnsetType = UNSET
 
 

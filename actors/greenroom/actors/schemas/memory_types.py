@@ -135,6 +135,20 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
     token_scale: float = 0.0
 
 
+class TimeSpan(msgspec.Struct, frozen=True):
+    """A time that a query names in its own words, in microseconds since 1970.
+
+    Attributes:
+        after: Where it begins; None: nowhere.
+        before: Where it ends, not included; None: nowhere.
+        fading: How far outside something is hardly meant any more, in microseconds.
+    """
+
+    after: int | None
+    before: int | None
+    fading: int
+
+
 class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
     """A query as an embedder sees it.
 

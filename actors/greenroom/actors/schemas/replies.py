@@ -147,7 +147,11 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchResults(Reply, frozen=True, kw_only=True):
-    """Answers `SearchContext`; ``truncated``: visible messages or matches were left out."""
+    """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
+
+    ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
+    that is said; another time it finds more.
+    """
 
     results: list[SearchHit]
     query: str
@@ -156,6 +160,8 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     message_count: int
     scanned: int
     truncated: bool
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
 

@@ -1,0 +1,97 @@
+"""Notes in the order of what took the place of what, for a search that asks for a state of things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from greenroom.actors.memory import records
+from greenroom.actors.memory.records import PLAIN, Entry
+from greenroom.actors.memory.repository import MemoryRepository
+from greenroom.actors.memory.values import beginning
+from greenroom.actors.ranking.succession import COMPARED, Statement, gains, successions, tells_change
+from greenroom.actors.ranking.weights import KINDS, WIDTH
+from greenroom.actors.text.analyze import tokens
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.ranking import Ranked
+    from greenroom.actors.ranking.intent import State
+    from greenroom.actors.ranking.succession import Floats, Places
+
+_LONGEST = 600  # characters of a note; a longer one is about several matters, and succeeds no other
+_NOTE = KINDS.index("note")
+_CERTAIN = 1e-6
+
+
+def by_state(
+    repository: MemoryRepository,
+    context: Context,
+    corpus: Corpus,
+    ranked: Ranked,
+    space: str | None,
+    state: State,
+) -> Slices[Ranked]:
+    """Return the same rows with what a question for ``state`` asks for before what it does not.
+
+    Only notes change places, among the best of them. Each place keeps its score, for that says how well its
+    subject fits; what a row gains or loses by it is a signal, ``succession``.
+    """
+    notes = np.flatnonzero(ranked.kinds == _NOTE)[:COMPARED]
+    statements = yield from _statements(repository, context, corpus, ranked.rows[notes])
+    places = notes[[each is not None for each in statements]]
+    if len(places) <= 1:
+        return ranked
+    cosines = None if space is None else _cosines(corpus, space, ranked.rows[places])
+    chances = np.clip(ranked.scores[places].astype(np.float64), _CERTAIN, 1 - _CERTAIN)
+    strengths = np.log(chances / (1 - chances))
+    said = [each for each in statements if each is not None]
+    probabilities = successions(said, cosines, ranked.vectors)
+    moved = np.argsort(-strengths - gains(strengths, probabilities, ranked.vectors, state), kind="stable")
+    every = np.arange(len(ranked.rows))
+    every[places] = places[moved]
+    gained = np.zeros(len(every), np.float32)
+    gained[places] = WIDTH * (strengths - strengths[moved])
+    return ranked._replace(
+        rows=ranked.rows[every],
+        kinds=ranked.kinds[every],
+        signals={name: values[every] for name, values in ranked.signals.items()},
+        gains=gained,
+    )
+
+
+def _statements(
+    repository: MemoryRepository, context: Context, corpus: Corpus, rows: Places
+) -> Slices[list[Statement | None]]:
+    """Return what is compared of each note, None of one that is too long to be about one matter."""
+    found: list[Statement | None] = []
+    for row in rows.tolist():
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        assert stored is not None, "what is in the index is in the store"
+        value, version = yield from repository.value(context, stored.entry)
+        form = records.JSON if version.details is None else version.details.form
+        text = beginning(value, form, _LONGEST + 1)
+        found.append(statement(text, stored.entry) if len(text) <= _LONGEST else None)
+        if context.should_yield():
+            yield
+    return found
+
+
+def statement(text: str, entry: Entry) -> Statement:
+    """Return what is compared of a note."""
+    tags = (entry.details or PLAIN).tags
+    terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
+    return Statement(terms, tells_change(text), entry.created_at)
+
+
+def _cosines(corpus: Corpus, space: str, rows: Places) -> Floats | None:
+    """Return the cosines of notes with one another, 0 without a vector; None in an unknown space."""
+    found = corpus.vectors(space)
+    if found is None:
+        return None
+    values, _, has = found
+    vectors = values[rows].astype(np.float64) * has[rows][:, None]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return vectors @ vectors.T

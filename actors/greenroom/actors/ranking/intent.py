@@ -1,0 +1,58 @@
+"""What state of things a query asks for: how it is at present, or how it was before that.
+
+By words that hardly mean anything else. Those that do count only in a question: "drop the note on the old
+key" asks for no former state. Of these, "before" counts where the rest is about what was, and not about what
+is to be done ("what must be checked before a release"), nor in a time ("the day before yesterday").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+State = Literal["present", "past"]
+
+
+def _any(*words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+
+
+_PRESENT: Final = _any(
+    "now|nowadays|current|currently|presently|latest|newest|most recent|up[- ]to[- ]date|these days|so far",
+    "at (?:the moment|present)|no longer|any ?more|any longer|instead|replaced",
+    r"jetzt|heutzutage|derzeit|zurzeit|momentan|inzwischen|aktuell\w*|immer noch|noch immer|nicht mehr",
+    r"maintenant|aujourd['\u2019]hui|actuel\w*|désormais|ahora|actualmente|todavía|ya no",
+)
+_PRESENT_IN_QUESTIONS: Final = _any("today|still|heute|noch|toujours|hoy")
+_PAST: Final = _any(
+    "previous|previously|former|formerly|original|originally|initially|at first|back then|in the past",
+    r"(?<!is )(?<!are )(?<!be )used to|did .{1,80}\buse to",
+    r"früher\w*|vorher|damals|ehemals|ehemalig\w*|ursprünglich\w*|auparavant|autrefois|antes|anteriormente",
+)
+_PAST_IN_QUESTIONS: Final = _any(
+    r"(?<!how )(?<!years )(?<!months )(?<!days )(?<!-)old|alt(?:e|er|es|en)|ancien\w*|antigu[oa]s?"
+)
+_BEFORE: Final = _any("(?<!day )(?<!week )(?<!month )(?<!year )before|prior to")
+_TO_BE_DONE: Final = _any(
+    "is|are|do|does|must|should|shall|can|may|need|needs|have to|has to|will|would|how to|remember"
+)
+_QUESTION: Final = re.compile(
+    r"\?|^\W*(?:(?:on|in|at|by|from|to|with|via|for|of) )?(?:who|whom|whose|what|which|where|when|how"
+    r"|wer|was|wo|welche\w*|wann|wie|qui|que|quel\w*|où|qué|quién|dónde|cuándo|cuál)\b",
+    re.IGNORECASE,
+)
+
+
+def asked_state(text: str) -> State | None:
+    """Return the state of things that a query asks for; None where it does not tell.
+
+    "Where are the old machines now" asks for the present, "what was there before the new ones" does not.
+    """
+    is_question = _QUESTION.search(text) is not None
+    if is_question and _BEFORE.search(text) is not None and _TO_BE_DONE.search(text) is None:
+        return "past"
+    if _PRESENT.search(text) or (is_question and _PRESENT_IN_QUESTIONS.search(text)):
+        return "present"
+    if _PAST.search(text) or (is_question and _PAST_IN_QUESTIONS.search(text)):
+        return "past"
+    return None
