@@ -67,6 +67,7 @@ def main() -> int:
         plan = Plan(
             smoke=chosen.smoke,
             data=chosen.data,
+            peers=chosen.peers,
             work=Path(work),
             seconds=chosen.seconds,
             kills=chosen.kills,
@@ -92,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--smoke", action="store_true", help="a short run that checks answers, not times")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the results")
     parser.add_argument("--data", type=Path, metavar="DIR", help="conversations to load and search as well")
+    parser.add_argument(
+        "--peers", type=Path, metavar="DIR", help="servers that `python -m bench.peers` put there"
+    )
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")

@@ -1,6 +1,7 @@
 """Memory search at the wire: imported by `greenroom import`, asked over stdio, while memories are stored.
 
-Every question has a planted answer, which must come first, with typing errors too. A search follows a write
+Every question has a planted answer, which must come first, with typing errors too; what is stored meanwhile
+may say the same. A search follows a write
 each time in the second column, so what it finds is always newer than its index was. The memory is RssAnon,
 what is the process's own. Latencies are of a client that asks one thing after the other.
 """
@@ -55,6 +56,7 @@ def run(plan: Plan) -> Report:
                 percentile(found.quiet, 95),
                 statistics.median(found.writing),
                 percentile(found.writing, 95),
+                percentile(found.writing, 99),
                 statistics.median(found.stored),
                 found.before,
                 found.after,
@@ -66,7 +68,7 @@ def run(plan: Plan) -> Report:
             Figure(what=f"search of {size:,} amid writes, 95 % ms", value=tail, most=most[1]),
         ]
     figures += [
-        Figure(what="store_memory, one at a time, median ms", value=float(rows[-1][7] or 0), most=2),
+        Figure(what="store_memory, one at a time, median ms", value=float(rows[-1][8] or 0), most=2),
         Figure(what="memories imported a second, the largest", value=float(rows[-1][1] or 0), least=2_000),
     ]
     table = Table(
@@ -79,6 +81,7 @@ def run(plan: Plan) -> Report:
             "95 % ms",
             "50 % amid writes",
             "95 % amid writes",
+            "99 % amid writes",
             "store 50 % ms",
             "RssAnon MB before",
             "RssAnon MB after",
@@ -96,7 +99,6 @@ def _measure(folder: Path, size: int, *, searches: int) -> Found:
         for number, post in enumerate(conversation(size))
     ]
     source.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
-    answers = {line["content"]: line["key"] for line in lines}
     began = time.perf_counter()
     import_memories(source, data, "--agent", "bench", "--namespace", NAMESPACE)
     imported = time.perf_counter() - began
@@ -105,11 +107,11 @@ def _measure(folder: Path, size: int, *, searches: int) -> Found:
         before = memory_of(client.pid).anonymous
         first, _ = _search(client, PLANTED[0].question)
         settle(client, NAMESPACE)
-        quiet = [_checked(client, question, answers) for question in islice(_questions(), searches)]
+        quiet = [_checked(client, question) for question in islice(_questions(), searches)]
         writing, stored = [], []
         for number, question in enumerate(islice(_questions(), searches)):
             stored.append(_store(client, number))
-            writing.append(_checked(client, question, answers))
+            writing.append(_checked(client, question))
         after = memory_of(client.pid).anonymous
     return Found(imported, first, quiet, writing, stored, before, after)
 
@@ -121,11 +123,11 @@ def _questions() -> Any:
     )
 
 
-def _checked(client: Client, asked: tuple[str, str], answers: dict[str, str]) -> float:
+def _checked(client: Client, asked: tuple[str, str]) -> float:
     question, sentence = asked
     taken, told = _search(client, question)
-    keys = [memory["key"] for memory in told["memories"]]
-    check(keys[:1] == [answers[sentence]], f"{question!r} found {keys}, and {answers[sentence]} was wanted")
+    found = [memory["content"] for memory in told["memories"]]
+    check(sentence in "".join(found[:1]), f"{question!r} found {found}, and {sentence!r} was wanted")
     return taken
 
 

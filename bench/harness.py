@@ -30,6 +30,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         smoke: Whether only the answers matter: one short round with small sizes.
         data: A folder with conversations (`memories.jsonl`, `queries.jsonl`), or None.
+        peers: A folder into which `bench.peers` installed other memory servers, or None.
         work: Where benchmarks make their stores: on the disk whose speed is asked about.
         seconds: How long the load of `crowd` lasts.
         kills: How many processes `chaos` kills.
@@ -38,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     smoke: bool
     data: Path | None
     work: Path
+    peers: Path | None = None
     seconds: float = 60.0
     kills: int = 100
 

@@ -30,7 +30,7 @@ def import_memories(source: Path, data: Path, *flags: str) -> None:
 
 
 def search(client: Client, query: str, namespace: str, **more: Any) -> dict[str, Any]:
-    """Return what a hybrid search is answered."""
+    """Return what a search is answered, hybrid unless told."""
     arguments = {"query": query, "namespace": namespace, "mode": "hybrid", **more}
     told: dict[str, Any] = client.call(ToolCall("memory_search", arguments))
     return told

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from greenroom.actors import EmbedderChoice
     from greenroom.runtime import RuntimeClient
 
 ANSWERABLE = range(1, 5)
 DEPTHS = (5, 10, 20, 50)
+EMBEDDING_SECONDS = 600.0
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -52,30 +54,29 @@ class Question(msgspec.Struct, frozen=True):
     evidence: list[str]
 
 
-def measure(plan: Plan, data: Path) -> Table:
+def measure(plan: Plan, data: Path, embedder: str | EmbedderChoice = "static") -> Table:
     """Load the conversations, ask the questions, and return the recall."""
     turns = msgspec.json.Decoder(Turn).decode_lines((data / "memories.jsonl").read_bytes())
     questions = msgspec.json.Decoder(Question).decode_lines((data / "queries.jsonl").read_bytes())
     chosen = [question for question in questions if question.category in ANSWERABLE]
     with plan.folder() as folder:
-        return trio.run(_measure, folder, turns, chosen[:: plan.size(1, 20)])
+        return trio.run(_measure, folder, embedder, turns, chosen[:: plan.size(1, 20)])
 
 
-async def _measure(folder: Path, turns: Sequence[Turn], questions: Sequence[Question]) -> Table:
+async def _measure(
+    folder: Path, embedder: str | EmbedderChoice, turns: Sequence[Turn], questions: Sequence[Question]
+) -> Table:
     recalls: dict[int, list[float]] = defaultdict(list)
     times = []
-    async with open_greenroom(folder, options=RuntimeOptions(durability="process")) as runtime:
+    options = RuntimeOptions(durability="process")
+    async with open_greenroom(folder, embedder=embedder, options=options) as runtime:
         names = await _load(runtime, turns)
         reader = Agent(runtime, Principal(agent_id="reader"))
+        if str(embedder) != "none":
+            for name in names:
+                await _compared(reader, name)
         for question in questions:
-            request = SearchContext(
-                session_id=question.conv,
-                query=question.question[:500],
-                fuzzy_threshold=0,
-                limit=DEPTHS[-1],
-                recent_hours=None,
-                max_rows_scanned=None,
-            )
+            request = _search(question.conv, question.question[:500])
             began = time.perf_counter()
             answer = await reader.ask(request)
             times.append((time.perf_counter() - began) * 1e3)
@@ -92,6 +93,27 @@ async def _measure(folder: Path, turns: Sequence[Turn], questions: Sequence[Ques
     columns = ["questions", *(f"recall@{depth} %" for depth in DEPTHS), "median ms", "99 % ms"]
     row += [statistics.median(times), percentile(times, 99)]
     return Table(title="search_context on the given conversations", columns=columns, rows=[row])
+
+
+def _search(session: str, query: str) -> SearchContext:
+    return SearchContext(
+        session_id=session,
+        query=query,
+        fuzzy_threshold=0,
+        limit=DEPTHS[-1],
+        recent_hours=None,
+        max_rows_scanned=None,
+    )
+
+
+async def _compared(reader: Agent, session: str) -> None:
+    """Search until all messages are compared by what they mean: their vectors are made behind searches."""
+    with trio.fail_after(EMBEDDING_SECONDS):
+        while True:
+            answer = await reader.ask(_search(session, "anything"))
+            if answer.partial is not True:
+                return
+            await trio.sleep(0.1)
 
 
 async def _load(runtime: RuntimeClient, turns: Sequence[Turn]) -> dict[str, dict[int, str]]:

@@ -56,9 +56,15 @@ def greenroom_websocket(data: Path) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without settings for Greenroom, but for where it keeps secrets."""
+    """Return the environment without settings for Greenroom, but for where secrets and models lie."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GREENROOM_")}
-    return kept | {"GREENROOM_SECRETS": str(Path(tempfile.gettempdir()) / "greenroom-bench-secrets")}
+    place = Path(tempfile.gettempdir())
+    return kept | {
+        "GREENROOM_SECRETS": str(place / "greenroom-bench-secrets"),
+        "GREENROOM_MODELS": str(
+            place / "greenroom-bench-models"
+        ),  # where none is, unless a flag says otherwise
+    }
 
 
 @contextmanager

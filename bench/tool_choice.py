@@ -21,7 +21,6 @@ from bench import rivals
 from bench.client import ToolCall, serving
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import search, settle
-from bench.locomo import Turn
 from bench.servers import greenroom
 
 if TYPE_CHECKING:
@@ -187,15 +186,8 @@ def _parts(listing: Listing) -> list[Value]:
     ]
 
 
-def _rival(make: Callable[[Sequence[Turn]], rivals.One]) -> Callable[[Listing], Choose]:
-    def of(listing: Listing) -> Choose:
-        return make([_turn(tool["name"], words(tool)) for tool in listing])
-
-    return of
-
-
-def _turn(name: str, text: str) -> Turn:
-    return Turn(conv="tools", id=name, session=1, date="", speaker="", text=text, position=1)
+def _rival(make: rivals.Make) -> Callable[[Listing], Choose]:
+    return lambda listing: make({tool["name"]: words(tool) for tool in listing})
 
 
 BASELINES: Mapping[str, Callable[[Listing], Choose]] = {

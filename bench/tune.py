@@ -27,7 +27,7 @@ from greenroom.actors.index import Document
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View, signals
-from greenroom.actors.ranking.weights import SIGNALS, Situation, weights
+from greenroom.actors.ranking.weights import SIGNALS, VectorSet, weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -66,8 +66,8 @@ def main() -> int:
     )
     chosen = parser.parse_args()
     given = trials.load(chosen.data)
-    fitted: dict[Situation, dict[str, float]] = {}
-    plans: list[tuple[Sequence[Situation], Callable[[], LocalEmbedder], float]] = [
+    fitted: dict[VectorSet, dict[str, float]] = {}
+    plans: list[tuple[Sequence[VectorSet], Callable[[], LocalEmbedder], float]] = [
         (("words", "static"), load_static, 0.5)
     ]
     if chosen.onnx is not None:
@@ -89,17 +89,17 @@ def _onnx(folder: Path) -> LocalEmbedder:
     return OnnxEmbedder(read_model_files(folder), lambda: None)
 
 
-def _names(situation: Situation) -> list[str]:
-    return [name for name in weights(situation) if name not in HELD_BY_HAND]
+def _names(situation: VectorSet) -> list[str]:
+    return [name for name in weights("conversation", situation) if name not in HELD_BY_HAND]
 
 
 # -- measuring ---------------------------------------------------------------
 
 
-def _measure(sets: Sets, situation: Situation, *, kept: bool, ablate: bool) -> None:
+def _measure(sets: Sets, situation: VectorSet, *, kept: bool, ablate: bool) -> None:
     names = _names(situation)
     if kept:
-        table = weights(situation)
+        table = weights("conversation", situation)
         found = {
             kind: _scores(of, lambda _: [table[name] for name in names], names) for kind, of in sets.items()
         }
@@ -160,7 +160,7 @@ def _fit(
     return dict(zip(names, found.tolist(), strict=True))
 
 
-def _weights(fitted: Mapping[Situation, Mapping[str, float]]) -> Table:
+def _weights(fitted: Mapping[VectorSet, Mapping[str, float]]) -> Table:
     rows: list[list[Value]] = [
         [name, *(f"{found[name]:.2f}" if name in found else "" for found in fitted.values())]
         for name in ORDER

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from harness import PATIENCE
 
+from bench import notes
 from bench.comparison import OldReport, OldRun, compared
 from bench.harness import Report, Table
 
@@ -32,7 +33,9 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
     return done, msgspec.json.decode(results.read_bytes())
 
 
-@pytest.mark.parametrize("name", ["ask", "durable", "heavy", "memory", "relay", "roots", "tool_choice"])
+@pytest.mark.parametrize(
+    "name", ["ask", "durable", "heavy", "memory", "relay", "retrieval", "roots", "tool_choice"]
+)
 def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: str) -> None:
     done, results = run(tmp_path, "-m", "bench", name)
     assert done.returncode == 0, done.stderr
@@ -69,6 +72,18 @@ def test_a_run_is_compared_with_an_older_one(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, "holds no results of a run" in done.stderr) == (2, True)
+
+
+def test_every_question_about_notes_names_notes_of_its_world() -> None:
+    worlds = notes.load(ROOT / "bench" / "notes")
+    assert len(worlds) == 3
+    for world in worlds:
+        keys = [note.key for note in world.notes]
+        assert len(set(keys)) == len(keys) > 250
+        for question in world.questions:
+            assert {*question.relevant, *question.older} <= set(keys), question.query
+            assert bool(question.relevant) == (question.group != "nothing"), question.query
+            assert all(note.created_at <= notes.PRESENT for note in world.notes)
 
 
 def test_ratios_are_of_what_both_runs_have() -> None:
