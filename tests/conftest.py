@@ -31,6 +31,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in the background of a shell, and every program that a test starts would not hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ["GREENROOM_MODELS"] = "/nowhere/models"  # no test finds what this user has installed
+
 VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
 """The fixtures whose tests run in virtual time."""
 

@@ -195,8 +195,11 @@ def test_evaluate_prints_figures_by_mode_and_group(tmp_path: Path) -> None:
     path = written(tmp_path / "q.jsonl", *queries)
     done = run(tmp_path, "evaluate", path, "--limit", "10", "--embedder", "none")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "greenroom evaluate: 4 queries, by words alone: the embedder is none\n"
-    heads, *rows = done.stdout.splitlines()
+    assert done.stderr.splitlines() == [
+        "greenroom evaluate: 'no such key' was never found, and is the key of no memory that you may see",
+        "greenroom evaluate: 4 queries, by words alone: the embedder is none",
+    ]
+    heads, *rows = done.stdout.split("\n\n")[0].splitlines()
     assert heads.split() == ["n", "R@1", "R@5", "R@10", "hit@10", "MRR", "nDCG@10", "p50", "ms", "p95", "ms"]
     assert [row.split()[0] for row in rows] == [
         "semantic",
@@ -219,7 +222,7 @@ def test_evaluate_prints_figures_by_mode_and_group(tmp_path: Path) -> None:
     [
         ("nonsense", "line 2: this is not JSON"),
         ({"query": "x"}, "line 2: relevant: it is required"),
-        ({"query": "x", "relevant": []}, "line 2: relevant"),
+        ({"query": "x", "relevant": "a"}, "line 2: relevant"),
         ({"query": " ", "relevant": ["a"]}, "line 2: query: it is blank"),
         ({"query": "x", "relevant": ["a"], "filters": {"colour": 1}}, "line 2: filters.colour: unknown"),
     ],
@@ -228,6 +231,76 @@ def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None
     path = written(tmp_path / "q.jsonl", {"query": "x", "relevant": ["a"]}, query)
     done = run(tmp_path, "evaluate", path)
     assert (done.returncode, sentence in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.promise("exchange.evaluate")
+def test_evaluate_tells_newer_from_older_nothing_from_something_and_what_a_score_is_worth(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        line("quay", "the boat lies at the old quay", created_at="2026-01-05T10:00:00Z"),
+        line("pier", "the boat lies at the new pier", created_at="2026-05-05T10:00:00Z"),
+    ]
+    run(tmp_path, "import", written(tmp_path / "in.jsonl", *lines))
+    queries: list[dict[str, Any]] = [
+        {"query": "the boat at the new pier", "relevant": ["pier"], "older": ["quay"], "group": "now"},
+        {"query": "the boat at the old quay", "relevant": ["pier"], "older": ["quay"], "group": "now"},
+        {"query": "xylophone", "relevant": [], "group": "nothing"},
+    ]
+    path = written(tmp_path / "q.jsonl", *queries)
+    arguments = ("evaluate", path, "--embedder", "none", "--mode", "semantic")
+    told = json.loads(run(tmp_path, *arguments, "--json").stdout)
+    groups = told["modes"]["semantic"]
+    assert (groups["now"]["newer"], groups["now"]["R@1"], "empty" in groups["now"]) == (0.5, 0.5, False)
+    assert (groups["nothing"]["empty"], "R@1" in groups["nothing"]) == (1.0, False)
+    assert (groups["all"]["newer"], groups["all"]["empty"], groups["all"]["n"]) == (0.5, 1.0, 3)
+    assert sum(tenth["found"] for tenth in told["reliability"]) == 4
+    assert sum(tenth["found"] * (tenth["right"] or 0) for tenth in told["reliability"]) == pytest.approx(2)
+    shown = run(tmp_path, *arguments).stdout.splitlines()
+    assert shown[0].split()[-6:] == ["newer", "empty", "p50", "ms", "p95", "ms"]
+    nothing = next(row.split() for row in shown if row.startswith("  nothing"))
+    assert (nothing[1:3], nothing[-3]) == (["1", "-"], "100.0")
+    assert shown[-1].split()[:2] == ["expected", "error"]
+
+
+@pytest.mark.promise("exchange.evaluate")
+def test_a_template_has_memories_to_write_queries_for(tmp_path: Path) -> None:
+    memories = [line(f"k{n}", f"lighthouse number {n}") for n in range(8)]
+    run(tmp_path, "import", written(tmp_path / "in.jsonl", *memories, {"key": "deep", "value": {"depth": 3}}))
+    path = tmp_path / "q.jsonl"
+    begun = run(tmp_path, "evaluate", path, "--template", "100")
+    assert begun.stdout.startswith(f"9 of 9 memories are in {path}"), begun.stderr
+    lines = [json.loads(each) for each in path.read_text().splitlines()]
+    assert {each["relevant"][0]: each["about"] for each in lines} == {
+        **{f"k{n}": f"lighthouse number {n}" for n in range(8)},
+        "deep": '{"depth": 3}',
+    }
+    assert run(tmp_path, "evaluate", path).returncode == 1  # nothing is filled in
+    lines[0]["query"] = lines[0]["about"]
+    written(path, *lines)
+    done = run(tmp_path, "evaluate", path, "--embedder", "none", "--mode", "semantic", "--json")
+    assert done.stderr == "greenroom evaluate: 8 lines without a query are left out\n"
+    assert json.loads(done.stdout)["modes"]["semantic"]["all"]["R@1"] == 1.0
+    again = run(tmp_path, "evaluate", path, "--template", "3")
+    assert (again.returncode, "exists already" in again.stderr) == (73, True)
+    run(tmp_path, "evaluate", tmp_path / "few.jsonl", "--template", "3")
+    few = [json.loads(each)["relevant"][0] for each in (tmp_path / "few.jsonl").read_text().splitlines()]
+    assert len(set(few)) == 3
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "seconds", "shown"),
+    [
+        (0, 200, 0.0, "   staging " + "\u2500" * 40 + " 0/200 -:--"),
+        (50, 200, 30.0, "   staging " + "\u2501" * 10 + "\u2500" * 30 + " 50/200 1:30"),
+        (200, 200, 9.0, "   staging " + "\u2501" * 40 + " 200/200 0:00"),
+        (1_200, 0, 9.0, "   staging 1,200"),
+    ],
+)
+def test_how_far_a_step_is_and_how_long_it_still_takes(
+    done: int, total: int, seconds: float, shown: str
+) -> None:
+    assert progress_bar.progress_line("staging", done, total, seconds) == shown
 
 
 def test_where_nobody_watches_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

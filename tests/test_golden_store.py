@@ -221,13 +221,17 @@ async def test_what_became_due_meanwhile_is_done(home: Path) -> None:
         assert (await planner.call("get_memory", key="plan"))["value"] == {"day": 2}
 
 
-@pytest.mark.promise("store.versions", "memory.verify")
-async def test_vectors_that_were_stored_are_not_made_again(home: Path) -> None:
+@pytest.mark.promise("store.versions", "memory.verify", "embedding.change")
+async def test_vectors_of_an_older_space_are_made_anew_once(home: Path) -> None:
     async with reopened(home, embedder="static") as house:
-        report = await house.runtime.query(VerifyMemories())
-        assert report.problems == []
-        if home.name == "staged":  # in the others there is an import to be embedded
-            assert (await house.runtime.query(GetEmbedding())).texts_waiting == 0
+        await house.clients["planner"].call("memory_search", query="plan")  # as does any search
+        with trio.fail_after(PATIENCE):
+            while (embedding := await house.runtime.query(GetEmbedding())).texts_waiting:
+                await wait_all_tasks_blocked(0.001)
+        assert embedding.embedded
+    async with reopened(home, embedder="static") as house:
+        assert (await house.runtime.query(VerifyMemories())).problems == []
+        assert (await house.runtime.query(GetEmbedding())).texts_waiting == 0
 
 
 @pytest.mark.promise("store.versions", "store.damage")

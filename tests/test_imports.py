@@ -34,7 +34,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas.memories import VerifyIndex
 
-heavy = {{"numpy", "rapidfuzz", "tokenizers", "wordllama", "dateparser"}}
+heavy = {{"numpy", "rapidfuzz", "tokenizers", "dateparser"}}
 by_thread = {{True: set(), False: set()}}
 
 class Watch:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from array import array
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.ranking.weights import SIGNALS
+from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 from greenroom.actors.session_search import Preview, metadata_text, preview
 from greenroom.actors.session_search.index import Match, SearchIndex, SearchRequest
-from greenroom.actors.session_search.scores import NOT_OF_THE_QUERY
 
 WORDS = ["database", "databse", "databases", "auth", "authentication", "the", "who", "bob", "café", "東京"]
 WORDS += ["東京都", "user_name", "userName", "2024-05-08", "May", "8", "🎉", "=>", "?", "x" * 70]
@@ -19,6 +21,7 @@ DAY = 24 * 3_600 * 1_000_000
 IN_MAY_2024 = 1_714_800_000 * 1_000_000
 SENDERS = ["bob", "alice", "planner-1", "the", "東京", ""]
 PARTITIONS = ["public", "agent:bob", "type:planner"]
+SPACE = "letters:1"
 
 texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=8).map(" ".join)
 documents = st.lists(
@@ -43,7 +46,20 @@ def index_of(docs: list[tuple[int, Document]], began: int = IN_MAY_2024) -> Sear
     index = SearchIndex()
     for number, document in docs:
         index.add(number, *document, created_at=began + number * DAY)
+        if number % 4:  # some have none yet
+            index.set_vectors(SPACE, {number: vector(document[2])})
     return index
+
+
+def vector(text: str) -> Vectors:
+    """Return a text's vector, which counts some letters."""
+    counts = [min(100, text.count(letter)) for letter in "adeo"]
+    return Vectors(scale=1 / (math.hypot(*counts) or 1), values=bytes(counts))
+
+
+def query_vectors(text: str) -> QueryVectors:
+    values = array("f", [*vector(text).values])
+    return QueryVectors(space=SPACE, words=[], rows=b"", sentence=values.tobytes())
 
 
 def said(*contents: str, sender: str = "alice") -> SearchIndex:
@@ -61,6 +77,7 @@ def search(
     threshold: float = 60,
     limit: int = 100,
     metadata: bool = True,
+    meaning: bool = False,
 ) -> list[Match]:
     request = SearchRequest(
         text=text,
@@ -69,6 +86,7 @@ def search(
         threshold=threshold,
         limit=limit,
         metadata=metadata,
+        vectors=query_vectors(text) if meaning else None,
     )
     slices = index.search(request, should_yield or ShouldYield())
     while True:
@@ -246,10 +264,6 @@ def test_a_part_of_a_senders_name_finds_what_it_wrote() -> None:
     assert search(index, "planner schema")[0] == Match(1, 97.0)
 
 
-def test_what_scores_are_made_of_are_signals_of_ranking() -> None:
-    assert SIGNALS.keys() >= NOT_OF_THE_QUERY
-
-
 def test_metadata_is_searched_only_if_wanted() -> None:
     index = SearchIndex()
     index.add(1, "public", "bob", "hello", metadata_text(b'{"ticket": "OPS-7", "tags": ["urgent", 3.50]}'))
@@ -276,13 +290,16 @@ def test_a_message_is_added_once() -> None:
 
 
 @pytest.mark.promise("sessions.visibility", "identity.visible-only")
-@given(documents, texts, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 25), st.booleans())
+@given(
+    documents, texts, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 25), st.booleans(), st.booleans()
+)
 def test_a_search_is_what_an_index_of_the_visible_messages_alone_would_give(
     docs: list[Document],
     query: str,
     partitions: set[str],
     oldest_id: int,
     metadata: bool,  # noqa: FBT001 - drawn by hypothesis
+    meaning: bool,  # noqa: FBT001 - drawn by hypothesis
 ) -> None:
     numbered = list(enumerate(docs))
     seen = [
@@ -292,9 +309,24 @@ def test_a_search_is_what_an_index_of_the_visible_messages_alone_would_give(
     ]
     everything, visible = index_of(numbered), index_of(seen)
     found = search(
-        everything, query, partitions=list(partitions), oldest_id=oldest_id, threshold=0, metadata=metadata
+        everything,
+        query,
+        partitions=list(partitions),
+        oldest_id=oldest_id,
+        threshold=0,
+        metadata=metadata,
+        meaning=meaning,
     )
-    assert found == search(visible, query, threshold=0)
+    assert found == search(visible, query, threshold=0, meaning=meaning)
+
+
+@pytest.mark.promise("sessions.visibility", "identity.visible-only")
+def test_hidden_vectors_change_no_score_also_not_of_messages_that_have_none_yet() -> None:
+    shown = [(number, ("public", "bob", f"a deed {'a' * number}", "")) for number in range(6)]
+    hidden = [(number, ("agent:eve", "eve", "a deed, a dead end", "")) for number in range(6, 20)]
+    found = search(index_of(shown + hidden), "idea", partitions=["public"], threshold=0, meaning=True)
+    assert found == search(index_of(shown), "idea", threshold=0, meaning=True)
+    assert {each.id for each in found} >= {0, 4}, "which have none"
 
 
 @given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(PARTITIONS)), st.booleans()), max_size=6))

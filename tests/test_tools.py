@@ -23,7 +23,7 @@ from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
 INPUT_BUDGET = 8_550
-WHOLE_BUDGET = 14_700
+WHOLE_BUDGET = 14_850
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",

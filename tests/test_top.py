@@ -11,8 +11,18 @@ import pytest
 from harness import server_process
 from support.programs import running
 
-from greenroom.transports.cli.support.gauges import Sample, bars, groups, line, plain, rates
-from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.cli.support.gauges import (
+    GaugeGroup,
+    GaugeRow,
+    Sample,
+    bars,
+    groups,
+    line,
+    plain,
+    rates,
+    tables,
+)
+from greenroom.transports.cli.support.terminal import folded, printable, width
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"
@@ -256,6 +266,32 @@ def test_troubles_are_named_in_the_line_and_only_then() -> None:
         "set aside session/a␛[2J, b, c and 1 more",
     ):
         assert trouble in said
+
+
+def unpainted(text: str, *_styles: str) -> str:
+    return text
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(20, 1), (39, 1), (78, 1), (79, 2), (119, 3), (200, 5)])
+def test_groups_stand_side_by_side_as_far_as_there_is_room(columns: int, beside: int) -> None:
+    group = GaugeGroup(
+        "store", [GaugeRow("used", "1 B"), GaugeRow("set aside", "session/\u6771\u4eac " * 5, True)]
+    )
+    lines = list(tables([group] * beside, columns, unpainted))
+    assert lines[0].split() == ["store"] * beside
+    assert lines[1].split() == ["used", "1", "B"] * beside
+    assert {width(each) for each in lines} == {40 * beside - 1}
+    assert "".join("".join(each[:39].split()) for each in lines[2:]).startswith(
+        "setasidesession/\u6771\u4eac"
+    )
+    assert len(list(tables([group] * (beside + 1), columns, unpainted))) == 2 * len(lines)
+
+
+def test_a_text_is_folded_by_the_columns_that_it_takes() -> None:
+    assert folded("", 3) == [""]
+    assert folded("abcdefg", 3) == ["abc", "def", "g"]
+    assert folded("a\u6771\u4eace\u0301f", 3) == ["a\u6771", "\u4eace\u0301", "f"]
+    assert [width(text) for text in ("ab", "\u6771", "e\u0301")] == [2, 2, 1]
 
 
 def test_bars_are_as_high_as_their_share_of_the_highest() -> None:

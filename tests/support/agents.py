@@ -64,7 +64,12 @@ class House:
 
 @asynccontextmanager
 async def house(folder: Path, clock: VirtualClock, **options: Any) -> AsyncIterator[House]:
-    settings: dict[str, Any] = {"clock": clock, "committer": InlineCommitter(), "options": FAST} | options
+    settings: dict[str, Any] = {
+        "clock": clock,
+        "committer": InlineCommitter(),
+        "options": FAST,
+        "embedder": "none",
+    } | options
     async with open_greenroom(folder, **settings) as runtime:
         yield House(runtime, clock)
 
