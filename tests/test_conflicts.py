@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.changes import OTHERS, PAIRS, Loaded
+from support.changes import OTHERS, PAIRS
+from support.embedding import WAITS, Loaded
 
 from greenroom.actors import MemorySearch, StoreMemory, UpdateMemory
 from greenroom.testing import DAY
@@ -29,7 +30,7 @@ def _offered(saved: MemorySaved) -> list[str]:
 @pytest.mark.promise("memory.conflicts")
 @pytest.mark.parametrize("embedder", ["none", "static"])
 async def test_what_a_new_note_replaces_is_offered_and_little_else(enter: Enter, embedder: str) -> None:
-    async with enter(embedder=embedder, queries=[Loaded]) as at:
+    async with enter(embedder=embedder, queries=WAITS) as at:
         await at.runtime.query(Loaded())
         ann = at.agent("alice", user="ann")
         ordinary = [await _keep(ann, f"other-{number}", text) for number, text in enumerate(OTHERS)]
@@ -71,7 +72,7 @@ async def test_nothing_is_replaced_before_somebody_says_so(enter: Enter) -> None
 @pytest.mark.parametrize("embedder", ["none", "static"])
 async def test_what_the_writer_does_not_see_is_not_offered(enter: Enter, embedder: str) -> None:
     pair = PAIRS["chat"]
-    async with enter(embedder=embedder, queries=[Loaded]) as at:
+    async with enter(embedder=embedder, queries=WAITS) as at:
         await at.runtime.query(Loaded())
         alice, bob = at.agent("a", user="alice"), at.agent("b", user="bob")
         for number, text in enumerate(OTHERS):

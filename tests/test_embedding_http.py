@@ -56,6 +56,26 @@ async def test_the_key_and_the_model_are_sent() -> None:
         await embedder.aclose()
 
 
+async def test_who_closes_ends_what_is_asked() -> None:
+    async with endpoint() as served:
+        embedder = await load(choice_of(served))
+        served.silent_about = {"one"}
+        asked = trio.Event()
+
+        async def ask() -> None:
+            with pytest.raises(EmbedderError, match="is not asked any more"):
+                await embedder.embed(["one"])
+            asked.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            while served.asked[-1] != ["one"]:
+                await trio.testing.wait_all_tasks_blocked(0.001)
+            await embedder.aclose()
+        assert asked.is_set()
+        await served.hung_up.wait()
+
+
 async def test_a_whole_url_is_taken_as_it_is() -> None:
     async with endpoint() as served:
         whole = EmbedderChoice(kind="http", place=served.url + "/embeddings", model="mini")

@@ -12,6 +12,7 @@ import pytest
 import trio
 from harness import PATIENCE, principal
 from support.agents import refused, wire
+from support.embedding import WAITS, Loaded, Settled
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 from support.models import write_model
 
@@ -33,32 +34,13 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.embedding import rows
-from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.roots import MOST
-from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions, SharedRuntime
+from greenroom.runtime import RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")
 SPACE = "project:shop"
 REFUNDS, ASKED = "Refunds are paid within 14 days.", "How do I get my money back?"
 OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three replicas are deployed."]
-
-
-class Settled(Procedure[bool], frozen=True, kw_only=True):
-    """Wait until everything has vectors."""
-
-    async def run(self, context: ProcedureContext) -> bool:
-        embedding: EmbeddingService = context.sidecar
-        await embedding.query("", wait=True)
-        await embedding.wait_idle()
-        return True
-
-
-class Loaded(Procedure[bool], frozen=True, kw_only=True):
-    """Wait until the embedder is there, or could not be had."""
-
-    async def run(self, context: ProcedureContext) -> bool:
-        await context.sidecar.query("", wait=True)
-        return True
 
 
 class Shop:
@@ -87,7 +69,7 @@ class Shop:
 async def shop(
     folder: Path, embedder: str | EmbedderChoice = "static", agent: str = "anna"
 ) -> AsyncIterator[Shop]:
-    async with open_greenroom(folder, embedder=embedder, queries=[Settled, Loaded], options=FAST) as runtime:
+    async with open_greenroom(folder, embedder=embedder, queries=WAITS, options=FAST) as runtime:
         yield Shop(runtime, agent)
 
 

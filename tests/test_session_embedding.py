@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 import trio
 from harness import PATIENCE, principal
-from support.meanings import CONTROL
+from support.embedding import WAITS, Settled
+from support.endpoints import Answer, Endpoint, endpoint, ok
+from support.meanings import CONTROL, row
 
 from greenroom.actors import (
     AddMessage,
     Agent,
     CreateSession,
+    EmbedderChoice,
     EmbeddingStatistics,
     EraseUser,
     GetEmbedding,
@@ -27,8 +30,6 @@ from greenroom.actors import (
 from greenroom.runtime import (
     ACTORS,
     Encryption,
-    Procedure,
-    ProcedureContext,
     RuntimeOptions,
     SharedRuntime,
     Store,
@@ -37,7 +38,7 @@ from greenroom.runtime import (
 FAST = RuntimeOptions(durability="process")
 REFUNDS, ASKED = "You are refunded within two weeks.", "How do I get my money?"
 OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three replicas are deployed."]
-MODEL, NEWER = "python:support.meanings:Meanings", "python:support.meanings:NewerMeanings"
+MODEL = "python:support.meanings:Meanings"
 
 
 @pytest.fixture(autouse=True)
@@ -46,16 +47,6 @@ def _control() -> Iterator[None]:
     yield
     CONTROL.trouble = None
     CONTROL.release()
-
-
-class Settled(Procedure[bool], frozen=True, kw_only=True):
-    """Wait until the embedder is there and everything that is known of has vectors."""
-
-    async def run(self, context: ProcedureContext) -> bool:
-        embedding = context.sidecar
-        await embedding.query("", wait=True)
-        await embedding.wait_idle()
-        return True
 
 
 class Talk:
@@ -83,8 +74,8 @@ class Talk:
 
 
 @asynccontextmanager
-async def talk(folder: Path, embedder: str = MODEL, **options: Any) -> AsyncIterator[Talk]:
-    settings: dict[str, Any] = {"embedder": embedder, "queries": [Settled], "options": FAST} | options
+async def talk(folder: Path, embedder: str | EmbedderChoice = MODEL, **options: Any) -> AsyncIterator[Talk]:
+    settings: dict[str, Any] = {"embedder": embedder, "queries": WAITS, "options": FAST} | options
     async with open_greenroom(folder, **settings) as runtime:
         yield Talk(runtime)
 
@@ -92,6 +83,10 @@ async def talk(folder: Path, embedder: str = MODEL, **options: Any) -> AsyncIter
 async def begin(here: Talk, *texts: str) -> None:
     await here.agent.ask(CreateSession(session_id="s", purpose="a shop"))
     await here.say(*(texts or (REFUNDS, *OTHERS)))
+
+
+def by_meaning(_endpoint: Endpoint, body: dict[str, Any]) -> Answer:
+    return ok({"data": [{"embedding": row(text)} for text in body["input"]]})
 
 
 def contents(found: SearchResults) -> list[str]:
@@ -167,30 +162,32 @@ async def test_what_was_not_embedded_when_the_process_ended_is_at_the_next_searc
 
 
 @pytest.mark.promise("sessions.meaning")
-async def test_older_vectors_serve_until_a_newer_embedder_has_made_all(folder: Path) -> None:
-    async with talk(folder) as here:
-        await begin(here)
-        await here.search()
-        await here.settle()
-    CONTROL.hold()
-    async with talk(folder, NEWER) as here:
-        await trio.to_thread.run_sync(CONTROL.wait_until_held)
-        found = await here.search()
-        assert contents(found)[0] == REFUNDS
-        assert not found.partial
-        assert (await here.statistics()).older_spaces == ["python:meanings:1:4"]
-        CONTROL.release()
-        await here.settle()
-        found = await here.search()
-        assert contents(found)[0] == REFUNDS
-        assert not found.partial
-    CONTROL.texts.clear()
-    async with talk(folder, NEWER) as here:
-        assert contents(await here.search())[0] == REFUNDS
-        await here.settle()
-        statistics = await here.statistics()
-        assert (statistics.older_spaces, statistics.texts_waiting) == ([], 0)
-        assert CONTROL.texts == []
+async def test_older_vectors_serve_until_a_newer_model_has_made_all(folder: Path) -> None:
+    async with endpoint() as served:
+        served.behaviour = by_meaning
+        older, newer = (EmbedderChoice(kind="http", place=served.url, model=name) for name in ("m", "n"))
+        async with talk(folder, older) as here:
+            await begin(here)
+            await here.search()
+            await here.settle()
+        served.held = {REFUNDS}
+        async with talk(folder, newer) as here:
+            found = await here.search()
+            assert contents(found)[0] == REFUNDS
+            assert not found.partial
+            assert (await here.statistics()).older_spaces == ["http:m:4"]
+            served.go_on.set()
+            await here.settle()
+            found = await here.search()
+            assert contents(found)[0] == REFUNDS
+            assert not found.partial
+        served.asked.clear()
+        async with talk(folder, newer) as here:
+            assert contents(await here.search())[0] == REFUNDS
+            await here.settle()
+            statistics = await here.statistics()
+            assert (statistics.older_spaces, statistics.texts_waiting) == ([], 0)
+            assert served.asked == [["probe"], [ASKED], [" "]]
 
 
 @pytest.mark.promise("sessions.meaning")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import UNSET
-from support.changes import OTHERS, PAIRS, Loaded
+from support.changes import OTHERS, PAIRS
+from support.embedding import WAITS, Loaded
 
 from greenroom.actors import MemorySearch, StoreMemory
 from greenroom.actors.ranking.intent import State, asked_state
@@ -46,7 +47,7 @@ async def test_who_asks_for_now_gets_the_newer_and_who_asks_for_before_the_older
     enter: Enter, embedder: str, misses: int
 ) -> None:
     """By words alone one of the twelve keeps the older note, which has nearly all words of the question."""
-    async with enter(embedder=embedder, queries=[Loaded]) as at:
+    async with enter(embedder=embedder, queries=WAITS) as at:
         await at.runtime.query(Loaded())
         ann = await _store(at)
         wrong = []

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from greenroom.runtime import Procedure, ProcedureContext
-
-
-class Loaded(Procedure[bool], frozen=True, kw_only=True):
-    """Wait until the embedder is there, so that what is stored then has a vector at once."""
-
-    async def run(self, context: ProcedureContext) -> bool:
-        if context.sidecar is not None:
-            await context.sidecar.query("", wait=True)
-        return True
-
 
 class Pair(NamedTuple):
     """Two notes of which the later takes the place of the earlier, and what is asked for each."""

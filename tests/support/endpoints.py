@@ -25,6 +25,7 @@ class Endpoint:
         headers: Those of the last request.
         silent: Whether requests get no answer at all.
         silent_about: Texts that get none.
+        held: Texts whose requests are answered once `go_on` is set.
         hung_up: Set when a client closed a connection before its answer.
     """
 
@@ -36,6 +37,8 @@ class Endpoint:
         self.headers: dict[str, str] = {}
         self.silent = False
         self.silent_about: set[str] = set()
+        self.held: set[str] = set()
+        self.go_on = trio.Event()
         self.was_asked = trio.Event()
         self.hung_up = trio.Event()
 
@@ -115,6 +118,8 @@ async def _serve(served: Endpoint, stream: trio.SocketStream) -> None:
             assert await stream.receive_some() == b""
             served.hung_up.set()
             return
+        if served.held.intersection(body["input"]):
+            await served.go_on.wait()
         status, headers, answer = served.answer(body)
         fields = [*headers.items(), ("content-length", str(len(answer)))]
         for out in (

@@ -77,9 +77,3 @@ class Meanings:
         if CONTROL.trouble is not None:
             raise RuntimeError(CONTROL.trouble)
         return row(text)
-
-
-class NewerMeanings(Meanings):
-    """The same with vectors that cannot be compared with those."""
-
-    name = "meanings:2"

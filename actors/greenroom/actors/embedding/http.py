@@ -8,6 +8,7 @@ from typing import Final
 import httpx2
 import msgspec
 import numpy as np
+import trio
 
 from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import (
@@ -63,6 +64,7 @@ class HttpEmbedder:
         self._model = choice.model
         self.space = ""
         self.dimensions = 0
+        self._waiting: set[trio.CancelScope] = set()
         headers = {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
         times = httpx2.Timeout(answer_seconds, connect=_CONNECT_SECONDS)
         self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
@@ -90,20 +92,23 @@ class HttpEmbedder:
         )
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections; whoever still waits for an answer gets none.
+
+        The library would lose a connection that is being opened then.
+        """
+        for scope in self._waiting:
+            scope.cancel()
         await self._client.aclose()
 
     async def _ask(self, texts: list[str]) -> quantization.Floats:
-        body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        try:
-            async with self._client.stream("POST", self._url, json=body) as response:
-                content = await self._read(response)
-        except httpx2.ReadTimeout as error:
-            raise EmbedderError(
-                f"{self._url} does not answer within {self._answer_seconds:g} seconds"
-            ) from error
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise EmbedderError(f"{self._url} cannot be reached: {error or type(error).__name__}") from error
+        with trio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                response, content = await self._post(texts)
+            finally:
+                self._waiting.remove(scope)
+        if scope.cancelled_caught:
+            raise EmbedderError(f"{self._url} is not asked any more")
         if response.is_success:
             return self._rows(content, len(texts))
         said = content[:_CLIPPED].decode(errors="replace").strip()
@@ -111,6 +116,18 @@ class HttpEmbedder:
         if response.status_code in _REFUSED:
             raise TextRefusedError(sentence)
         raise EmbedderError(sentence, retry_after=_seconds(response.headers.get("retry-after")))
+
+    async def _post(self, texts: list[str]) -> tuple[httpx2.Response, bytes]:
+        body = {"model": self._model, "input": texts, "encoding_format": "float"}
+        try:
+            async with self._client.stream("POST", self._url, json=body) as response:
+                return response, await self._read(response)
+        except httpx2.ReadTimeout as error:
+            raise EmbedderError(
+                f"{self._url} does not answer within {self._answer_seconds:g} seconds"
+            ) from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise EmbedderError(f"{self._url} cannot be reached: {error or type(error).__name__}") from error
 
     async def _read(self, response: httpx2.Response) -> bytes:
         content = bytearray()

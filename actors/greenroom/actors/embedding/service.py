@@ -97,6 +97,7 @@ SHARE: Final = 0.5
 """So much of its own time a search waits at most."""
 QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
+_BY_WORDS: Final = "until all is embedded anew, some searches go by words alone"
 
 
 class EmbeddingService:
@@ -304,13 +305,16 @@ class EmbeddingService:
     async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
         """Load the embedders that made the spaces in which actors still search."""
         for space, made in spaces.items():
+            if made == self._source:
+                continue
             choice = _choice_of(space, made, self._choice)
-            if choice is None or Space(str(choice), choice.model) == self._source:
+            if choice is None:
+                logger.warning("%s: the store has vectors of %r", _BY_WORDS, made.embedder if made else space)
                 continue
             try:
                 embedder = await self._load(choice)
             except EmbedderError as error:
-                logger.warning("until all is embedded anew, some searches go by words alone: %s", error)
+                logger.warning("%s: %s", _BY_WORDS, error)
                 continue
             if embedder.space == space:
                 self._older[space] = embedder
@@ -324,7 +328,8 @@ class EmbeddingService:
             await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
-                await self._older.pop(each).aclose()
+                with trio.CancelScope(shield=True):  # nobody else would close it
+                    await self._older.pop(each).aclose()
             if not unfinished.older:
                 return
             await trio.sleep(LOOK_SECONDS)  # some actors could not keep theirs yet
@@ -387,13 +392,22 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
 
 
 def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
-    """Return the embedder that made a space, if it is known."""
+    """Return the embedder that made a space, if it may be loaded.
+
+    A store may be somebody else's, or a backup that was changed. So on its word nothing is loaded but what
+    ships with the program or was installed for it, and nobody is asked but the endpoint that was chosen now,
+    for another of its models.
+    """
     if space == rows.STATIC:
         return EmbedderChoice(kind="static")
     if made is None:
         return None
+    if made.embedder == "minilm":
+        return EmbedderChoice(kind="minilm", models=present.models)
+    if present.kind != "http" or made.embedder != str(present):
+        return None
     try:
-        return read_choice(made.embedder, model=made.model, key=present.key, models=present.models)
+        return read_choice(made.embedder, model=made.model, key=present.key)
     except ValueError:
         return None
 
