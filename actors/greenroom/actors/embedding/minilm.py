@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.embedding import quantization
+from greenroom.actors.embedding import quantization, rows
 from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of, words_of_tokens
 from greenroom.actors.embedding.minilm_numpy import NumpyModel
 from greenroom.actors.embedding.minilm_weights import Weights, read_weights
@@ -66,7 +66,7 @@ class MiniLmEmbedder:
         self._most = longest - 2
         self._model = model
         self.dimensions = width
-        self.space = f"minilm:all-MiniLM-L6-v2:{_VERSION}:{width}"
+        self.space = f"{rows.MINILM}all-MiniLM-L6-v2:{_VERSION}:{width}"
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""

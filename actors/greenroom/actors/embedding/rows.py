@@ -3,7 +3,8 @@
 Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
 
 - one at `WAITING` as long as some of its texts have no vectors of the space that its searches use;
-- one at `serving(space)`, of that space. It moves when all texts have vectors of a new one.
+- one at `serving(space)`, of that space. It moves when all texts have vectors of a new one. Where the older
+  vectors are kept (see `is_kept`) it stays beside the new one's.
 
 So what an embedder still has to do is found without asking every actor there is.
 """
@@ -17,6 +18,8 @@ import msgspec
 
 from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Query, Row, Slices, handles
 
+MINILM: Final = "minilm:"
+"""With this the name of MiniLM's space begins."""
 STATIC: Final = "static:minilm-l6-v2:1:256"
 """Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""
 
@@ -63,6 +66,11 @@ def put_serving(context: Context, before: str | None, now: str | None) -> None:
         context.delete_row(INDEX, serving_key(before))
     if now is not None:
         context.put_row(INDEX, serving_key(now), Waiting())
+
+
+def is_kept(context: Context, space: str) -> bool:
+    """Return whether vectors of this space stay, though searches use those of another one."""
+    return context.sidecar is not None and bool(context.sidecar.keeps(space))
 
 
 class Unfinished(msgspec.Struct, frozen=True):

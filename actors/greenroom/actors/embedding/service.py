@@ -174,6 +174,15 @@ class EmbeddingService:
         """Return how many texts of an actor have no vectors of this space yet, about."""
         return self._worker.waiting(address)
 
+    def keeps(self, space: str) -> bool:
+        """Return whether vectors of another space stay when all texts have some of this one.
+
+        Those of MiniLM do where nobody chose to be without it: another program that shares the folder, or
+        this one when it is mended, goes on with them. So two that take turns do not embed everything at each.
+        """
+        is_stopgap = self._wanted.kind == "auto" and self._choice.kind == "static"
+        return is_stopgap and space.startswith(rows.MINILM)
+
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a text that is searched for, or None: then `absence` says why.
 
@@ -313,7 +322,7 @@ class EmbeddingService:
     async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
         """Load the embedders that made the spaces in which actors still search."""
         for space, made in spaces.items():
-            if made == self._source:
+            if made == self._source or self.keeps(space):
                 continue
             choice = _choice_of(space, made, self._choice)
             if choice is None:
@@ -332,15 +341,15 @@ class EmbeddingService:
 
     async def _release_older(self, space: str) -> None:
         """Close older embedders once no actor searches in their spaces."""
-        while True:
+        await self._older_tried.wait()
+        while self._older:
             await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
                 with trio.CancelScope(shield=True):  # nobody else would close it
                     await self._older.pop(each).aclose()
-            if not unfinished.older:
-                return
-            await trio.sleep(LOOK_SECONDS)  # some actors could not keep theirs yet
+            if self._older:
+                await trio.sleep(LOOK_SECONDS)  # some actors could not keep theirs yet
 
     async def _unfinished(self, space: str | None) -> Unfinished:
         try:

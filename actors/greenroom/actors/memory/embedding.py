@@ -87,9 +87,19 @@ def look(repository: MemoryRepository, context: Context, corpus: Corpus) -> None
 
 
 def serving(repository: MemoryRepository, context: Context) -> str | None:
-    """Return the space in which searches compare: the oldest, which stays until a new one is complete."""
+    """Return the space in which searches compare: the oldest, which stays until a new one is complete.
+
+    One that is merely kept is passed over.
+    """
     spaces = repository.index.spaces(context)
-    return spaces[0] if spaces else None
+    return next((each for each in spaces if not rows.is_kept(context, each)), None)
+
+
+def unlist(repository: MemoryRepository, context: Context) -> None:
+    """Stage that the embedder does not find this actor any more."""
+    rows.put_pending(context, does=False)
+    for each in repository.index.spaces(context):
+        rows.put_serving(context, each, None)
 
 
 def space(repository: MemoryRepository, context: Context) -> str | None:
@@ -150,7 +160,7 @@ def _complete(repository: MemoryRepository, context: Context, space: str) -> Sli
     repository.embedder_notified = False
     rows.put_pending(context, does=False)
     for other in repository.index.spaces(context):
-        if other != space:
+        if other != space and not rows.is_kept(context, other):
             yield from repository.index.drop_space(context, other)
             rows.put_serving(context, other, space)
     yield from root_summary.renew(repository, context, space)

@@ -9,7 +9,6 @@ import msgspec
 
 from greenroom.actors.auth.person import ERASED, Person
 from greenroom.actors.auth.policy import MemoryPartition
-from greenroom.actors.embedding import rows
 from greenroom.actors.index.index import TIMER as TIDY
 from greenroom.actors.memory import (
     directory,
@@ -78,8 +77,7 @@ def _wiped(repository: MemoryRepository, _: Person, context: Context) -> Slices[
     """Stage that the actor has no records any more, nor rows of an index."""
     root_summary.clear(repository, context)
     directory.remove(context, repository.root)
-    rows.put_pending(context, does=False)
-    rows.put_serving(context, embedding.serving(repository, context), None)
+    embedding.unlist(repository, context)
     for timer in _TIMERS:
         context.cancel_timer(timer)
     for key, _record in list(context.scan(msgspec.Raw)):

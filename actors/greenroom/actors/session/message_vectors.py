@@ -82,9 +82,9 @@ class MessageVectors:
         return found
 
     def drop_all_but(self, context: Context, space: str | None) -> Slices[None]:
-        """Stage that no space is left but one, in which searches compare from now on."""
+        """Stage that no space is left but one, and those that are kept."""
         known = self._known(context)
-        others = [other for other in known.numbers if other != space]
+        others = [other for other in known.numbers if other != space and not rows.is_kept(context, other)]
         if not others:
             return
         for number in self._numbers(context, others):
@@ -92,7 +92,7 @@ class MessageVectors:
                 context.delete(key)
                 if context.should_yield():
                     yield
-        left = {name: number for name, number in known.numbers.items() if name == space}
+        left = {name: number for name, number in known.numbers.items() if name not in others}
         rows.put_serving(context, self.serving(context), next(iter(left), None))
         self._put_spaces(context, Spaces(left, known.next_number))
 
