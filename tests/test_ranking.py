@@ -272,6 +272,11 @@ def test_a_view_serves_several_queries() -> None:
         ("room 2055 or 123456", [Date(2055, None, None)]),
         ("2023-13-40", []),
         ("decided to marry", []),
+        ("dec 10 to hex", []),
+        ("may 5 users log in, and mar 3", [Date(None, 3, 3)]),
+        ("on may 5 we met", [Date(None, 5, 5)]),
+        ("may 5th dinner, dec 10", [Date(None, 5, 5), Date(None, 12, 10)]),
+        ("10 dec 2025 in hex", [Date(2025, 12, 10)]),
     ],
 )
 def test_dates_in_a_query(text: str, dates: list[Date]) -> None:

@@ -29,7 +29,13 @@ _FORMS = (
     re.compile(rf"\b{_MONTH}(?:,?\s+{_YEAR})?", re.IGNORECASE),
     re.compile(rf"\b{_YEAR}(?!-[0-9])"),
 )
-_VERBS = {"may", "march", "mar", "sun", "dec"}  # as words of their own they are mostly no months
+_OTHER_WORDS = {"may", "march", "mar", "dec"}  # in small letters they are mostly no months
+_BEFORE_DATES = re.compile(
+    r"\b(?:on|in|of|the|by|at|for|from|since|until|till|before|after|around|about|between|and|through|dated"
+    r"|last|this|next|early|mid|late)\W+$",
+    re.IGNORECASE,
+)
+_END = re.compile(r"\W*$")
 _AFTER = 14.0  # days after which what happened on a day is told with 1/e of the likelihood
 _BEFORE = 7.0  # the same for what was planned for it
 _FAR = 2.0  # times as far as something is hardly meant any more: it has nothing to do with that time
@@ -68,10 +74,16 @@ def _read(match: re.Match[str]) -> Date | None:
         return Date(year, None, None)
     if month.isdigit():
         return Date(year, int(month), day) if 1 <= int(month) <= len(_NAMES) else None
-    # "may" and "march" alone are months only when they are written like names.
-    if month.lower() in _VERBS and year is None and day is None and not month[0].isupper():
+    if month in _OTHER_WORDS and year is None and not (day is not None and _is_date(match)):
         return None
     return Date(year, _MONTHS[month[:3].lower()], day)
+
+
+def _is_date(match: re.Match[str]) -> bool:
+    """Return whether a day and what may be a month are a date: "on may 5", "may 5th", not "may 5 users"."""
+    is_ordinal = match.string[match.end("day") :][:1].isalpha()
+    before = _BEFORE_DATES.search(match.string, 0, match.start())
+    return is_ordinal or before is not None or _END.match(match.string, match.end()) is not None
 
 
 class Calendar:

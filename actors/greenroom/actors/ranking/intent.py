@@ -27,12 +27,15 @@ _PRESENT_IN_QUESTIONS: Final = _any("today|still|heute|noch|toujours|hoy")
 _PAST: Final = _any(
     "previous|previously|former|formerly|original|originally|initially|at first|back then|in the past",
     r"(?<!is )(?<!are )(?<!be )used to|did .{1,80}\buse to",
-    r"früher\w*|vorher|damals|ehemals|ehemalig\w*|ursprünglich\w*|auparavant|autrefois|antes|anteriormente",
+    r"früher\w*|vorher|damals|ehemals|ehemalig\w*|ursprünglich\w*|auparavant|autrefois",
+    "antes(?! de ayer)|anteriormente",
 )
 _PAST_IN_QUESTIONS: Final = _any(
     r"(?<!how )(?<!years )(?<!months )(?<!days )(?<!-)old|alt(?:e|er|es|en)|ancien\w*|antigu[oa]s?"
 )
-_BEFORE: Final = _any("(?<!day )(?<!week )(?<!month )(?<!year )before|prior to")
+_BEFORE: Final = _any(
+    r"(?<!day )(?<!week )(?<!month )(?<!year )before(?![\s-]+(?:last|yesterday)\b)|prior to"
+)
 _TO_BE_DONE: Final = _any(
     "is|are|do|does|must|should|shall|can|may|need|needs|have to|has to|will|would|how to|remember"
 )

@@ -8,6 +8,7 @@ A name without a year or week, such as "March" or "Monday", means the newest one
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -16,6 +17,8 @@ from typing import Final
 
 from greenroom.actors.timeexpr.calendar import ONE_DAY, Days, add, add_months, containing, day_of_month
 from greenroom.actors.timeexpr.reader import (
+    AND_A_HALF,
+    COUNT,
     HOLIDAYS,
     MONTHS,
     NUMBERS,
@@ -47,7 +50,7 @@ _PARTS: Final = {
     "season": rf"(?P<season>{alternatives(SEASONS)})",
     "holiday": rf"(?P<holiday>{alternatives(HOLIDAYS)})",
     "unit": rf"(?P<unit>{alternatives(UNITS)})",
-    "count": rf"(?P<count>\d{{1,6}}(?:\.\d)?|{alternatives(NUMBERS)})",
+    "count": COUNT,
     "vague": rf"(?P<vague>{alternatives(VAGUE)})",
     "ordinal": rf"(?P<ordinal>{alternatives(ORDINALS)})",
     "day": r"(?P<day>\d{1,2})(?:st|nd|rd|th)?",
@@ -104,10 +107,12 @@ def _ago(reader: Reader, found: re.Match[str]) -> Days | None:
         unit, count = ("month", MONTHS_A_YEAR * count) if count % 1 else (unit, count)
     elif unit == "fortnight":
         unit, count = "week", 2 * count
-    if reader.is_clock(unit) or count != int(count):
+    if reader.is_clock(unit):
         return None
-    ahead = found["way"] in {"from now", "hence"} or found[0].startswith("in ")
-    return containing(add(reader.today, int(count) if ahead else -int(count), unit), unit)
+    sign = 1 if found["way"] in {"from now", "hence"} or found[0].startswith("in ") else -1
+    ends = sorted((sign * math.floor(count), sign * math.ceil(count)))  # of a week and a half both weeks
+    first, last = (containing(add(reader.today, end, unit), unit) for end in ends)
+    return Days(first.first, last.end)
 
 
 def _few_ago(reader: Reader, found: re.Match[str]) -> Days | None:
@@ -132,8 +137,9 @@ def _beside(reader: Reader, found: re.Match[str]) -> Days | None:
 
 def number(word: str) -> float:
     """Return the count that a word or digits mean."""
-    known = NUMBERS.get(word)
-    return float(word) if known is None else known
+    whole = word.removesuffix(AND_A_HALF)
+    known = NUMBERS.get(whole)
+    return (float(whole) if known is None else known) + (0 if whole == word else 0.5)
 
 
 # -- weekdays ---------------------------------------------------------------

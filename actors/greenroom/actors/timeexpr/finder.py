@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 from greenroom.actors.timeexpr.calendar import ONE_DAY, add, day_of_month, midnight, seconds_of
 from greenroom.actors.timeexpr.days import number
 from greenroom.actors.timeexpr.reader import (
+    COUNT,
     DAYTIMES,
     HOLIDAYS,
     MONTHS,
@@ -41,6 +42,7 @@ from greenroom.actors.timeexpr.reader import (
     VAGUE,
     WEEKDAYS,
     alternatives,
+    halves_first,
 )
 from greenroom.actors.timeexpr.resolve import Window, resolve
 
@@ -57,7 +59,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _WORD: Final = re.compile(r"[^\s()\[\]{}\"\u201c\u201d,]+,?")
-_NUMBER: Final = re.compile(r"\d{1,4}(?:st|nd|rd|th)?|\d{1,2}(?::\d\d)?(?:am|pm)?")
+_NUMBER: Final = re.compile(r"\d{1,4}(?:\.\d|st|nd|rd|th)?|\d{1,2}(?::\d\d)?(?:am|pm)?")
 _QUARTER: Final = re.compile(r"q[1-4]")
 _EDGES: Final = ".,;:!?'\u2019`"
 _SENTENCE_ENDS: Final = ".;:!?"
@@ -94,9 +96,7 @@ _PLAIN: Final = re.compile(
 _FULL_DATE: Final = re.compile(rf"\b(?:{alternatives(MONTHS)})\b.*\b(?:19|20)\d\d\b")
 _MONTH_NAMES: Final = frozenset(MONTHS)
 _SAID: Final = frozenset((*MONTHS, *SEASONS))
-_AGO: Final = re.compile(
-    rf"(?P<count>\d{{1,6}}|{alternatives(NUMBERS)}) (?P<unit>{alternatives(UNITS)}) (?:ago|back)"
-)
+_AGO: Final = re.compile(rf"{COUNT} (?P<unit>{alternatives(UNITS)}) (?:ago|back)")
 _NUMERIC_DATE: Final = re.compile(
     r"(?<![\w./-])(?P<first>\d{1,2})(?P<sign>[./])(?P<other>\d{1,2})(?P=sign)(?P<year>\d{4})(?![\w/-]|\.\w)"
 )
@@ -220,11 +220,14 @@ def _may_be_one(words: Sequence[_Word], start: int, end: int) -> bool:
     cores = [word.core for word in words[start:end]]
     if (start and words[start - 1].core in _AGAIN) or cores[-1] in _JOINING or cores[0] in _NO_BEGINNING:
         return False
+    if start > 1 and words[start - 1].core == "and" and words[start - 2].core in UNITS:
+        return False  # half of "two weeks and three days ago"
     if end < len(words) and words[end].core[:1].isdigit() and not _MONTH_NAMES.isdisjoint(cores[-2:]):
         return False  # half of a date
-    if not (_COUNTS.isdisjoint(cores) and not any(map(str.isdigit, cores)) and not _SHORT.isdisjoint(cores)):
-        return any(_is_sign(words, at, start, end) for at in range(start, end))
-    return False
+    counts = not _COUNTS.isdisjoint(cores) or any(core[:1].isdigit() for core in cores)
+    if not counts and not _SHORT.isdisjoint(cores):
+        return False
+    return any(_is_sign(words, at, start, end) for at in range(start, end))
 
 
 def _is_sign(words: Sequence[_Word], at: int, start: int, end: int) -> bool:
@@ -243,7 +246,7 @@ def _is_sign(words: Sequence[_Word], at: int, start: int, end: int) -> bool:
 
 def _read(text: str, now: datetime, zone: tzinfo) -> tuple[Window, timedelta] | None:
     """Return what an expression means that is no plain date and not ahead, and how it fades; or None."""
-    simple = " ".join(text.casefold().replace(",", " ").split())
+    simple = halves_first(" ".join(text.casefold().replace(",", " ").split()))
     if _PLAIN.fullmatch(simple) or _FULL_DATE.search(simple):
         return None
     try:
@@ -266,8 +269,9 @@ def _around(count: float, unit: str, now: datetime) -> tuple[Window, timedelta]:
         # In UTC, for a clock may have been put forward meanwhile.
         moment = now.astimezone(UTC) - timedelta(seconds=count * seconds)
         return (moment, moment), max(timedelta(seconds=_UNSURE * seconds), _LEAST)
-    months = 12 * count if unit == "year" else count
-    day = add(now.date(), -int(months), "month" if unit == "year" else unit)
+    whole, part = divmod(12 * count if unit == "year" else count, 1)
+    day = add(now.date(), -int(whole), "month" if unit == "year" else unit)
+    day -= (day - add(day, -1, unit)) * part
     first, one = midnight(day, now.tzinfo or UTC), add(now.date(), -1, unit)
     unsure = min(now.date() - one, _UNSURE_MOST) * _UNSURE
     return (first, first + ONE_DAY), max(unsure, (now.date() - day) * _FORGOTTEN)

@@ -125,7 +125,14 @@ NUMBERS: Final = {
     "a dozen": 12,
     "half a": 0.5,
     "half an": 0.5,
+    **{
+        f"{words}{of} {one}": share
+        for words, share in {"a quarter": 0.25, "quarter": 0.25, "three quarters": 0.75}.items()
+        for of in (" of", "")
+        for one in ("a", "an")
+    },
 }
+AND_A_HALF: Final = " and a half"
 VAGUE: Final = {"a few": (2, 5), "few": (2, 5), "several": (3, 7)}
 """Counts that are not one number: at least and at most."""
 
@@ -239,7 +246,16 @@ class Reader:
         return seconds_of(unit) is not None
 
 
+def halves_first(text: str) -> str:
+    """Return a phrase with "two and a half hours" for "two hours and a half"."""
+    return _HALVES_LAST.sub(rf"\g<count>{AND_A_HALF} \g<unit>", text)
+
+
 def alternatives(words: object) -> str:
     """Return a pattern that matches one of the words of a table, the longest first."""
     assert isinstance(words, dict)
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+COUNT: Final = rf"(?P<count>(?:\d{{1,6}}(?:\.\d)?|{alternatives(NUMBERS)})(?:{AND_A_HALF})?)"
+_HALVES_LAST: Final = re.compile(rf"\b{COUNT} (?P<unit>{alternatives(UNITS)}){AND_A_HALF}\b")

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from greenroom.actors.timeexpr import days, spans
 from greenroom.actors.timeexpr.calendar import midnight
-from greenroom.actors.timeexpr.reader import Grammar, Reader
+from greenroom.actors.timeexpr.reader import Grammar, Reader, halves_first
 
 if TYPE_CHECKING:
     from greenroom.actors.timeexpr.calendar import Span
@@ -144,7 +144,7 @@ def _simplified(text: str) -> str:
     text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text)
     text = re.sub(r"[,;?!\"]|\b(?:the|of|on|at(?! least))\b", " ", text)
     text = " ".join(text.strip(" .").split())
-    return re.sub(r"\bin (?=(?:morning|afternoon|evening|night)\b)", "", text)
+    return halves_first(re.sub(r"\bin (?=(?:morning|afternoon|evening|night)\b)", "", text))
 
 
 # -- ranges ------------------------------------------------------------------
