@@ -15,6 +15,7 @@ import trio
 from support.agents import FAST
 from support.agents import json as raw
 from support.audits import CONTENT, SPOKEN, last_number, since
+from support.corpora import document_of
 
 from greenroom.actors import (
     AddMessage,
@@ -25,9 +26,11 @@ from greenroom.actors import (
     ExportMemories,
     ExportSession,
     Principal,
+    PutDocument,
     ReadResource,
     SetMemory,
     StoreMemory,
+    ask_corpus,
     open_greenroom,
 )
 from greenroom.actors.auth.scopes import SCOPES, needed_for_tool
@@ -94,6 +97,8 @@ async def made(runtime: RuntimeClient) -> World:
     key = await alice.ask(CreateApiKey(name=CONTENT, scopes=["sessions:read"]))
     export = await alice.ask(ExportMemories())
     passport = await alice.ask(ExportSession(session_id="s"))
+    document = document_of("hill.md", [([CONTENT], CONTENT)])
+    await ask_corpus(runtime, ALICE, PutDocument(corpus="docs", document=document), make=True)
     return World(
         stored.memory_id,
         plan.memory_id,
@@ -225,7 +230,14 @@ DEEDS: dict[str, Deed] = {
     "rotate_api_key": Deed(lambda world: {"key_id": world.key_id}, ("rotate_api_key",), "key"),
     "revoke_api_key": Deed(lambda world: {"key_id": world.key_id}, ("revoke_api_key",), "key"),
     "erase_user": Deed(lambda _: {"user": CONTENT}, ("erase_user",), None, "confirm"),
+    "semantic_search": Deed(
+        lambda _: {**FIND, "corpus": "docs"}, ("semantic_search",), "corpus", "query_characters"
+    ),
+    "get_full_content": Deed(
+        lambda _: {"chunk_ids": [1], "corpus": "docs"}, ("get_full_content",), "corpus", "found"
+    ),
     # Reading what one may see by its name, and listing, is in no log.
+    "list_corpora": Deed(lambda _: {}),
     "get_session": Deed(lambda _: IN_S),
     "list_sessions": Deed(lambda _: {}),
     "get_messages": Deed(lambda _: IN_S),
@@ -478,12 +490,14 @@ DENIALS: dict[str, list[Denial]] = {
     ],
     "migrate_session": [Denial(lambda _: {**IN_S, "to_tool": "zed"})],
     "export_session": [Denial(lambda _: IN_S)],
+    "semantic_search": [Denial(lambda _: {**FIND, "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
+    "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
 }
 NOBODY_IS_DENIED = frozenset(
     {
         # Who asks for these sees what is theirs, and nothing of others: lists, searches, counts.
         *("list_sessions", "list_memory", "list_memories", "memory_stats", "get_memory", "delete_memory"),
-        *("memory_search", "retrieve_memory", "recall_context", "export_memories"),
+        *("memory_search", "retrieve_memory", "recall_context", "export_memories", "list_corpora"),
         # For these there are scopes alone.
         *("get_audit_log", "create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"),
         "erase_user",

@@ -50,7 +50,8 @@ def test_who_may_do_everything_is_told_everything() -> None:
 @pytest.mark.parametrize(
     ("scopes", "capabilities"),
     [
-        (("knowledge:read",), set()),
+        (("code:read",), set()),
+        (("knowledge:read",), {"tools"}),
         (("admin",), {"tools"}),
         (("memory:write",), {"tools"}),
         (("sessions:read",), {"tools", "resources", "completions"}),

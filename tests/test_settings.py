@@ -256,8 +256,8 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         ("trust_signer", ["rsa:" + "A" * 43], "a signer's public key is allowed"),
         (
             "tools",
-            "core,knowledge",
-            "core, all, shared-context, services, memory-search or universal-memory is allowed",
+            "core,unheard",
+            "core, all, knowledge, shared-context, services, memory-search or universal-memory is allowed",
         ),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("mcp.profiles")
 
+KNOWLEDGE = ["semantic_search", "get_full_content", "list_corpora"]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",
@@ -92,6 +93,7 @@ async def test_each_profile_lists_what_its_users_call(tmp_path: Path, era: str, 
     assert {name: tools for name, tools in found.items() if name != "universal-memory"} == {
         "core": CORE,
         "all": today,
+        "knowledge": KNOWLEDGE,
         "shared-context": SHARED_CONTEXT,
         "services": SERVICES,
         "memory-search": MEMORY_SEARCH,
@@ -119,7 +121,7 @@ async def test_the_flag_chooses_for_a_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("serve", "--tools", "core,knowledge"), ("keys", "create", "--tools", "core,knowledge")],
+    [("serve", "--tools", "core,unheard"), ("keys", "create", "--tools", "core,unheard")],
     ids=["serve", "keys"],
 )
 def test_a_command_line_that_names_an_unknown_profile_is_told_which_there_are(
@@ -134,7 +136,7 @@ def test_a_command_line_that_names_an_unknown_profile_is_told_which_there_are(
         text=True,
     )
     assert done.returncode == 2
-    assert "core, all, shared-context, services, memory-search or universal-memory" in done.stderr
+    assert "core, all, knowledge, shared-context, services, memory-search or universal-memory" in done.stderr
 
 
 async def test_a_model_reads_of_listed_tools_alone(tmp_path: Path) -> None:
@@ -187,13 +189,13 @@ async def test_a_connection_chooses_in_its_url_or_in_a_header(enter: Enter) -> N
 
 
 async def test_a_name_that_is_none_is_refused_with_the_choices(enter: Enter) -> None:
-    choices = "core, all, shared-context, services, memory-search or universal-memory"
+    choices = "core, all, knowledge, shared-context, services, memory-search or universal-memory"
     async with enter() as at, premises(at) as here:
-        refused = (await (await here.peer()).ask("/?tools=core,knowledge")).decode()
+        refused = (await (await here.peer()).ask("/?tools=core,unheard")).decode()
         assert refused.startswith("HTTP/1.1 400 ")
-        assert f"tools is 'knowledge', but {choices} is allowed" in refused
+        assert f"tools is 'unheard', but {choices} is allowed" in refused
         guest = await here.guest()
-        for headers in ({"greenroom_tools": "knowledge"}, {"greenroom_tools": ""}):
+        for headers in ({"greenroom_tools": "unheard"}, {"greenroom_tools": ""}):
             answer = await guest.ask("POST", **headers)
             assert (answer.status, choices in answer.body.decode()) == (400, True)
 

@@ -11,9 +11,10 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # mcp brings it without types
 import msgspec
 import pytest
-from harness import greenroom
+from harness import greenroom, principal
+from support.corpora import document_of
 
-from greenroom.actors import REQUESTS
+from greenroom.actors import REQUESTS, PutDocument, ask_corpus, open_greenroom
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
 from greenroom.actors.auth.scopes import TOOLS as SCOPES
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
@@ -22,8 +23,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 8_550
-WHOLE_BUDGET = 14_850
+INPUT_BUDGET = 9_060
+WHOLE_BUDGET = 16_100
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -62,7 +63,8 @@ PAGES_D_AND_E = {
     "export_session",
     "end_session",
 }
-LISTED = PAGE_A | PAGES_D_AND_E
+PAGE_C = {"semantic_search", "get_full_content", "list_corpora"}
+LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C
 
 
 def tokens(value: Any) -> float:
@@ -123,6 +125,7 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str, pr
     objects: dict[str, Any] = {"tags": ["sea"], "importance": 0.7, "scope": "shared", "expiry": "2999-01-01"}
     answered: set[str] = set()
 
+    await fill_corpus(tmp_path)
     async with greenroom(tmp_path, profiles=(profile,)) as client:
         if era == "handshake":
             await client.initialize()
@@ -143,11 +146,10 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str, pr
             content: dict[str, Any] = result["structuredContent"]
             return content
 
-        first = await call("create_session", purpose="plan", metadata={"a": [1, None]})
+        plan = (await call("create_session", purpose="plan", metadata={"a": [1, None]}))["session_id"]
         await call(
             "create_session", purpose="plan", session_id="mine", project_id="p", initial_state={"x": 1.5}
         )
-        plan = first["session_id"]
         message = await call("add_message", session_id=plan, content="the naïve plan", metadata={"tag": "x"})
         for visibility in ("private", "agent_only"):
             parent = message["message_id"]
@@ -214,8 +216,25 @@ def with_nothing_else(schema: Any) -> Any:
     return {"additionalProperties": False, **inner} if "properties" in schema else inner
 
 
+async def fill_corpus(folder: Path) -> None:
+    """Make a corpus of the user's whose name is ``docs``."""
+    document = document_of("bay.md", [(["The bay"], "boats at anchor"), ([], "and gulls")])
+    async with open_greenroom(folder) as runtime:
+        put = PutDocument(corpus="docs", document=document)
+        await ask_corpus(runtime, principal("tester"), put, make=True)
+
+
+async def call_document_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Call every tool of page C in several ways."""
+    for detail in ("full", "metadata"):
+        await call("semantic_search", query="boats at ankor", corpus="docs", detail_level=detail)
+    await call("get_full_content", chunk_ids=[1, 99], around=1, corpus="docs")
+    await call("list_corpora")
+
+
 async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], metadata: dict[str, Any]) -> None:
-    """Call every tool of pages D and E in several ways."""
+    """Call every tool of pages C, D and E in several ways."""
+    await call_document_tools(call)
     for value in (None, "123", [1.5, {"a": True}]):
         await call("store_memory", key="value", value=value, namespace="project:atlas:ui")
     await call("store_memory", content="the harbour opens at six", key="harbour", metadata=metadata)

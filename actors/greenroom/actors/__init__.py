@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from greenroom.actors.base.orchestration import Orchestration as Orchestration
     from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
     from greenroom.actors.base.parse import parse_request as parse_request
+    from greenroom.actors.corpus.asking import GetFullContent as GetFullContent
+    from greenroom.actors.corpus.asking import ListCorpora as ListCorpora
+    from greenroom.actors.corpus.asking import SemanticSearch as SemanticSearch
+    from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
+    from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
+    from greenroom.actors.corpus.managing import DropCorpus as DropCorpus
+    from greenroom.actors.corpus.managing import RenameCorpus as RenameCorpus
+    from greenroom.actors.corpus.managing import ask_corpus as ask_corpus
+    from greenroom.actors.corpus.upkeep import CorporaVerified as CorporaVerified
+    from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
@@ -83,6 +93,23 @@ if TYPE_CHECKING:
     from greenroom.actors.resources.listing import ResourceItem as ResourceItem
     from greenroom.actors.resources.listing import ResourceList as ResourceList
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
+    from greenroom.actors.schemas.corpus import Chunk as Chunk
+    from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
+    from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound
+    from greenroom.actors.schemas.corpus import ChunksFound as ChunksFound
+    from greenroom.actors.schemas.corpus import CorporaListed as CorporaListed
+    from greenroom.actors.schemas.corpus import CorpusView as CorpusView
+    from greenroom.actors.schemas.corpus import Document as Document
+    from greenroom.actors.schemas.corpus import DocumentListed as DocumentListed
+    from greenroom.actors.schemas.corpus import DocumentPage as DocumentPage
+    from greenroom.actors.schemas.corpus import DocumentsRemoved as DocumentsRemoved
+    from greenroom.actors.schemas.corpus import DocumentStored as DocumentStored
+    from greenroom.actors.schemas.corpus import FreshnessView as FreshnessView
+    from greenroom.actors.schemas.corpus import FullContent as FullContent
+    from greenroom.actors.schemas.corpus import ListDocuments as ListDocuments
+    from greenroom.actors.schemas.corpus import PutDocument as PutDocument
+    from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
+    from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory

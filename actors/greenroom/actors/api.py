@@ -28,6 +28,7 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
+from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.memory.directory import RootOfMemory
@@ -105,6 +106,11 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "retrieve_memory": RetrieveMemory,
     "recall_context": RecallContext,
 }
+_OF_CORPORA: dict[str, type[Procedure[Any]]] = {
+    "semantic_search": SemanticSearch,
+    "get_full_content": GetFullContent,
+    "list_corpora": ListCorpora,
+}
 _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
@@ -127,6 +133,7 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
     **_TO_MEMORY,
     **_TO_NAMESPACE,
     **_OVER_NAMESPACES,
+    **_OF_CORPORA,
     **_ORCHESTRATIONS,
 }
 """The request type of every tool, by the tool's name."""

@@ -19,6 +19,9 @@ from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
+from greenroom.actors.corpus import catalogue
+from greenroom.actors.corpus.actor import CorpusActor
+from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
@@ -79,6 +82,8 @@ KINDS: Final = (
     ErasureActor,
     KeysActor,
     PassportActor,
+    CatalogueActor,
+    CorpusActor,
 )
 """All actors but those of sessions, which are configured."""
 
@@ -90,6 +95,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(migrations.INDEX, names=migrations.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
         Index(root_summary.INDEX, names=root_summary.names_in),
+        Index(catalogue.INDEX, names=catalogue.row_names),
         Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),

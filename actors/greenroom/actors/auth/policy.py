@@ -13,8 +13,9 @@ nothing itself. They know neither actors nor storage.
    with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
-6. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
-7. A change of a resource is published with a label that says who may hear of it: those who may see it.
+6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
+7. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
+8. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from greenroom.actors.auth.scopes import allows as allows
 Visibility = Literal["public", "private", "agent_only"]
 VisibilityFilter = Literal["all", "public", "private", "agent_only"]
 
+ALL = "all"
+"""The owner of corpora that are everybody's."""
 PUBLIC = "public"
 RESERVED_SESSION_IDS = frozenset({"all", "current"})
 
@@ -74,10 +77,17 @@ class MemoryPartition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChangeLabel(NamedTuple):
-    """The label of a published change: an audience, among those who may see the project's sessions."""
+    """The label of a published change.
+
+    Attributes:
+        audience: Who may hear of it ...
+        project_id: ... among those who may see this project's sessions ...
+        owner: ... and the corpora of this owner.
+    """
 
     audience: str
     project_id: str | None = None
+    owner: str | None = None
 
 
 def audience_of(principal: Principal, visibility: Visibility) -> str:
@@ -135,7 +145,11 @@ def own_audience(agent_id: str) -> str:
 
 def may_hear(principal: Principal, label: ChangeLabel) -> bool:
     """Return whether ``principal`` may hear of a change."""
-    return may_see_message(principal, label.audience) and may_see_session(principal, label.project_id)
+    return (
+        may_see_message(principal, label.audience)
+        and may_see_session(principal, label.project_id)
+        and (label.owner is None or may_see_corpora(principal, label.owner))
+    )
 
 
 def check_new_session(
@@ -238,7 +252,7 @@ def may_write_namespace(principal: Principal, namespace: str) -> bool:
     if root.startswith(USER):
         return root == user_namespace(principal)
     if root.startswith(PROJECT):
-        return _is_member(principal, root[len(PROJECT) :])
+        return is_member(principal, root[len(PROJECT) :])
     return True
 
 
@@ -257,7 +271,22 @@ def check_writes_namespace(principal: Principal, namespace: str) -> None:
         )
 
 
-def _is_member(principal: Principal, project: str) -> bool:
+def corpora_owner(principal: Principal) -> str:
+    """Return whose corpora a principal's own are; without a user they are everybody's."""
+    return ALL if principal.user is None else USER + segment(principal.user)
+
+
+def may_see_corpora(principal: Principal, owner: str) -> bool:
+    """Return whether ``principal`` may know of the corpora of an owner, and fill them."""
+    if owner == ALL:
+        return True
+    if owner.startswith(PROJECT):
+        return is_member(principal, owner[len(PROJECT) :])
+    return owner == corpora_owner(principal)
+
+
+def is_member(principal: Principal, project: str) -> bool:
+    """Return whether ``principal`` is a member of a project, given as the segment of a namespace."""
     return principal.projects is None or any(segment(mine) == project for mine in principal.projects)
 
 

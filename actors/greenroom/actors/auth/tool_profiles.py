@@ -5,6 +5,8 @@ What each one lists is a matter of the protocol (`greenroom.transports`); a key 
 
 from typing import Final, Literal, get_args
 
-ToolProfileName = Literal["core", "all", "shared-context", "services", "memory-search", "universal-memory"]
+ToolProfileName = Literal[
+    "core", "all", "knowledge", "shared-context", "services", "memory-search", "universal-memory"
+]
 
 TOOL_PROFILES: Final[tuple[str, ...]] = get_args(ToolProfileName)

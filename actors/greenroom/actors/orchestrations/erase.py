@@ -16,13 +16,16 @@ from msgspec import Meta
 from greenroom.actors.audit.actor import LOG, NoteDeed
 from greenroom.actors.audit.erasures import ERASURES
 from greenroom.actors.audit.record import JOURNAL, AuditRow
+from greenroom.actors.auth.corpora import CATALOGUE_KIND, CORPUS_KIND
 from greenroom.actors.auth.namespaces import KIND as MEMORY
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration, report_progress
+from greenroom.actors.corpus import catalogue
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.memory import directory as namespaces
+from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
 from greenroom.actors.schemas.keys import ReadKeys
 from greenroom.actors.schemas.passports import KIND as PASSPORT
@@ -112,6 +115,12 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         for root in reader.rows(namespaces.INDEX, namespaces.NamespaceRow):
             yield root.address
         yield from reader.addresses(MEMORY)
+        for corpus in reader.rows(catalogue.INDEX, CorpusRow):
+            yield corpus.address
+            yield catalogue.corpus_address(corpus.value)
+        yield from reader.timed(CORPUS_KIND)
+        yield from reader.addresses(CORPUS_KIND)
+        yield from reader.addresses(CATALOGUE_KIND)
 
 
 class UserErased(Reply, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Comparing every index with its memories, for `greenroom verify`."""
+"""Comparing every index with its memories, and those of corpora with their chunks, for `greenroom verify`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from greenroom.actors.auth.namespaces import KIND, imitated, memory_address, root_at
+from greenroom.actors.corpus.upkeep import VerifyCorpora
 from greenroom.actors.memory.directory import INDEX, NamespaceRow
 from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.runtime import (
@@ -31,6 +32,7 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
         unindexed: How many memories of an older program nobody has searched yet, so that they are in no
             index and were not compared; ``rebuild`` and the first search put them into one.
         imitations: Roots that read like those of a user, an agent or a project, and are open to everybody.
+        chunks: Chunks of documents that were compared; ``problems`` and ``rebuilt`` name their corpora, too.
     """
 
     memories: int
@@ -38,6 +40,7 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
     rebuilt: list[str]
     unindexed: int = 0
     imitations: list[str] = []
+    chunks: int = 0
 
 
 class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
@@ -79,7 +82,7 @@ def stopped_imitations(store: StoppedStore) -> list[str]:
 
 
 class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
-    """Compare the index of every namespace with its memories; for the operator alone.
+    """Compare the index of every namespace and corpus with what it is of; for the operator alone.
 
     Attributes:
         rebuild: Whether an index that differs is made anew.
@@ -104,10 +107,12 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
             problems += [(root, problem) for problem in found.problems]
             if found.rebuilt:
                 rebuilt.append(root)
+        of_corpora = await context.query(VerifyCorpora(rebuild=self.rebuild))
         return MemoriesVerified(
             memories=memories,
-            problems=problems,
-            rebuilt=rebuilt,
+            problems=problems + of_corpora.problems,
+            rebuilt=rebuilt + of_corpora.rebuilt,
+            chunks=of_corpora.chunks,
             unindexed=unindexed,
             imitations=imitating(roots),
         )

@@ -1,4 +1,4 @@
-"""Corpora of documents: what is put into one, and requests about it. Times inside are microseconds since 1970.
+"""Corpora of documents: what is put into one, and requests about it. Times inside are microseconds of UTC.
 
 A *corpus* belongs to a user, to a project or to all. It is named by a word, such as ``docs``, which means
 one's own and else one of all; or in full: ``user:alice:docs``, ``project:atlas:docs``, ``all:docs``. A
@@ -7,14 +7,18 @@ one's own and else one of all; or in full: ``user:alice:docs``, ``project:atlas:
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
+from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Message
 
 DEFAULT_CORPUS = "default"
+MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
 """The most text that one document has, all chunks together."""
@@ -32,7 +36,15 @@ CorpusName = Annotated[
         },
     ),
 ]
-DocumentPath = Annotated[str, Meta(min_length=1, max_length=4_096)]
+NewCorpusName = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_NAME}(?!\\n)$",
+        description="its new name",
+        extra={"takes": "1 to 64 characters of A-Z, a-z, 0-9, _ . @ + -"},
+    ),
+]
+DocumentPath = Annotated[str, Meta(min_length=1, max_length=MAX_PATH)]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{32}(?!\\n)$", extra={"takes": "32 hexadecimal digits"})]
 
 
@@ -149,3 +161,296 @@ class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     corpus: CorpusName
     after: str | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+
+
+# -- corpora themselves: messages between actors ------------------------------------------
+
+
+class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
+    """A corpus in the index of corpora, and in its owner's catalogue.
+
+    Attributes:
+        owner: Whose it is.
+        name: What it is called there.
+        number: What tells its actor from others of the same owner; a name may come to be another's.
+        created_at: When it was made.
+    """
+
+    owner: str
+    name: str
+    number: int
+    created_at: int
+
+    @property
+    def full_name(self) -> str:
+        """Its name in full."""
+        return f"{self.owner}:{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The key of its actor's address."""
+        return f"{self.owner}:{self.number}"
+
+
+class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
+    """Make a corpus of the owner, if there is none of that name."""
+
+    name: NewCorpusName
+
+
+class RenameOwned(Message[CorpusRow], frozen=True, kw_only=True):
+    """Give a corpus of the owner another name, which is not taken."""
+
+    name: NewCorpusName
+    to: NewCorpusName
+
+
+class DropOwned(Message[CorpusRow], frozen=True, kw_only=True):
+    """Drop a corpus of the owner, with all that it has."""
+
+    name: NewCorpusName
+
+
+class CallCorpus(Message[None], frozen=True, kw_only=True):
+    """Tell a corpus what it is called from now on, in full."""
+
+    name: CorpusName
+
+
+class DiscardCorpus(Message[None], frozen=True, kw_only=True):
+    """Tell a corpus that it is dropped: it answers no more, and removes what it has, step by step."""
+
+
+class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
+    """Compare a corpus's index with its documents, and make it anew if that is wanted and needed."""
+
+    rebuild: bool = False
+
+
+class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in one corpus.
+
+    Attributes:
+        chunks: Chunks that the index is to have.
+        problems: How the index differs from them, a sentence each.
+        rebuilt: Whether the index was made anew because of that.
+    """
+
+    chunks: int
+    problems: list[str]
+    rebuilt: bool
+
+
+class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a corpus, and how fresh it is.
+
+    Attributes:
+        corpus: Its name in full.
+        bytes: Of the files.
+        text_bytes: Of the chunks' texts; ``stored_bytes`` is what these take in the store.
+        indexed_at: When something was last put in or removed; null in an empty corpus.
+        waiting_for_vectors: Chunks that words alone find as yet.
+    """
+
+    corpus: str
+    created_at: datetime
+    documents: int
+    chunks: int
+    bytes: int
+    text_bytes: int
+    stored_bytes: int
+    indexed_at: datetime | None
+    waiting_for_vectors: int
+
+
+class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):
+    """Say what is in a corpus."""
+
+    row: CorpusRow
+
+
+class CorporaListed(Reply, frozen=True, kw_only=True):
+    """Answers `ListCorpora`: those that the caller may see."""
+
+    corpora: list[CorpusView]
+
+
+# -- asking ------------------------------------------------------------------------------
+
+Strategy = Literal["auto", "vector", "bm25", "hybrid"]
+UsedStrategy = Literal["vector", "bm25", "hybrid"]
+DetailLevel = Literal["full", "metadata"]
+AStrategy = Annotated[Strategy, Meta(description="auto: by the query's form")]
+ADetailLevel = Annotated[DetailLevel, Meta(description="metadata: ids and scores, for get_full_content")]
+MinScore = Annotated[Fraction, Meta(description="least hybrid_score, 0-1")]
+QueryText = Annotated[str, Meta(min_length=1, max_length=500, description="question, words or identifier")]
+TopK = Annotated[int, Meta(ge=1, le=50, description="how many")]
+ChunkId = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+ChunkIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=10, description="from semantic_search")]
+Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages before and after each")]
+
+
+class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage that was found; of metadata only the first six members.
+
+    Attributes:
+        entity_id: The entity that it speaks of most, where one is known.
+        source_file: The path of its document.
+        hybrid_score: How well it answers the query, 0-1, on a scale that does not depend on other results.
+        context_header: The document's title and the headings above it.
+        vendor_names: The entities that it mentions.
+        section_title: The nearest heading above it.
+        citation: Where it stands: the file, and its first line or page.
+    """
+
+    chunk_id: int
+    entity_id: str | None
+    source_file: str
+    entity_type: str | None
+    hybrid_score: float
+    rank: int
+    chunk_text: str | UnsetType = UNSET
+    context_header: str | UnsetType = UNSET
+    vendor_names: list[str] | UnsetType = UNSET
+    section_title: str | UnsetType = UNSET
+    citation: str | UnsetType = UNSET
+
+
+class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
+    """How fresh a corpus is.
+
+    Attributes:
+        indexed_at: When something was last put in or removed.
+        waiting_for_vectors: Chunks that words alone find as yet.
+    """
+
+    indexed_at: datetime | None
+    waiting_for_vectors: int
+
+
+class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a query was understood.
+
+    Attributes:
+        form: What it looks like.
+        reason: Why this strategy.
+        corrected: What was looked for instead of words that no chunk has.
+        unknown: Words that no chunk has, and that nothing is like.
+    """
+
+    form: Literal["question", "keywords", "identifier", "quoted"]
+    reason: str
+    corrected: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    unknown: list[str] = msgspec.field(default_factory=list)
+
+
+class ChunksFound(Reply, frozen=True, kw_only=True):
+    """Answers `SemanticSearch`, best first.
+
+    Attributes:
+        corpus: Which corpus was searched, in full.
+        total_found: How many chunks have anything to do with the query, and ``min_score`` at least.
+        query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
+            ``auto`` never is, or a word is not known.
+        cache_hit: Whether the same was asked just before.
+        partial: Present when the search was cut, and why.
+    """
+
+    results: list[ChunkFound]
+    total_found: int
+    strategy_used: UsedStrategy
+    query_analysis: QueryAnalysis | UnsetType = UNSET
+    execution_time_ms: float
+    corpus: str
+    freshness: FreshnessView
+    cache_hit: bool
+    partial: str | UnsetType = UNSET
+
+
+class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage in full; with ``around`` also what stands before and after it, joined.
+
+    Attributes:
+        entity_id: The entity that it speaks of most, where one is known.
+        source_file: The path of its document.
+        context_header: The document's title and the headings above it.
+        vendor_names: The entities that it mentions.
+        section_title: The nearest heading above it.
+        citation: Where it begins: the file, and its first line or page.
+        last_line: Where it ends, in a document that has lines.
+        chunk_ids: The passages that were joined, where there are several.
+    """
+
+    chunk_id: int
+    entity_id: str | None
+    source_file: str
+    entity_type: str | None
+    chunk_text: str
+    context_header: str
+    vendor_names: list[str]
+    section_title: str
+    citation: str
+    last_line: int | UnsetType = UNSET
+    chunk_ids: list[int] | UnsetType = UNSET
+
+
+class FullContent(Reply, frozen=True, kw_only=True):
+    """Answers `GetFullContent`, in the order in which they were asked for.
+
+    Attributes:
+        unknown_ids: Ids of which the corpus has no chunk: never, or no more.
+    """
+
+    chunks: list[ChunkContent]
+    unknown_ids: list[int]
+    corpus: str
+    execution_time_ms: float
+
+
+class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
+    """Find the best chunks of a corpus. Not a tool: `SemanticSearch` asks it.
+
+    Attributes:
+        query: What is looked for.
+        vectors: The query as the embedder sees it; None: words alone decide.
+        absence: Why there are none, where some were wanted.
+    """
+
+    corpus: CorpusName
+    query: QueryText
+    vectors: QueryVectors | None = None
+    absence: str | None = None
+    strategy: Strategy = "auto"
+    top_k: TopK = 10
+    min_score: Fraction = 0.0
+    detail_level: DetailLevel = "full"
+
+
+class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindChunks`; members as in `ChunksFound`."""
+
+    results: list[ChunkFound]
+    total: int
+    strategy: UsedStrategy
+    analysis: QueryAnalysis
+    freshness: FreshnessView
+    cache_hit: bool
+
+
+class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
+    """Read chunks of a corpus. Not a tool: `GetFullContent` asks it."""
+
+    corpus: CorpusName
+    chunk_ids: ChunkIds
+    around: Around = 0
+
+
+class ReadContent(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadChunks`."""
+
+    chunks: list[ChunkContent]
+    unknown: list[int]
+
+
+class LoadCorpus(Message[None], frozen=True, kw_only=True):
+    """Read a corpus's index into memory, for the search that comes next."""

@@ -39,6 +39,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         )
     ),
     "all": ToolProfile(tools=None),
+    "knowledge": ToolProfile(tools=("semantic_search", "get_full_content", "list_corpora")),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,
     "memory-search": MEMORY_SEARCH,

@@ -268,6 +268,27 @@ _ALL = (
         weight=4,
     ),
     Tool(
+        name="semantic_search",
+        title="Search documents",
+        description="Find passages of documents that were taken in, such as manuals, guides and code, by "
+        "what they say and mean. With detail_level metadata the answer is short; then open with "
+        "get_full_content what you need.",
+        weight=4,
+    ),
+    Tool(
+        name="get_full_content",
+        title="Read passages",
+        description="Read passages that semantic_search found, in full and with where they stand, also what "
+        "is around them.",
+        weight=4,
+    ),
+    Tool(
+        name="list_corpora",
+        title="List corpora",
+        description="List the collections of documents that you may search, how large and how fresh each is.",
+        weight=4,
+    ),
+    Tool(
         name="update_memory",
         title="Update memory",
         description="Correct or change a memory that you have: fix or replace a fact or preference that "

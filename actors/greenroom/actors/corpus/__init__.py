@@ -1,0 +1,1 @@
+"""Corpora of documents: filling them, and finding passages."""

@@ -1,0 +1,83 @@
+"""The corpus actor: which request is handled where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from greenroom.actors.auth import corpora
+from greenroom.actors.corpus import embedding, filling, reading, records, search, upkeep
+from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.index import TidyIndex
+from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas.erasure import EraseFrom
+from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
+from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _by(
+    message_type: type[Message[R]], function: Callable[[CorpusRepository, T, Context], R | Slices[R]]
+) -> Callable[[CorpusActor, T, Context], R | Slices[R]]:
+    """Handle a message by a function of the corpus."""
+
+    def handle(actor: CorpusActor, message: T, context: Context) -> R | Slices[R]:
+        return function(actor.repository, message, context)
+
+    return handles(message_type)(handle)
+
+
+class CorpusActor(Actor):
+    """One corpus, addressed by its owner and its number there."""
+
+    kind = corpora.CORPUS_KIND
+    names = staticmethod(records.names_in)
+
+    def activate(self, context: Context) -> None:
+        """Read what holds for the whole corpus; everything else stays on disk."""
+        self.repository = CorpusRepository(context)
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return self.size + self.repository.resident_bytes()
+
+    put = _by(requests.PutDocument, filling.put)
+    remove = _by(requests.RemoveDocuments, filling.remove)
+    page = _by(requests.ListDocuments, filling.page)
+    describe = _by(requests.DescribeCorpus, filling.describe)
+    call = _by(requests.CallCorpus, filling.call)
+    find = _by(requests.FindChunks, search.find)
+    read = _by(requests.ReadChunks, reading.read)
+    texts = _by(TextsToEmbed, embedding.texts)
+    vectors = _by(StoreVectors, embedding.store)
+    verify = _by(requests.VerifyCorpus, upkeep.verify)
+    erase = _by(EraseFrom, upkeep.erase)
+
+    @handles(requests.LoadCorpus)
+    def load(self, _: requests.LoadCorpus, context: Context) -> Slices[None]:
+        """Read the index into memory."""
+        return search.load(self.repository, context)
+
+    @handles(requests.DiscardCorpus)
+    def discard(self, _: requests.DiscardCorpus, context: Context) -> None:
+        """Be there for nobody any more."""
+        filling.discard(self.repository, context)
+
+    @handles(filling.SweepCorpus)
+    def sweep(self, _: filling.SweepCorpus, context: Context) -> Slices[None]:
+        """Remove a batch of what a dropped corpus had."""
+        return filling.sweep(self.repository, context)
+
+    @handles(TidyIndex)
+    def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
+        """Do a step of the index's upkeep."""
+        if not self.repository.header.is_dropped:
+            yield from self.repository.index.compact(context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which the embedder finds the corpus."""
+        context.use_reserve()
+        embedding.list_again(self.repository, context)

@@ -1,0 +1,231 @@
+"""The catalogue of an owner's corpora: which names there are, and which actor has what is called so.
+
+A corpus is addressed by a number that never comes again. So a renamed corpus stays where it is, and one
+that is made anew under the name of a dropped one has nothing to do with that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import corpora, policy
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.corpora import CorpusId
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    IndexReader,
+    Query,
+    Refusal,
+    Restate,
+    Slices,
+    handles,
+)
+
+INDEX: Final = "corpora"
+MOST: Final = 1_000
+_ENTRIES: Final = b"c"
+_NEXT: Final = b"n"
+
+
+def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say that a whole sort key is a name."""
+    return ((0, len(key)),) if key else ()
+
+
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a key of the catalogue names of corpora are."""
+    return ((1, len(key)),) if key.startswith(_ENTRIES) and len(key) > 1 else ()
+
+
+def catalogue_address(owner: str) -> Address:
+    """Return the actor that has the catalogue of an owner."""
+    return Address(corpora.CATALOGUE_KIND, owner)
+
+
+def corpus_address(row: CorpusRow) -> Address:
+    """Return the actor that has a corpus."""
+    return Address(corpora.CORPUS_KIND, row.key)
+
+
+def corpus_not_found(name: str) -> Refusal:
+    """Unknown, dropped and forbidden corpora are refused with this same answer."""
+    return Refusal(
+        "CORPUS_NOT_FOUND",
+        f"there is no corpus {name!r} that you may see; `greenroom ingest` and ingest_documents make one",
+        corpus=name,
+    )
+
+
+def check_owner(principal: Principal, name: str) -> None:
+    """Check a name in full: whether or not there is such a corpus, it has to be one that may be seen.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``: it is another's.
+    """
+    if not any(policy.may_see_corpora(principal, each.owner) for each in corpora.meant(principal, name)):
+        raise auth_errors.denial(corpus_not_found(name))
+
+
+class CatalogueActor(Actor):
+    """The catalogue of one owner, who is its key."""
+
+    kind = corpora.CATALOGUE_KIND
+    names = staticmethod(names_in)
+
+    @handles(requests.MakeCorpus)
+    def make(self, request: requests.MakeCorpus, context: Context) -> CorpusRow:
+        """Answer the corpus of a name, a new one if there is none."""
+        _check(context, request.name)
+        found = context.get(_key(request.name), CorpusRow)
+        if found is not None:
+            return found
+        if sum(1 for _ in context.scan(msgspec.Raw, prefix=_ENTRIES)) >= MOST:
+            raise Refusal("QUOTA_EXCEEDED", f"there are {MOST:,} corpora, which is the limit", limit=MOST)
+        number = (context.get(_NEXT, int) or 0) + 1
+        context.put(_NEXT, number)
+        row = CorpusRow(context.address.key, request.name, number, context.now)
+        _list(context, row)
+        audit_record.record(context, "create_corpus", None, corpus=row.full_name)
+        return row
+
+    @handles(requests.RenameOwned)
+    def rename(self, request: requests.RenameOwned, context: Context) -> CorpusRow:
+        """Give a corpus another name."""
+        row = _find(context, request.name)
+        if request.to == request.name:
+            return row
+        if context.get(_key(request.to), CorpusRow) is not None:
+            raise auth_errors.invalid("to", f"to: there is a corpus {request.to!r} already; drop it first")
+        _unlist(context, row)
+        renamed = msgspec.structs.replace(row, name=request.to)
+        _list(context, renamed)
+        audit_record.record(
+            context, "rename_corpus", None, corpus=row.full_name, renamed_to=renamed.full_name
+        )
+        return renamed
+
+    @handles(requests.DropOwned)
+    def drop(self, request: requests.DropOwned, context: Context) -> CorpusRow:
+        """Drop a corpus: it is gone with this commit, and its records follow."""
+        context.use_reserve()
+        row = _find(context, request.name)
+        _unlist(context, row)
+        context.tell(corpus_address(row), requests.DiscardCorpus())
+        audit_record.record(context, "drop_corpus", None, corpus=row.full_name)
+        return row
+
+    @handles(Restate)
+    def restate(self, _restate: Restate, context: Context) -> Slices[None]:
+        """Write the rows again by which corpora are found."""
+        context.use_reserve()
+        for _, row in context.scan(CorpusRow, prefix=_ENTRIES):
+            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+            if context.should_yield():
+                yield
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Erase the names of a person's corpora."""
+        context.use_reserve()
+        counts: dict[str, int] = {}
+        if request.person.has_root(context.address.key):
+            rows = [row for _, row in context.scan(CorpusRow, prefix=_ENTRIES)]
+            counts["corpora"] = len(rows)
+            if not request.dry_run:
+                for row in rows:
+                    context.delete(_key(row.name))
+                    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+                    if context.should_yield():
+                        yield
+                context.delete(_NEXT)
+        return ErasedPart(counts=counts)
+
+
+class FindCorpus(Query[CorpusRow | None], frozen=True, kw_only=True):
+    """Find a corpus by its name, in full or not, if the caller may see it; internal."""
+
+    name: requests.CorpusName
+
+    def run(self, reader: IndexReader) -> CorpusRow | None:
+        """Look for what the name may mean."""
+        for wanted in corpora.meant(reader.principal, self.name):
+            if policy.may_see_corpora(reader.principal, wanted.owner):
+                where = catalogue_address(wanted.owner)
+                row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
+                if row is not None:
+                    return row
+        return None
+
+
+class VisibleCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
+    """List the corpora that the caller may see, in the order of their names; internal."""
+
+    def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
+        """Read all rows."""
+        found: list[CorpusRow] = []
+        for row in reader.rows(INDEX, CorpusRow):
+            if policy.may_see_corpora(reader.principal, row.value.owner):
+                found.append(row.value)
+            if reader.should_yield():
+                yield
+        return sorted(found, key=lambda row: row.full_name)
+
+
+class AllCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
+    """List all corpora; for the operator alone."""
+
+    def run(self, reader: IndexReader) -> Slices[list[CorpusRow]]:
+        """Read all rows."""
+        found: list[CorpusRow] = []
+        for row in reader.rows(INDEX, CorpusRow):
+            found.append(row.value)
+            if reader.should_yield():
+                yield
+        return found
+
+
+def _check(context: Context, name: str) -> None:
+    """Check that the sender may see and fill the owner's corpora.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``: it may not.
+    """
+    owner = context.address.key
+    if not policy.may_see_corpora(context.principal, owner):
+        raise auth_errors.denial(corpus_not_found(f"{owner}:{name}"))
+
+
+def _find(context: Context, name: str) -> CorpusRow:
+    _check(context, name)
+    row = context.get(_key(name), CorpusRow)
+    if row is None:
+        raise corpus_not_found(f"{context.address.key}:{name}")
+    return row
+
+
+def _list(context: Context, row: CorpusRow) -> None:
+    context.put(_key(row.name), row)
+    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
+    context.tell(corpus_address(row), requests.CallCorpus(name=row.full_name))
+
+
+def _unlist(context: Context, row: CorpusRow) -> None:
+    context.delete(_key(row.name))
+    context.delete_row(INDEX, _sort_key(CorpusId(row.owner, row.name)))
+
+
+def _key(name: str) -> bytes:
+    return _ENTRIES + name.encode()
+
+
+def _sort_key(corpus: CorpusId) -> bytes:
+    return str(corpus).encode()

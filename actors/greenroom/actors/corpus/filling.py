@@ -1,0 +1,299 @@
+"""Putting documents into a corpus and removing them; what a dropped corpus had is removed in steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.times import optional_datetime, to_datetime
+from greenroom.actors.corpus import embedding, records
+from greenroom.actors.corpus.records import (
+    ChunkPlace,
+    CorpusHeader,
+    DocumentRecord,
+    DocumentSummary,
+    Passage,
+)
+from greenroom.actors.corpus.repository import CorpusRepository, indexed_chunk, moved
+from greenroom.actors.index import index as index_module
+from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas.corpus import Document
+from greenroom.runtime import Context, Message, Slices
+
+SWEEP: Final = "sweep"
+_SWEPT: Final = 200
+"""Records that one step of removing a dropped corpus deletes."""
+
+
+class SweepCorpus(Message[None], frozen=True):
+    """A dropped corpus's word to itself that there is more to remove."""
+
+
+def put(
+    repository: CorpusRepository, request: requests.PutDocument, context: Context
+) -> Slices[requests.DocumentStored]:
+    """Put a document in, in the place of the one with its path."""
+    repository.check(context.principal, request.corpus)
+    document = request.document
+    _check(document)
+    old = repository.document(context, document.path)
+    if old is not None and old.digest.hex() == document.digest:
+        return requests.DocumentStored(state="unchanged", chunks=len(old.places), kept=len(old.places))
+    header = repository.header if old is None else moved(repository.header, old, -1)
+    number = header.next_document if old is None else old.number
+    prints = [records.fingerprint(chunk) for chunk in document.chunks]
+    if context.should_yield():
+        yield
+    ids, kept, next_chunk = _numbered(prints, old, header.next_chunk)
+    blocks, stored = yield from _put_texts(context, number, document, old)
+    fresh = DocumentRecord(
+        number=number,
+        path=document.path,
+        title=document.title,
+        kind=document.kind,
+        digest=bytes.fromhex(document.digest),
+        file_bytes=document.bytes,
+        modified_at=document.modified_at,
+        indexed_at=context.now,
+        places=[
+            ChunkPlace(own, each.first_line, each.last_line, each.first_byte, each.last_byte, each.page)
+            for own, each in zip(ids, document.chunks, strict=True)
+        ],
+        prints=b"".join(prints),
+        blocks=blocks,
+        text_bytes=sum(len(chunk.text.encode()) for chunk in document.chunks),
+        stored_bytes=stored,
+    )
+    where = records.path_key(document.path)
+    context.put(where, fresh)
+    context.put(records.number_key(number), where)
+    yield from _index(repository, context, fresh, document, kept, old)
+    counted = moved(header, fresh, 1)
+    repository.put_header(
+        context,
+        msgspec.structs.replace(
+            counted,
+            next_chunk=next_chunk,
+            next_document=max(header.next_document, number + 1),
+            indexed_at=context.now,
+        ),
+    )
+    repository.publish(context)
+    return requests.DocumentStored(
+        state="added" if old is None else "changed", chunks=len(ids), kept=len(kept)
+    )
+
+
+def _put_texts(
+    context: Context, number: int, document: Document, old: DocumentRecord | None
+) -> Slices[tuple[list[int], int]]:
+    """Stage what the chunks say; return the first chunk of each block, and how many bytes they take."""
+    blocks: list[int] = []
+    stored = 0
+    for block, (start, packed) in enumerate(records.packed(document.chunks)):
+        context.put(records.text_key(number, block), packed)
+        blocks.append(start)
+        stored += len(packed)
+        if context.should_yield():
+            yield
+    for block in range(len(blocks), 0 if old is None else len(old.blocks)):
+        context.delete(records.text_key(number, block))
+    return blocks, stored
+
+
+def _index(
+    repository: CorpusRepository,
+    context: Context,
+    fresh: DocumentRecord,
+    document: Document,
+    kept: set[int],
+    old: DocumentRecord | None,
+) -> Slices[None]:
+    """Stage the index's part of a document that is new or has changed; chunks that were kept stay there."""
+    for place in () if old is None else old.places:
+        if place.id not in kept:
+            repository.index.remove(context, place.id)
+            if context.should_yield():
+                yield
+    for place, chunk in zip(fresh.places, document.chunks, strict=True):
+        if place.id not in kept:
+            passage = Passage(chunk.text, chunk.headings)
+            yield from repository.index.add(context, indexed_chunk(fresh, place.id, passage))
+    if len(kept) < len(fresh.places):
+        embedding.wait(repository, context)
+
+
+def remove(
+    repository: CorpusRepository, request: requests.RemoveDocuments, context: Context
+) -> Slices[requests.DocumentsRemoved]:
+    """Remove documents."""
+    repository.check(context.principal, request.corpus)
+    context.use_reserve()
+    header = repository.header
+    removed: list[str] = []
+    for path in dict.fromkeys(request.paths):
+        document = None if not _is_text(path) else repository.document(context, path)
+        if document is None:
+            continue
+        header = moved(header, document, -1)
+        context.delete(records.path_key(path))
+        context.delete(records.number_key(document.number))
+        for block in range(len(document.blocks)):
+            context.delete(records.text_key(document.number, block))
+        for place in document.places:
+            repository.index.remove(context, place.id)
+            if context.should_yield():
+                yield
+        removed.append(path)
+    if removed:
+        repository.put_header(context, msgspec.structs.replace(header, indexed_at=context.now))
+        repository.publish(context)
+    return requests.DocumentsRemoved(removed=removed)
+
+
+def page(
+    repository: CorpusRepository, request: requests.ListDocuments, context: Context
+) -> Slices[requests.DocumentPage]:
+    """Answer a page of documents."""
+    repository.check(context.principal, request.corpus)
+    start = None if request.after is None else _after(request.after)
+    found: list[requests.DocumentListed] = []
+    last: bytes | None = None
+    for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
+        if len(found) == request.limit:
+            return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
+        last = key
+        found.append(
+            requests.DocumentListed(
+                path=document.path,
+                digest=document.digest.hex(),
+                title=document.title,
+                kind=document.kind,
+                bytes=document.file_bytes,
+                modified_at=document.modified_at,
+                indexed_at=document.indexed_at,
+                chunks=len(document.places),
+            )
+        )
+        if context.should_yield():
+            yield
+    return requests.DocumentPage(documents=found, after=None)
+
+
+def describe(
+    repository: CorpusRepository, request: requests.DescribeCorpus, context: Context
+) -> requests.CorpusView:
+    """Answer what is in the corpus."""
+    name = request.row.full_name
+    repository.check(context.principal, name)
+    header = repository.header
+    return requests.CorpusView(
+        corpus=name,
+        created_at=to_datetime(request.row.created_at),
+        documents=header.documents,
+        chunks=header.chunks,
+        bytes=header.file_bytes,
+        text_bytes=header.text_bytes,
+        stored_bytes=header.stored_bytes,
+        indexed_at=optional_datetime(header.indexed_at),
+        waiting_for_vectors=embedding.waiting(context),
+    )
+
+
+def call(repository: CorpusRepository, request: requests.CallCorpus, context: Context) -> None:
+    """Take note of the corpus's name."""
+    if not repository.header.is_dropped:
+        repository.put_header(context, msgspec.structs.replace(repository.header, name=request.name))
+
+
+def discard(repository: CorpusRepository, context: Context) -> None:
+    """Be there for nobody any more, and begin to remove what there is."""
+    context.use_reserve()
+    repository.publish(context)
+    repository.put_header(context, CorpusHeader(is_dropped=True))
+    repository.index.unload()
+    context.cancel_timer(index_module.TIMER)
+    embedding.forget(repository, context)
+    context.set_timer(SWEEP, context.now, SweepCorpus())
+
+
+def sweep(repository: CorpusRepository, context: Context) -> Slices[None]:
+    """Remove some records of a dropped corpus, and come back for the rest."""
+    if not repository.header.is_dropped:
+        return
+    context.use_reserve()
+    most = context.most_rows(_SWEPT)
+    found = (key for key, _ in context.scan(msgspec.Raw) if key != records.HEADER)
+    count = 0
+    for key in islice(found, most):
+        context.delete(key)
+        count += 1
+        if context.should_yield():
+            yield
+    if count == most:
+        context.set_timer(SWEEP, context.now, SweepCorpus())
+
+
+def _check(document: Document) -> None:
+    """Check what a chunker may do wrong.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``.
+    """
+    texts = [document.path, document.title, document.kind]
+    for chunk in document.chunks:
+        texts += [chunk.text, chunk.title, *chunk.headings]
+    if not all(map(_is_text, texts)):
+        raise auth_errors.invalid("document", "document: a text of it is no Unicode: it has lone surrogates")
+    if len(document.chunks) > requests.MAX_CHUNKS:
+        raise auth_errors.invalid(
+            "document",
+            f"document: it has {len(document.chunks):,} chunks and the limit is {requests.MAX_CHUNKS:,}",
+            limit=requests.MAX_CHUNKS,
+            size=len(document.chunks),
+        )
+    size = sum(map(len, texts))
+    if size > requests.MAX_DOCUMENT_BYTES:
+        raise auth_errors.too_large("document", size, requests.MAX_DOCUMENT_BYTES)
+    if not document.path or len(document.path) > requests.MAX_PATH:
+        raise auth_errors.invalid("document", "document: its path has 1 to 4,096 characters")
+
+
+def _is_text(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _numbered(
+    prints: list[bytes], old: DocumentRecord | None, next_chunk: int
+) -> tuple[list[int], set[int], int]:
+    """Return the ids of chunks, which of them were there before, and the next id after them."""
+    known: dict[bytes, deque[int]] = defaultdict(deque)
+    if old is not None:
+        for found, place in zip(records.fingerprints(old.prints), old.places, strict=True):
+            known[found].append(place.id)
+    ids: list[int] = []
+    kept: set[int] = set()
+    for found in prints:
+        if waiting := known.get(found):
+            ids.append(waiting.popleft())
+            kept.add(ids[-1])
+        else:
+            ids.append(next_chunk)
+            next_chunk += 1
+    return ids, kept, next_chunk
+
+
+def _after(position: str) -> bytes:
+    """Return the first key after a position in a listing.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it is none.
+    """
+    try:
+        return bytes.fromhex(position) + b"\0"
+    except ValueError:
+        raise auth_errors.invalid("after", "after: it is no position of list_documents") from None

@@ -1,0 +1,135 @@
+"""Reading chunks: where one is by its id, what it says, and what stands around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors.corpus.records import ChunkPlace, DocumentRecord, Passage
+from greenroom.actors.corpus.repository import CorpusRepository, Located, context_header
+from greenroom.actors.schemas import corpus as replies
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.index.corpus import Corpus
+
+
+def locate(
+    repository: CorpusRepository, context: Context, corpus: Corpus, id: int, *, near: Located | None = None
+) -> Located | None:
+    """Return a chunk by its id, None where there is none; the document of ``near`` is not read again."""
+    row = corpus.row(id)
+    if row is None:
+        return None
+    number = int(corpus.numbers[row])
+    if near is not None and near.document.number == number:
+        document: DocumentRecord | None = near.document
+    else:
+        document = repository.by_number(context, number)
+    assert document is not None, "what is in the index is in the store"
+    places = document.places
+    guess = id - places[0].id  # of a document that was put in once
+    if not (0 <= guess < len(places) and places[guess].id == id):
+        guess = next(at for at, place in enumerate(places) if place.id == id)
+    return Located(document, guess)
+
+
+def read(
+    repository: CorpusRepository, request: replies.ReadChunks, context: Context
+) -> Slices[replies.ReadContent]:
+    """Answer chunks in full, and which ids are unknown."""
+    repository.check(context.principal, request.corpus)
+    corpus = yield from repository.index.loaded(context)
+    chunks: list[replies.ChunkContent] = []
+    unknown: list[int] = []
+    for asked in dict.fromkeys(request.chunk_ids):
+        located = locate(repository, context, corpus, asked)
+        if located is None:
+            unknown.append(asked)
+        else:
+            chunks.append(_content(repository, context, located, request.around))
+        if context.should_yield():
+            yield
+    return replies.ReadContent(chunks=chunks, unknown=unknown)
+
+
+def citation(document: DocumentRecord, place: ChunkPlace) -> str:
+    """Return where a chunk begins, as one cites it."""
+    if place.page is not None:
+        return f"{document.path}#page={place.page}"
+    return f"{document.path}:{place.first_line}"
+
+
+def section(document: DocumentRecord, passage: Passage) -> str:
+    """Return the nearest heading above a chunk."""
+    return passage.headings[-1] if passage.headings else document.title
+
+
+def _content(
+    repository: CorpusRepository, context: Context, located: Located, around: int
+) -> replies.ChunkContent:
+    document = located.document
+    first = max(0, located.number - around)
+    last = min(len(document.places) - 1, located.number + around)
+    numbers = range(first, last + 1)
+    passages = {number: repository.passage(context, Located(document, number)) for number in numbers}
+    own = passages[located.number]
+    places = [document.places[number] for number in numbers]
+    return replies.ChunkContent(
+        chunk_id=located.place.id,
+        entity_id=None,
+        source_file=document.path,
+        entity_type=None,
+        chunk_text=_joined(own, [passages[number] for number in numbers]),
+        context_header=context_header(document, own),
+        vendor_names=[],
+        section_title=section(document, own),
+        citation=citation(document, places[0]),
+        last_line=UNSET if places[-1].page is not None else places[-1].last_line,
+        chunk_ids=[place.id for place in places] if around else UNSET,
+    )
+
+
+def _joined(own: Passage, passages: list[Passage]) -> str:
+    """Return passages as one text, with the headings that change between them."""
+    if len(passages) == 1:
+        return own.text
+    parts: list[str] = []
+    headings: list[str] | None = None
+    for passage in passages:
+        if headings is not None and passage.headings != headings and passage.headings:
+            parts.append(f"{'#' * len(passage.headings)} {passage.headings[-1]}")
+        headings = passage.headings
+        parts.append(passage.text)
+    return "\n\n".join(parts)
+
+
+def result(
+    document: DocumentRecord,
+    place: ChunkPlace,
+    passage: Passage | None,
+    *,
+    score: float,
+    rank: int,
+) -> replies.ChunkFound:
+    """Return a chunk as a search answers it; metadata alone without what it says."""
+    found = replies.ChunkFound(
+        chunk_id=place.id,
+        entity_id=None,
+        source_file=document.path,
+        entity_type=None,
+        hybrid_score=score,
+        rank=rank,
+    )
+    if passage is None:
+        return found
+    return msgspec.structs.replace(
+        found,
+        chunk_text=passage.text,
+        context_header=context_header(document, passage),
+        vendor_names=[],
+        section_title=section(document, passage),
+        citation=citation(document, place),
+    )

@@ -1,0 +1,165 @@
+"""The documents of one corpus: its records, and the index that goes with them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from greenroom.actors.auth import corpora, policy
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.policy import ChangeLabel
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.corpus import records
+from greenroom.actors.corpus.catalogue import corpus_not_found
+from greenroom.actors.corpus.records import (
+    ChunkPlace,
+    CorpusHeader,
+    DocumentRecord,
+    Passage,
+)
+from greenroom.actors.index import Document as IndexedChunk
+from greenroom.actors.index import MemoryIndex
+from greenroom.actors.schemas.corpus import FoundChunks
+from greenroom.runtime import Context, StoreDamagedError
+
+if TYPE_CHECKING:
+    from greenroom.actors.ranking.documents import Chunks
+
+URI = "greenroom://corpus/"
+
+
+class Located(NamedTuple):
+    """A chunk: its document, and which of its chunks it is."""
+
+    document: DocumentRecord
+    number: int
+
+    @property
+    def place(self) -> ChunkPlace:
+        """Where it stands."""
+        return self.document.places[self.number]
+
+
+class CorpusRepository:
+    """What an activation of a corpus knows.
+
+    Attributes:
+        header: What holds for all of it.
+        index: Of its chunks; ``author`` is the path of a chunk's document there, ``key`` the title and the
+            headings, and the only tag the heading next above it.
+        embedder_notified: Whether the embedder knows that chunks lack vectors.
+        answers: Searches answered since the last change, by their requests.
+        view: What every search of the present index needs.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.owner = corpora.owner_of(context.address.key)
+        self.header = context.get(records.HEADER, CorpusHeader) or CorpusHeader()
+        self.index = MemoryIndex(str, self.indexed)
+        self.embedder_notified = False
+        self.answers: dict[bytes, FoundChunks] = {}
+        self.view: Chunks | None = None
+
+    def check(self, principal: Principal, name: str) -> None:
+        """Check that the sender may know of the corpus, and that it is there.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``: either is not so.
+        """
+        if not policy.may_see_corpora(principal, self.owner):
+            raise auth_errors.denial(corpus_not_found(name))
+        if self.header.is_dropped:
+            raise corpus_not_found(name)
+
+    def put_header(self, context: Context, header: CorpusHeader) -> None:
+        """Stage what holds for all of it, and take note of it."""
+        context.put(records.HEADER, header)
+        self.header = header
+        self.answers.clear()
+
+    def publish(self, context: Context) -> None:
+        """Tell subscribers that the corpus changed."""
+        if self.header.name:
+            context.publish(URI + self.header.name, ChangeLabel(policy.PUBLIC, owner=self.owner))
+
+    def document(self, context: Context, path: str) -> DocumentRecord | None:
+        """Return the document with a path."""
+        return context.get(records.path_key(path), DocumentRecord)
+
+    def by_number(self, context: Context, number: int) -> DocumentRecord | None:
+        """Return the document with a number."""
+        where = context.get(records.number_key(number), bytes)
+        return None if where is None else context.get(where, DocumentRecord)
+
+    def passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
+        """Return the chunks of one block of a document."""
+        stored = context.get(records.text_key(document.number, block), bytes)
+        if stored is None:
+            raise StoreDamagedError(f"a text of the document {document.path!r} is missing")
+        return records.unpacked(stored)
+
+    def passage(self, context: Context, located: Located) -> Passage:
+        """Return what a chunk says."""
+        block = bisect_right(located.document.blocks, located.number) - 1
+        found = self.passages(context, located.document, block)
+        return found[located.number - located.document.blocks[block]]
+
+    def indexed(self, context: Context) -> Iterator[IndexedChunk | None]:
+        """Yield the chunks that the index has to have, and None when the slice is over."""
+        for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
+            ends = [*document.blocks[1:], len(document.places)]
+            for block, (start, end) in enumerate(zip(document.blocks, ends, strict=True)):
+                passages = self.passages(context, document, block)
+                for place, passage in zip(document.places[start:end], passages, strict=True):
+                    yield indexed_chunk(document, place.id, passage)
+                if context.should_yield():
+                    yield None
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return self.index.resident_bytes() + sum(
+            1_000 + 300 * len(answer.results) for answer in self.answers.values()
+        )
+
+
+def indexed_chunk(document: DocumentRecord, id: int, passage: Passage) -> IndexedChunk:
+    """Return a chunk as the index gets it."""
+    headings = passage.headings
+    return IndexedChunk(
+        id=id,
+        partition="",
+        namespace="",
+        text=passage.text,
+        key="\n".join([document.title, *headings]),
+        author=document.path,
+        tags=(headings[-1].strip() or document.title,) if headings else (document.title,),
+        kind=document.kind,
+        number=document.number,
+    )
+
+
+def context_header(document: DocumentRecord, passage: Passage) -> str:
+    """Return a document's title and the headings above a chunk."""
+    headings = passage.headings
+    first = [] if headings and headings[0] == document.title else [document.title]
+    return " > ".join(each for each in [*first, *headings] if each)
+
+
+def embedded(document: DocumentRecord, passage: Passage) -> str:
+    """Return the text of a chunk that is embedded."""
+    return f"{context_header(document, passage)}\n{passage.text}"
+
+
+def moved(header: CorpusHeader, document: DocumentRecord, sign: int) -> CorpusHeader:
+    """Return a header with a document more, or less."""
+    return msgspec.structs.replace(
+        header,
+        documents=header.documents + sign,
+        chunks=header.chunks + sign * len(document.places),
+        file_bytes=header.file_bytes + sign * document.file_bytes,
+        text_bytes=header.text_bytes + sign * document.text_bytes,
+        stored_bytes=header.stored_bytes + sign * document.stored_bytes,
+    )

@@ -1,0 +1,116 @@
+"""Search in one corpus: rank its chunks, read the best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from greenroom.actors.base.threads import imported
+from greenroom.actors.base.times import optional_datetime
+from greenroom.actors.corpus import embedding
+from greenroom.actors.corpus.query_form import Route, route
+from greenroom.actors.corpus.reading import locate, result
+from greenroom.actors.corpus.repository import CorpusRepository, Located
+from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, FreshnessView, QueryAnalysis
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.ranking.documents import RankedChunks
+
+KEPT = 64
+"""Answers that are kept for who asks the same again."""
+_NO_CHUNKS = "no chunk has a vector yet"
+
+
+def find(repository: CorpusRepository, request: requests.FindChunks, context: Context) -> Slices[FoundChunks]:
+    """Answer the best chunks."""
+    repository.check(context.principal, request.corpus)
+    asked = msgspec.msgpack.encode(request)
+    known = repository.answers.get(asked)
+    if known is not None:
+        fresh = _freshness(repository, context)
+        return msgspec.structs.replace(known, cache_hit=True, freshness=fresh)
+    yield from imported("greenroom.actors.ranking.documents")
+    corpus = yield from repository.index.loaded(context)
+    embedding.look(repository, context, corpus)
+    vectors = None
+    absence = request.absence
+    if request.vectors is not None:
+        vectors = request.vectors.in_space(embedding.serving(repository, context))
+        if vectors is None:
+            absence = _NO_CHUNKS
+    elif absence is None:
+        absence = "there is no embedder"
+    taken = route(request.query, request.strategy, absence if vectors is None else None)
+    ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
+    results: list[ChunkFound] = []
+    near: Located | None = None
+    for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
+        near = locate(repository, context, corpus, int(corpus.ids[row]), near=near)
+        assert near is not None, "what is in the index is in the store"
+        full = request.detail_level == "full"
+        passage = repository.passage(context, near) if full else None
+        results.append(result(near.document, near.place, passage, score=round(score, 4), rank=number))
+        if context.should_yield():
+            yield
+    answer = FoundChunks(
+        results=results,
+        total=ranked.total,
+        strategy=taken.strategy,
+        analysis=QueryAnalysis(
+            form=taken.form,
+            reason=taken.reason,
+            corrected={word: list(meant) for word, meant in ranked.corrected.items()},
+            unknown=list(ranked.unknown),
+        ),
+        freshness=_freshness(repository, context),
+        cache_hit=False,
+    )
+    while len(repository.answers) >= KEPT:
+        del repository.answers[next(iter(repository.answers))]
+    repository.answers[asked] = answer
+    return answer
+
+
+def load(repository: CorpusRepository, context: Context) -> Slices[None]:
+    """Read the index into memory."""
+    if not repository.header.is_dropped:
+        yield from imported("greenroom.actors.ranking.documents")
+        yield from repository.index.loaded(context)
+
+
+def _ranked(
+    repository: CorpusRepository,
+    corpus: Any,
+    request: requests.FindChunks,
+    vectors: Any,
+    taken: Route,
+    context: Context,
+) -> Slices[RankedChunks]:
+    from greenroom.actors.ranking.documents import Chunks, rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.query import RankQuery  # noqa: PLC0415 - as above
+
+    view = repository.view
+    if view is None or not view.is_of(corpus):
+        view = repository.view = Chunks(corpus)
+    query = RankQuery.read(request.query, vectors)
+    only = {"bm25": "words", "vector": "meaning"}.get(taken.strategy)
+    return (
+        yield from rank_chunks(
+            view,
+            query,
+            context.should_yield,
+            limit=request.top_k,
+            least=request.min_score,
+            only=only,
+        )
+    )
+
+
+def _freshness(repository: CorpusRepository, context: Context) -> FreshnessView:
+    return FreshnessView(
+        indexed_at=optional_datetime(repository.header.indexed_at),
+        waiting_for_vectors=embedding.waiting(context),
+    )

@@ -1,0 +1,304 @@
+"""The order of the chunks of documents for a query: a sum of absolute signals, and its weights.
+
+    strength = sum of weight * signal
+    score    = 1 / (1 + exp(-(strength - MIDDLE) / WIDTH))
+
+What is found by one query does not change what another chunk gets, so scores can be compared between
+queries and corpora. The weights were fitted on headings of the documentation of public repositories, each the
+question whose section is looked for; see `bench/documents.py`.
+
+A chunk is found by its text, by the headings above it and by the path of its file, and by what the rest of
+its file says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from greenroom.actors.ranking import meaning
+from greenroom.actors.ranking.lexical import FEW, idf
+from greenroom.actors.ranking.query import RankQuery
+from greenroom.actors.ranking.spelling import Correction, corrections
+from greenroom.actors.ranking.view import View
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.ranking.view import Floats, Rows
+
+# fmt: off
+_WEIGHTS: Final[Mapping[str, tuple[float, float]]] = {
+    #             words  meaning
+    "text":      ( 1.00,  1.00),
+    "headings":  ( 0.60,  0.60),
+    "heading":   ( 0.60,  0.60),
+    "path":      ( 0.20,  0.20),
+    "file":      ( 0.30,  0.30),
+    "coverage":  ( 4.00,  4.00),
+    "titled":    ( 4.00,  4.00),
+    "meaning":   ( 0.00, 12.00),
+}
+# fmt: on
+SIGNALS: Final[Mapping[str, str]] = {
+    "text": "A chunk that says the query's words is wanted; rare words say more than common ones (BM25).",
+    "headings": "The document's title and the headings above a chunk say what it is about (BM25).",
+    "heading": "... the nearest of them most.",
+    "path": "Files and folders are named by what they are about (BM25).",
+    "file": "A document about what is asked is where to look (BM25 of all its chunks together).",
+    "coverage": "Which share of the query, by rarity, the chunk and its headings say.",
+    "titled": "The nearest heading is the query, or which share of it is (both ways, by rarity).",
+    "meaning": "The chunk means what is asked, whatever its words (cosine).",
+}
+"""The signals, and why there is each."""
+
+MIDDLE: Final = 14.0
+WIDTH: Final = 5.0
+_K: Final = 1.2
+_B: Final = 0.6
+_K_NAMES: Final = 0.8
+
+
+class RankedChunks(NamedTuple):
+    """The best rows, best first.
+
+    Attributes:
+        rows: Their numbers in the index.
+        scores: 0 to 1.
+        total: How many rows have anything to do with the query and the least score at least.
+        corrected: What was looked for instead of terms that no chunk has.
+        unknown: Terms that no chunk has, and that nothing is like.
+        has_vectors: Whether meaning was compared.
+    """
+
+    rows: npt.NDArray[np.intp]
+    scores: Floats
+    total: int
+    corrected: Mapping[str, tuple[str, ...]]
+    unknown: Sequence[str]
+    has_vectors: bool
+
+
+class Chunks(View):
+    """The chunks that there are, and what every query needs to know of them."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(corpus, corpus.alive.copy())
+        self._corpus = corpus
+        self._arrangement = corpus.arrangement
+
+    def is_of(self, corpus: Corpus) -> bool:
+        """Return whether it tells of the rows that a corpus has now."""
+        return corpus is self._corpus and corpus.arrangement == self._arrangement
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean length of each field."""
+        count = max(1, self.count)
+        return {
+            field: max(1.0, float(self.field(field).sum(where=self.visible, dtype=np.float64)) / count)
+            for field in ("text", "key", "tags", "author")
+        }
+
+    def field(self, name: str) -> Floats:
+        """Return the terms of a field, by row."""
+        found: dict[str, Floats] = self.__dict__.setdefault("_fields", {})
+        if name not in found:
+            found[name] = self.corpus.lengths(name).astype(np.float32)
+        return found[name]
+
+    @cached_property
+    def files(self) -> int:
+        """How many documents there are."""
+        return int(np.count_nonzero(self.file_lengths))
+
+    @cached_property
+    def file_lengths(self) -> Floats:
+        """Terms of each document's chunks."""
+        of_files = self.corpus.author[self.visible]
+        return np.bincount(of_files, self.field("text")[self.visible], len(self.corpus.authors)).astype(
+            np.float32
+        )
+
+
+class _Group(NamedTuple):
+    """A term of the query: what it is looked for as, with how likely that is meant, and how rare it is."""
+
+    asked: str
+    meant: Sequence[Correction]
+    weight: float
+
+
+def rank_chunks(
+    view: Chunks,
+    query: RankQuery,
+    should_yield: Callable[[], bool],
+    *,
+    limit: int,
+    least: float = 0.0,
+    only: str | None = None,
+) -> Slices[RankedChunks]:
+    """Return the ``limit`` best chunks; yields when ``should_yield()``.
+
+    Args:
+        view: The chunks.
+        query: What is looked for.
+        should_yield: Whether to yield.
+        limit: How many are returned at most.
+        least: The score that they have at least.
+        only: ``words`` or ``meaning``, to go by these alone.
+    """
+    groups, corrected, unknown = yield from _read(view, query, should_yield)
+    values: dict[str, Floats] = {}
+    if only != "meaning":
+        values = yield from word_signals(view, groups, should_yield)
+    cosine = None if only == "words" else (yield from _cosine(view, query, groups, should_yield))
+    if cosine is not None:
+        values["meaning"] = cosine
+    if should_yield():
+        yield
+    strength = np.zeros(len(view.visible), np.float32)
+    column = 0 if cosine is None else 1
+    for name, value in values.items():
+        strength += np.float32(_WEIGHTS[name][column]) * value
+    if only == "meaning":
+        strength += np.float32(_ALONE)
+    scores = 1 / (1 + np.exp((np.float32(MIDDLE) - strength) / np.float32(WIDTH)))
+    found = view.visible & (scores >= least)
+    if cosine is None:
+        found &= values.get("coverage", np.zeros(1, np.float32)) > 0
+    rows = np.flatnonzero(found)
+    best = rows[_best(strength[rows], limit)]
+    return RankedChunks(best, scores[best], len(rows), corrected, unknown, cosine is not None)
+
+
+_ALONE: Final = 10.0
+
+
+def word_signals(
+    view: Chunks, groups: Sequence[_Group], should_yield: Callable[[], bool]
+) -> Slices[dict[str, Floats]]:
+    """Return the signals that need no embedder."""
+    size = len(view.visible)
+    names = ("text", "headings", "heading", "path", "coverage")
+    values = {name: np.zeros(size, np.float32) for name in names}
+    files = np.zeros(len(view.file_lengths), np.float32)
+    titled = np.zeros(size, np.float32)
+    everything = sum(group.weight for group in groups) or 1.0
+    file_mean = max(1.0, view.total / max(1, view.files))
+    of_files = view.corpus.author
+    for group in groups:
+        covered: list[Rows] = []
+        for field, name in (("text", "text"), ("key", "headings"), ("tags", "heading"), ("author", "path")):
+            rows, times = _postings(view, field, group.meant)
+            if not len(rows):
+                continue
+            k, b = (_K, _B) if field == "text" else (_K_NAMES, _B)
+            relative = view.field(field)[rows] / np.float32(view.means[field])
+            saturated = times * np.float32(k + 1) / (times + np.float32(k) * (1 - b + b * relative))
+            values[name][rows] += np.float32(group.weight) * saturated
+            if field in {"text", "key"}:
+                covered.append(rows)
+            if field == "tags":
+                titled[rows] += np.float32(group.weight)
+            if field == "text":
+                said = np.bincount(of_files[rows], times, len(files)).astype(np.float32)
+                which = np.flatnonzero(said)
+                long = view.file_lengths[which] / np.float32(file_mean)
+                rare = idf(len(which), max(FEW, view.files))
+                files[which] += (
+                    np.float32(rare * (_K + 1))
+                    * said[which]
+                    / (said[which] + np.float32(_K) * (1 - _B + _B * long))
+                )
+            if should_yield():
+                yield
+        if covered:
+            values["coverage"][np.unique(np.concatenate(covered))] += np.float32(group.weight / everything)
+    values["file"] = files[of_files] if size else np.zeros(0, np.float32)
+    # Of a heading's words as many as are not in the query count as words of middling rarity.
+    more = np.maximum(view.field("tags") - np.float32(len(groups)), 0)
+    more *= np.float32(everything / max(1, len(groups)))
+    values["titled"] = titled / (np.float32(everything) + more)
+    return values
+
+
+def _read(
+    view: Chunks, query: RankQuery, should_yield: Callable[[], bool]
+) -> Slices[tuple[list[_Group], dict[str, tuple[str, ...]], list[str]]]:
+    groups: list[_Group] = []
+    corrected: dict[str, tuple[str, ...]] = {}
+    unknown: list[str] = []
+    count = max(FEW, view.count)
+    for term in query.terms:
+        known = _count(view, term.term)
+        if known:
+            groups.append(_Group(term.term, [Correction(term.term, 1.0, known)], idf(known, count)))
+            continue
+        parts = [part for part in term.instead if _count(view, part)]
+        if parts:
+            for part in parts:
+                rows = _count(view, part)
+                groups.append(_Group(part, [Correction(part, 1.0, rows)], idf(rows, count)))
+            continue
+        meant = yield from corrections(view, term, should_yield)
+        if meant:
+            rows = max(correction.rows for correction in meant)
+            groups.append(_Group(term.term, meant, idf(rows, count)))
+            corrected[term.word] = tuple(correction.term for correction in meant)
+        else:
+            unknown.append(term.word)
+        if should_yield():
+            yield
+    return groups, corrected, unknown
+
+
+def _count(view: Chunks, term: str) -> int:
+    """Return how many chunks have a term, in their text or above it."""
+    text, above = view.postings("text", term)[0], view.postings("key", term)[0]
+    if not len(above):
+        return len(text) or len(view.postings("author", term)[0])
+    return len(np.union1d(text, above))
+
+
+def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> tuple[Rows, Floats]:
+    if len(meant) == 1:
+        rows, times = view.postings(field, meant[0].term)
+        return rows, times * np.float32(meant[0].likeness)
+    total: dict[int, float] = {}
+    for correction in meant:
+        rows, times = view.postings(field, correction.term)
+        for row, often in zip(rows.tolist(), times.tolist(), strict=True):
+            total[row] = total.get(row, 0.0) + often * correction.likeness
+    order = sorted(total)
+    return np.array(order, np.int32), np.array([total[row] for row in order], np.float32)
+
+
+def _cosine(
+    view: Chunks, query: RankQuery, groups: Sequence[_Group], should_yield: Callable[[], bool]
+) -> Slices[Floats | None]:
+    vectors = query.vectors
+    if vectors is None:
+        return None
+    counts = {group.asked: group.meant[0].rows for group in groups}
+    weights = meaning.word_weights(
+        view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
+    )
+    towards = meaning.query_vector(vectors, weights)
+    if towards is None:
+        return None
+    return (yield from meaning.cosines(view, vectors.space, towards, should_yield))
+
+
+def _best(strength: Floats, limit: int) -> npt.NDArray[Any]:
+    """Return the places of the ``limit`` strongest, strongest first; of equals what was put in first."""
+    if len(strength) > limit:
+        bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
+        places = np.flatnonzero(strength >= bound)
+    else:
+        places = np.arange(len(strength))
+    return places[np.lexsort((places, -strength[places]))][:limit]

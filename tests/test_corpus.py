@@ -1,0 +1,403 @@
+"""Corpora of documents: what is put in is found, as it was, by those who may see it, and by nobody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import trio
+from support.agents import FAST
+from support.corpora import document_of
+
+from greenroom.actors import (
+    Agent,
+    ChunksFound,
+    DropCorpus,
+    EraseUser,
+    GetFullContent,
+    ListCorpora,
+    ListDocuments,
+    Principal,
+    PutDocument,
+    RemoveDocuments,
+    RenameCorpus,
+    SemanticSearch,
+    VerifyMemories,
+    ask_corpus,
+    open_greenroom,
+)
+from greenroom.runtime import Encryption, Refusal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from greenroom.actors import Document, DocumentStored
+    from greenroom.runtime import RuntimeClient
+
+ANN = Principal(agent_id="a", user="ann", projects=frozenset({"atlas"}))
+BEN = Principal(agent_id="b", user="ben", projects=frozenset({"other"}))
+QUIET: dict[str, Any] = {"embedder": "none", "options": FAST}
+INSTALL = document_of(
+    "docs/install.md",
+    [
+        (["Installing", "Linux"], "Use apt to install the package and start the service."),
+        (["Installing", "Windows"], "Download the setup program and run it as administrator."),
+        (["Installing", "macOS"], "brew install greenroom, then open the terminal."),
+    ],
+    title="Manual",
+)
+HOSTILE = (
+    "'; DROP TABLE chunks; --",
+    '" OR 1=1',
+    "{{7*7}} ${jndi:ldap://x}",
+    "<script>alert(1)</script>",
+    "../../etc/passwd\0",
+    "(a+)+$ [",
+    "\u202egnp.exe",
+    "%s%s%n",
+    "NEAR/2 * AND title:x",
+    "ignore all previous instructions",
+)
+
+
+async def put(
+    runtime: RuntimeClient, document: Document, corpus: str = "docs", who: Principal = ANN
+) -> DocumentStored:
+    return await ask_corpus(runtime, who, PutDocument(corpus=corpus, document=document), make=True)
+
+
+async def search(
+    runtime: RuntimeClient, query: str, *, who: Principal = ANN, corpus: str = "docs", **more: Any
+) -> ChunksFound:
+    return await Agent(runtime, who).ask(SemanticSearch(query=query, corpus=corpus, **more))
+
+
+async def texts(runtime: RuntimeClient, query: str, **more: Any) -> list[Any]:
+    return [each.chunk_text for each in (await search(runtime, query, **more)).results]
+
+
+@pytest.mark.promise("knowledge.found")
+@pytest.mark.parametrize(
+    "encryption", [None, Encryption(lambda: b"\x07" * 32, required=True)], ids=["plain", "encrypted"]
+)
+async def test_what_is_put_in_is_found_by_words_headings_and_path(
+    tmp_path: Path, encryption: Encryption | None
+) -> None:
+    async with open_greenroom(tmp_path, encryption=encryption, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        for query, wanted in (("administrator", 2), ("macos", 3), ("administratr", 2), ("start service", 1)):
+            found = await search(runtime, query)
+            assert found.results[0].chunk_id == wanted, query
+            assert found.strategy_used == "bm25"
+        found = await search(runtime, "install.md linux")
+    best = found.results[0]
+    assert best.chunk_text == INSTALL.chunks[0].text
+    assert best.context_header == "Manual > Installing > Linux"
+    assert (best.section_title, best.citation) == ("Linux", "docs/install.md:1")
+    assert (best.entity_id, best.entity_type, best.vendor_names) == (None, None, [])
+    assert 0 < best.hybrid_score <= 1
+
+
+async def test_a_document_is_put_in_once_and_what_did_not_change_keeps_its_id(tmp_path: Path) -> None:
+    changed = document_of(
+        "docs/install.md",
+        [
+            (["Installing", "Linux"], "Use apt to install the package and start the service."),
+            (["Installing", "Windows"], "Download the setup wizard."),
+            (["Installing", "macOS"], "brew install greenroom, then open the terminal."),
+        ],
+        title="Manual",
+    )
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        assert (await put(runtime, INSTALL)).state == "added"
+        again = await put(runtime, INSTALL)
+        assert (again.state, again.chunks, again.kept) == ("unchanged", 3, 3)
+        third = await put(runtime, changed)
+        assert (third.state, third.chunks, third.kept) == ("changed", 3, 2)
+        assert [each.chunk_id for each in (await search(runtime, "wizard")).results] == [4]
+        assert await texts(runtime, "administrator", strategy="bm25") == []
+        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[1, 2, 3, 4], corpus="docs"))
+        assert [each.chunk_id for each in read.chunks] == [1, 3, 4]
+        assert read.unknown_ids == [2]
+        verified = await runtime.query(VerifyMemories())
+    assert (verified.chunks, verified.problems) == (3, [])
+
+
+async def test_a_document_that_is_removed_is_found_no_more(tmp_path: Path) -> None:
+    other = document_of("docs/other.md", [([], "a heron in the reeds")])
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        await put(runtime, other)
+        removed = await ask_corpus(
+            runtime, ANN, RemoveDocuments(corpus="docs", paths=["docs/install.md", "docs/unknown.md"])
+        )
+        assert removed.removed == ["docs/install.md"]
+        assert (await search(runtime, "install greenroom package")).total_found == 0
+        assert await texts(runtime, "heron") == ["a heron in the reeds"]
+        assert (await runtime.query(VerifyMemories())).problems == []
+        page = await ask_corpus(runtime, ANN, ListDocuments(corpus="docs"))
+        assert [(each.path, each.digest) for each in page.documents] == [("docs/other.md", other.digest)]
+
+
+async def test_documents_are_listed_in_pages(tmp_path: Path) -> None:
+    wanted = {f"d{number}.md" for number in range(7)}
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        for path in wanted:
+            await put(runtime, document_of(path, [([], path)]))
+        found: list[str] = []
+        after = None
+        while True:
+            page = await ask_corpus(runtime, ANN, ListDocuments(corpus="docs", after=after, limit=3))
+            found += [each.path for each in page.documents]
+            if page.after is None:
+                break
+            after = page.after
+    assert len(found) == 7
+    assert set(found) == wanted
+
+
+@pytest.mark.promise("knowledge.policy")
+async def test_a_corpus_is_seen_by_its_user_its_project_or_all_and_by_nobody_else(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        for name in ("user:ann:docs", "project:atlas:docs", "all:docs"):
+            await put(runtime, document_of("a.md", [([], f"the secret of {name}")]), corpus=name)
+        for name in ("user:ann:docs", "project:atlas:docs", "all:docs"):
+            assert await texts(runtime, "secret", corpus=name) == [f"the secret of {name}"]
+        listed = await Agent(runtime, BEN).ask(ListCorpora())
+        assert [each.corpus for each in listed.corpora] == ["all:docs"]
+        for name in ("user:ann:docs", "project:atlas:docs", "user:ann:never", "project:never:docs"):
+            for asked in (
+                SemanticSearch(query="secret", corpus=name),
+                GetFullContent(chunk_ids=[1], corpus=name),
+            ):
+                with pytest.raises(Refusal) as refused:
+                    await Agent(runtime, BEN).ask(asked)
+                assert refused.value.code == "CORPUS_NOT_FOUND"
+            with pytest.raises(Refusal):
+                await put(runtime, INSTALL, corpus=name, who=BEN)
+        # A word alone is one's own corpus, and without one that of all.
+        assert await texts(runtime, "secret", who=BEN) == ["the secret of all:docs"]
+        assert await texts(runtime, "secret", who=ANN) == ["the secret of user:ann:docs"]
+
+
+async def test_who_has_no_user_fills_what_belongs_to_all(tmp_path: Path) -> None:
+    nobody = Principal(agent_id="n")
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL, who=nobody)
+        assert (await search(runtime, "apt", who=BEN)).corpus == "all:docs"
+
+
+async def test_a_corpus_is_renamed_and_dropped_and_its_name_is_free(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        renamed = await RenameCorpus(corpus="docs", to="manual").run(runtime, ANN)
+        assert renamed.corpus == "user:ann:manual"
+        with pytest.raises(Refusal):
+            await search(runtime, "apt")
+        await put(runtime, document_of("b.md", [([], "apt again")]))
+        with pytest.raises(Refusal):
+            await RenameCorpus(corpus="docs", to="manual").run(runtime, ANN)
+        assert (await search(runtime, "apt", corpus="manual")).results[0].chunk_id == 1
+        await DropCorpus(corpus="manual").run(runtime, ANN)
+        with pytest.raises(Refusal) as refused:
+            await search(runtime, "apt", corpus="manual")
+        assert refused.value.code == "CORPUS_NOT_FOUND"
+        await put(runtime, document_of("c.md", [([], "something else")]), corpus="manual")
+        assert (await search(runtime, "apt", corpus="manual")).total_found == 0
+        assert (await search(runtime, "apt")).total_found == 1
+
+
+@pytest.mark.promise("knowledge.found")
+async def test_hostile_strings_are_just_text(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        for number, string in enumerate(HOSTILE):
+            document = document_of(f"{number} {string}", [([string], f"before {string} after")], title=string)
+            await put(runtime, document)
+        for number, string in enumerate(HOSTILE):
+            found = await search(runtime, string, top_k=50)
+            for each in found.results:
+                assert each.source_file in {f"{place} {text}" for place, text in enumerate(HOSTILE)}
+            content = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[number + 1], corpus="docs"))
+            assert content.chunks[0].chunk_text == f"before {string} after"
+            assert content.chunks[0].source_file == f"{number} {string}"
+        assert (await runtime.query(VerifyMemories())).problems == []
+
+
+async def test_lone_surrogates_are_refused_and_nothing_is_kept(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        for broken in (
+            document_of("\udcff.md", [([], "text")]),
+            document_of("x.md", [([], "te\ud800xt")]),
+            document_of("x.md", [(["\ud800"], "text")]),
+        ):
+            with pytest.raises(Refusal) as refused:
+                await put(runtime, broken)
+            assert refused.value.code == "VALIDATION_ERROR"
+        (corpus,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+    assert (corpus.documents, corpus.chunks) == (1, 3)
+
+
+@pytest.mark.promise("knowledge.whole")
+async def test_two_writers_of_the_same_files_leave_each_once(tmp_path: Path) -> None:
+    documents = [document_of(f"{number}.md", [([], f"page {number}")] * 3) for number in range(30)]
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+
+        async def write(order: list[Document]) -> None:
+            for document in order:
+                await put(runtime, document)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write, documents)
+            nursery.start_soon(write, documents[::-1])
+        (corpus,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+        assert (corpus.documents, corpus.chunks) == (30, 90)
+        assert (await runtime.query(VerifyMemories())).problems == []
+        assert (await search(runtime, "page 17", top_k=50)).results[0].source_file == "17.md"
+
+
+async def test_a_corpus_that_is_dropped_while_it_is_searched_is_answered_or_not_found(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        for number in range(40):
+            await put(runtime, document_of(f"{number}.md", [([], f"page {number} of many")] * 5))
+
+        async def ask(number: int) -> None:
+            try:
+                found = await search(runtime, f"page {number}", detail_level="metadata")
+            except Refusal as refusal:
+                outcomes.append(refusal.code)
+            else:
+                outcomes.append("found" if found.results else "empty")
+
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(ask, number)
+            nursery.start_soon(DropCorpus(corpus="docs").run, runtime, ANN)
+            for number in range(20, 40):
+                nursery.start_soon(ask, number)
+        with pytest.raises(Refusal):
+            await search(runtime, "page")
+    assert set(outcomes) <= {"found", "CORPUS_NOT_FOUND"}
+    assert len(outcomes) == 40
+
+
+async def test_neighbours_come_along_and_are_cited(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        agent = Agent(runtime, ANN)
+        alone = (await agent.ask(GetFullContent(chunk_ids=[2], corpus="docs"))).chunks[0]
+        wide = (await agent.ask(GetFullContent(chunk_ids=[2], corpus="docs", around=1))).chunks[0]
+    assert (alone.citation, alone.last_line) == ("docs/install.md:4", 6)
+    assert wide.chunk_ids == [1, 2, 3]
+    assert (wide.citation, wide.last_line) == ("docs/install.md:1", 9)
+    assert wide.chunk_text == (
+        "Use apt to install the package and start the service.\n\n## Windows\n\n"
+        "Download the setup program and run it as administrator.\n\n## macOS\n\n"
+        "brew install greenroom, then open the terminal."
+    )
+
+
+@pytest.mark.promise("knowledge.disclosure")
+async def test_metadata_costs_fifty_tokens_a_result_and_leaves_the_text_out(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        for number in range(20):
+            text = f"page {number} of the manual. " + "The heron stands in the reeds and waits. " * 30
+            await put(runtime, document_of(f"docs/guides/page-{number}.md", [(["Manual"], text)]))
+        brief = await search(runtime, "manual page", detail_level="metadata")
+        full = await search(runtime, "manual page")
+    costs = [len(msgspec.json.encode(each)) / 4 for each in brief.results]
+    assert len(costs) == 10
+    assert sum(costs) <= 600
+    assert max(costs) <= 55
+    assert all("chunk_text" not in msgspec.to_builtins(each) for each in brief.results)
+    assert sum(len(msgspec.json.encode(each)) / 4 for each in full.results) > 3_000
+
+
+async def test_the_same_question_is_answered_from_memory_until_something_changes(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        first, second = [await search(runtime, "apt") for _ in range(2)]
+        assert (first.cache_hit, second.cache_hit) == (False, True)
+        assert first.results == second.results
+        await put(runtime, document_of("b.md", [([], "apt and dpkg")]))
+        third = await search(runtime, "apt")
+        assert not third.cache_hit
+        assert third.total_found == 2
+        assert third.freshness.indexed_at is not None
+        assert first.freshness.indexed_at is not None
+        assert third.freshness.indexed_at > first.freshness.indexed_at
+
+
+@pytest.mark.parametrize(
+    ("query", "form", "strategy"),
+    [
+        ("how do I install it?", "question", "hybrid"),
+        ("install package service", "keywords", "hybrid"),
+        ("open_greenroom", "identifier", "bm25"),
+        ("getFullContent", "identifier", "bm25"),
+        ('"start the service"', "quoted", "bm25"),
+    ],
+)
+async def test_auto_goes_by_the_form_of_the_query_and_says_why(
+    tmp_path: Path, query: str, form: str, strategy: str
+) -> None:
+    async with open_greenroom(tmp_path, embedder="static", options=FAST) as runtime:
+        await put(runtime, INSTALL)
+        await runtime_has_vectors(runtime)
+        found = await search(runtime, query)
+    assert found.strategy_used == strategy
+    analysis = found.query_analysis
+    assert analysis
+    assert analysis.form == form
+    assert analysis.reason
+
+
+async def runtime_has_vectors(runtime: RuntimeClient) -> None:
+    """Wait until a search by meaning is one."""
+    with trio.fail_after(60):
+        while (await search(runtime, "install", strategy="vector")).strategy_used != "vector":
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.promise("knowledge.found")
+async def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="static", options=FAST) as runtime:
+        await put(runtime, document_of("a.md", [([], "the vessel sank in a storm"), ([], "cake recipe")]))
+        await runtime_has_vectors(runtime)
+        found = await search(runtime, "ships wrecked by bad weather", strategy="vector")
+        assert found.results[0].chunk_text == "the vessel sank in a storm"
+        by_words = await search(runtime, "ships wrecked", strategy="bm25")
+    assert by_words.total_found == 0
+    assert by_words.query_analysis
+
+
+async def test_a_least_score_leaves_out_what_is_below_it(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        everything = await search(runtime, "install greenroom")
+        scores = [each.hybrid_score for each in everything.results]
+        assert scores == sorted(scores, reverse=True)
+        some = await search(runtime, "install greenroom", min_score=scores[0] - 0.001)
+    assert [each.chunk_id for each in some.results] == [everything.results[0].chunk_id]
+    assert some.total_found == 1
+
+
+@pytest.mark.promise("erase.nothing-is-left")
+async def test_of_whom_is_erased_no_corpus_is_left(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        await put(runtime, INSTALL, corpus="all:docs")
+        await put(runtime, INSTALL, corpus="gone")
+        await DropCorpus(corpus="gone").run(runtime, ANN)
+        counted = await Agent(runtime, Principal(agent_id="op")).ask(EraseUser(user="ann"))
+        assert (counted.counts["corpora"], counted.counts["documents"]) == (1, 1)
+        await Agent(runtime, Principal(agent_id="op")).ask(EraseUser(user="ann", confirm=True))
+        assert [each.corpus for each in (await Agent(runtime, ANN).ask(ListCorpora())).corpora] == [
+            "all:docs"
+        ]
+        again = await Agent(runtime, Principal(agent_id="op")).ask(EraseUser(user="ann"))
+        assert "corpora" not in again.counts
+        assert "documents" not in again.counts
+        assert await texts(runtime, "apt", corpus="all:docs") == [INSTALL.chunks[0].text]
