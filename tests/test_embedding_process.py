@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from harness import PROGRAM, clean_environment
+import trio
+from harness import PROGRAM, clean_environment, server_process
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,59 @@ def test_a_server_loads_nothing_for_it_at_its_start(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stderr.strip().splitlines()[-1] == "[]"
+
+
+HANGING = """
+import threading
+from pathlib import Path
+
+
+def hang():
+    Path(__file__).with_name("arrived").open("w").close()
+    threading.Event().wait()
+
+
+class Making:
+    def __init__(self):
+        hang()
+
+    def embed(self, texts):
+        return [[1.0] for _ in texts]
+
+
+class Embedding:
+    def embed(self, texts):
+        if texts != ["probe"]:
+            hang()
+        return [[1.0] for _ in texts]
+
+
+class Searching:
+    def embed(self, texts):
+        return [[1.0] for _ in texts]
+
+    def embed_query(self, text):
+        hang()
+"""
+
+
+@pytest.mark.promise("embedding.python")
+@pytest.mark.parametrize("name", ["Making", "Embedding", "Searching"])
+async def test_a_server_ends_though_a_class_hangs(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classes = tmp_path / "classes"
+    classes.mkdir()
+    (classes / "own_hanging.py").write_text(HANGING)
+    os.mkfifo(classes / "arrived")
+    monkeypatch.setenv("PYTHONPATH", str(classes), prepend=os.pathsep)
+    async with server_process(tmp_path, "--embedder", f"python:own_hanging:{name}") as server:
+        await server.client.initialize()
+        await server.client.call("store_memory", content="The pump is new.")
+        if name == "Searching":
+            await server.client.call("memory_search", query="pump")
+        await trio.to_thread.run_sync((classes / "arrived").read_text)
+        assert server.process.stdin is not None
+        await server.process.stdin.aclose()
+        assert await server.process.wait() == 0
+    assert "Traceback" not in server.errors()

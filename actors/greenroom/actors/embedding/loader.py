@@ -9,8 +9,9 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+import outcome
 import trio
 
 from greenroom.actors.embedding.embedder import (
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 _GROUP_CHARACTERS: Final = 8_192
 _ASKED_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 2.0
+"""Whoever closes a program waits so long for a class of somebody's own."""
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class InThread:
@@ -39,8 +44,8 @@ class InThread:
 
     Args:
         local: The embedder.
-        leaves: Whether a query's thread is left to itself when nobody waits for it any more, for what the
-            embedder does may never end.
+        leaves: Whether a thread is left to itself when nobody waits for it any more, for what the embedder
+            does may never end: one of a query at once, one of texts after a moment.
     """
 
     def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
@@ -66,8 +71,7 @@ class InThread:
             while error is None and not (helps and self._is_asked()) and (group := next(groups, None)):
                 some = [texts[number] for number in group]
                 try:
-                    # Not abandoned when cancelled, so whoever closes the program waits for one group at most.
-                    vectors = await trio.to_thread.run_sync(self._local.embed, some, limiter=self._texts)
+                    vectors = await self._embed(some)
                 except EmbedderError as raised:
                     error = raised
                 else:
@@ -79,6 +83,12 @@ class InThread:
         if error is not None:
             raise error
         return [made[number] for number in range(len(texts))]
+
+    async def _embed(self, texts: list[str]) -> list[Vectors]:
+        if self._leaves:
+            return await _left_to_itself(self._local.embed, texts, limiter=self._texts)
+        # Not abandoned when cancelled, so whoever closes the program waits for one group at most.
+        return await trio.to_thread.run_sync(self._local.embed, texts, limiter=self._texts)
 
     async def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for."""
@@ -95,6 +105,30 @@ class InThread:
     def _is_asked(self) -> bool:
         """Whether somebody searches, or did a moment ago and may again."""
         return trio.current_time() < self._asked_at + _ASKED_SECONDS
+
+
+async def _left_to_itself(
+    function: Callable[[A], R], argument: A, *, limiter: trio.CapacityLimiter | None = None
+) -> R:
+    """Run in a thread what may never end: whoever is cancelled waits a moment for it, and then no more.
+
+    Most come to an end in that time, and a thread within a library may not survive the interpreter's end.
+    """
+
+    async def hurry() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            scope.deadline = trio.current_time() + LEAVE_SECONDS
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(shield=True) as scope:
+            nursery.start_soon(hurry)
+            made = await trio.to_thread.run_sync(
+                outcome.capture, function, argument, limiter=limiter, abandon_on_cancel=True
+            )
+        nursery.cancel_scope.cancel()
+    return made.unwrap()
 
 
 def _groups(texts: Sequence[str], most: int) -> list[list[int]]:
@@ -140,9 +174,12 @@ async def load(choice: EmbedderChoice) -> Embedder:
     """
     if choice.kind == "http":
         return await _connected(choice)
+    if choice.kind == "python":
+        made = await _left_to_itself(partial(_load_local, choice), trio.from_thread.check_cancelled)
+        return InThread(made, leaves=True)
     # Not abandoned when cancelled: a thread within a library would not survive the interpreter's end.
     local = await trio.to_thread.run_sync(partial(_load_local, choice, trio.from_thread.check_cancelled))
-    return InThread(local, leaves=choice.kind == "python")
+    return InThread(local)
 
 
 async def _connected(choice: EmbedderChoice) -> Embedder:
