@@ -1,0 +1,40 @@
+"""The kinds of files that are read as documents, told by a file's name and its first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from greenroom.actors.documents.decode import is_binary
+
+Kind = Literal["markdown", "text", "rst", "html", "notebook", "csv", "code", "pdf", "docx"]
+
+_SUFFIXES: Final[Mapping[Kind, str]] = {
+    "markdown": "md markdown mdown mkd mdx qmd rmd",
+    "text": "txt text adoc asciidoc org tex log srt vtt",
+    "rst": "rst rest",
+    "html": "html htm xhtml",
+    "notebook": "ipynb",
+    "csv": "csv tsv",
+    "code": "asm awk bash bat c cc cfg clj cmake conf cpp cs css cxx dart diff el elm erl ex exs f90 fish "
+    "fs go gradle graphql groovy h hpp hs hxx ini java jl js json jsonl jsx kt kts less lisp lua m mjs ml "
+    "nim nix patch php pl pm properties proto ps1 py pyi r rb rs sass scala scm scss sh sql svelte swift "
+    "tcl tf thrift toml ts tsx v vb vim vue xml yaml yml zig zsh",
+    "pdf": "pdf",
+    "docx": "docx",
+}
+_BY_SUFFIX: Final[Mapping[str, Kind]] = {
+    suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+}
+_CONTAINERS: Final = frozenset({"pdf", "docx"})
+_LEAST: Final[Mapping[Kind, bytes]] = {"pdf": b"%PDF-", "docx": b"PK"}
+_SEARCHED: Final = 1_024
+
+
+def kind_of(name: str, head: bytes) -> Kind | None:
+    """Return the kind of a file by its name and its beginning; None if it is nothing that has a text."""
+    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    kind = _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
+    if kind in _CONTAINERS:
+        return kind if _LEAST[kind] in head[:_SEARCHED] else None
+    return None if is_binary(head) else kind

@@ -1,0 +1,64 @@
+"""Long texts cut into pieces: at blank lines, else at the ends of sentences or lines, else between words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+MAX_CHARACTERS: Final = 2_000
+"""The most that a chunk has, about 500 tokens."""
+
+_NO_SPACE: Final = re.compile(r"\S")
+_BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n\s*")
+_SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]")
+_LINE: Final = re.compile(r"\n")
+_SPACE: Final = re.compile(r"\s")
+_TOP_LEVEL: Final = re.compile(r"\n[ \t\r]*\n(?=[^\s})\]])")
+
+PROSE: Final = (_BLANK_LINE, _SENTENCE, _LINE, _SPACE)
+CODE: Final = (_TOP_LEVEL, _BLANK_LINE, _LINE, _SPACE)
+"""What is cut at, the best first; of code before what is not indented."""
+
+
+def pieces(
+    text: str, first: int, last: int, separators: tuple[re.Pattern[str], ...] = PROSE
+) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a part of a text, of about the same length, without the space around them."""
+    while (trimmed := trim(text, first, last)) is not None:
+        first, last = trimmed
+        size = last - first
+        if size <= MAX_CHARACTERS:
+            yield first, last
+            return
+        cut = _cut(text, first, size, separators)
+        end = trim(text, first, cut)
+        assert end is not None, "a piece begins with what is no space"
+        yield end
+        first = cut
+
+
+def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
+    """Return a part of a text without the space around it; None if there is nothing else.
+
+    The space before the first word of a line stays: it may be what the line says.
+    """
+    found = _NO_SPACE.search(text, first, last)
+    if found is None:
+        return None
+    begin = line = found.start()
+    while line > first and text[line - 1] in " \t":
+        line -= 1
+    while text[last - 1].isspace():
+        last -= 1
+    return (line if line == 0 or text[line - 1] in "\r\n" else begin), last
+
+
+def _cut(text: str, first: int, size: int, separators: tuple[re.Pattern[str], ...]) -> int:
+    aim = first + size // -(-size // MAX_CHARACTERS)
+    least, most = first + (aim - first) // 2, first + MAX_CHARACTERS
+    for separator in separators:
+        ends = [found.end() for found in separator.finditer(text, least, most)]
+        if ends:
+            return min(ends, key=lambda end: abs(end - aim))
+    return aim

@@ -1,0 +1,89 @@
+"""The paragraphs of DOCX files: XML in a zip archive, of which nothing but text and headings is read."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from typing import Final
+from xml.etree import ElementTree as ET
+from zipfile import BadZipFile, ZipFile
+
+from greenroom.actors.documents.blocks import Block, Blocks
+from greenroom.actors.documents.errors import UnreadableDocumentError
+from greenroom.actors.documents.sections import Outline
+
+MAX_XML: Final = 64 << 20
+"""The most that is unpacked of one part."""
+_W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_LEVEL: Final = re.compile(r"heading ([1-9])", re.IGNORECASE)
+
+
+def read(data: bytes) -> Blocks:
+    """Return the paragraphs of a DOCX file.
+
+    Raises:
+        UnreadableDocumentError: it is none, or too large when it is unpacked.
+    """
+    try:
+        with ZipFile(io.BytesIO(data)) as archive:
+            levels = _levels(_part(archive, "word/styles.xml"))
+            body = _part(archive, "word/document.xml")
+            return _blocks(body, levels)
+    except (
+        BadZipFile,
+        KeyError,
+        zlib.error,
+        ET.ParseError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        raise UnreadableDocumentError(f"it is no Word document: {error}") from None
+
+
+def _part(archive: ZipFile, name: str) -> bytes:
+    if name == "word/styles.xml" and name not in archive.namelist():
+        return b""
+    with archive.open(name) as file:
+        data = file.read(MAX_XML + 1)
+    if len(data) > MAX_XML:
+        raise UnreadableDocumentError(f"it has more than {MAX_XML:,} bytes when it is unpacked")
+    if b"<!DOCTYPE" in data[:4_096]:  # no Word document has one, and entities are defined there
+        raise UnreadableDocumentError("it is no Word document: its XML defines types")
+    return data
+
+
+def _levels(styles: bytes) -> dict[str, int]:
+    """Return the levels of those styles that are headings, by their ids, which are in any language."""
+    levels: dict[str, int] = {}
+    for style in ET.fromstring(styles).iter(f"{_W}style") if styles else ():  # noqa: S314  (see `_part`)
+        named = style.find(f"{_W}name")
+        name = "" if named is None else named.get(f"{_W}val", "")
+        found = _LEVEL.fullmatch(name)
+        if found or name.lower() == "title":
+            levels[style.get(f"{_W}styleId", "")] = int(found[1]) if found else 0
+    return levels
+
+
+def _blocks(body: bytes, levels: dict[str, int]) -> Blocks:
+    outline = Outline()
+    blocks: list[Block] = []
+    for paragraph in ET.fromstring(body).iter(f"{_W}p"):  # noqa: S314  (see `_part`)
+        text = "".join(_runs(paragraph)).strip()
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        level = None if style is None else levels.get(style.get(f"{_W}val", ""))
+        if level is not None and text:
+            outline.enter(level, text)
+        elif text:
+            blocks.append(Block(text, 0, 0, outline.headings))
+    return Blocks(outline.top, blocks)
+
+
+def _runs(paragraph: ET.Element) -> list[str]:
+    marks = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n"}
+    return [
+        (node.text or "") if node.tag == f"{_W}t" else marks[node.tag]
+        for node in paragraph.iter()
+        if node.tag == f"{_W}t" or node.tag in marks
+    ]
