@@ -172,7 +172,7 @@ def test_a_fault_is_70_and_an_interrupt_130(tmp_path: Path, what: str, code: int
 # -- a folder that is mistyped ----------------------------------------------------------
 
 
-MAKE_ONE = {"serve", "import", "restore", "keys create", "passport restore"}
+MAKE_ONE = {"serve", "ingest", "import", "restore", "keys create", "passport restore"}
 """Commands whose use on a folder without a store is to have one."""
 NEED_NONE = {"demo", "config", "passport show", "embedder install"}
 ARGUMENTS = {

@@ -17,7 +17,7 @@ from greenroom.actors.documents.splitting import MAX_CHARACTERS
 from greenroom.actors.schemas.corpus import Chunk
 
 TEXT_KINDS: tuple[Kind, ...] = ("markdown", "text", "rst", "csv", "code")
-SETEXT = "=-~^"
+MARKS = str.maketrans("", "", "#=-~^`*_>|\"'")
 
 
 def chunks_of(kind: Kind, text: str | bytes, name: str = "a/file") -> list[Chunk]:
@@ -26,6 +26,10 @@ def chunks_of(kind: Kind, text: str | bytes, name: str = "a/file") -> list[Chunk
 
 def told(kind: Kind, text: str) -> list[tuple[list[str], str]]:
     return [(chunk.headings, chunk.text) for chunk in chunks_of(kind, text)]
+
+
+def without_marks(text: str) -> str:
+    return text.translate(MARKS)
 
 
 lines = st.one_of(
@@ -60,14 +64,18 @@ def test_a_chunk_is_what_is_at_its_place_and_between_two_are_headings_and_space(
         assert 0 < len(chunk.text) <= MAX_CHARACTERS
         starts += [chunk.first_byte, chunk.last_byte]
     assert starts == sorted(starts)
-    headings = " ".join(heading for chunk in chunks for heading in chunk.headings)
+    headings = without_marks(" ".join(heading for chunk in chunks for heading in chunk.headings))
     gaps = pairwise([0, *(at for chunk in chunks for at in (chunk.first_byte, chunk.last_byte)), len(data)])
     for number, (first, last) in enumerate(gaps):
         if number % 2 == 0:
             between = data[first:last].decode()
             for word in between.replace("\ufeff", "").split():
-                bare = word.strip("#=-`*_>|\"'" + SETEXT)
-                assert bare in headings or kind == "csv"
+                assert without_marks(word) in headings or kind == "csv"
+
+
+def test_a_heading_that_is_too_long_to_be_kept_whole_is_text_as_well() -> None:
+    ((headings, text),) = told("markdown", "# " + "word " * 60 + "\n\nbody")
+    assert (len(headings[0]), text.count("word"), text.endswith("body")) == (200, 60, True)
 
 
 @given(

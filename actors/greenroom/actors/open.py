@@ -21,6 +21,7 @@ from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
+from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
 from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
@@ -193,6 +194,10 @@ async def open_greenroom(
             CheckAudit,
             CheckpointAudit,
             FindTraces,
+            catalogue.FindCorpus,
+            SemanticSearch,
+            GetFullContent,
+            ListCorpora,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),

@@ -76,11 +76,14 @@ def plain(heading: str) -> str:
 def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield where the body of each section begins and ends, and its headings.
 
-    A heading that neither text nor a section of its own follows is its body, so that it is found.
+    A heading that neither text nor a section of its own follows is its body, so that it is found; one that
+    is too long to be kept whole is part of it.
     """
     last = len(text)
     for section, follower in pairwise([*sections, Section(last, last)]):
         begin = section.body
+        if section.headings and len(section.headings[-1]) == MAX_HEADING:
+            begin = section.first
         if trim(text, begin, follower.first) is None:
             if follower.headings[: len(section.headings)] == section.headings:
                 continue

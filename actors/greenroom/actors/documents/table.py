@@ -20,8 +20,7 @@ def read(source: SourceText) -> Sections:
     offsets = _row_offsets(source)
     if len(offsets) < 2:  # noqa: PLR2004  (a row begins and ends)
         return Sections("", [Section(0, 0)])
-    delimiter = _delimiter(text)
-    names = next(csv.reader([text[offsets[0] : offsets[1]]], delimiter=delimiter), [])
+    names = _names(text[: offsets[1]], _delimiter(text))
     headings = (", ".join(name.strip() for name in names)[:MAX_HEADING],)
     sections = [Section(0, offsets[1], headings)]
     for first, last in pairwise(offsets[1:]):
@@ -40,6 +39,14 @@ def _row_offsets(source: SourceText) -> list[int]:
         if quotes % 2 == 0:
             offsets.append(last)
     return offsets
+
+
+def _names(row: str, delimiter: str) -> list[str]:
+    """Return the names of the columns; all of the row where it is none of a table."""
+    try:
+        return next(csv.reader(row.splitlines(keepends=True), delimiter=delimiter), [])
+    except csv.Error:
+        return row.split()
 
 
 def _delimiter(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.config.parsers import integer, list_of, name, number, word
 
@@ -46,6 +47,7 @@ class Command:
         every_setting: Whether it takes every setting.
         settings: Those that it takes else, besides those that every command takes.
         shared: Whether it takes those; a command without a store of its own does not.
+        several: Whether the last argument may be given several times.
         examples: Command lines, without the program's name.
     """
 
@@ -57,6 +59,7 @@ class Command:
     options: Mapping[str, Option] = field(default_factory=dict)
     settings: frozenset[str] = frozenset()
     shared: bool = True
+    several: bool = False
     examples: tuple[str, ...] = ()
 
 
@@ -137,6 +140,18 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "stats": Command(
         "show the figures of the server that uses the folder, or of the stopped store", ("store", "run")
+    ),
+    "ingest": Command(
+        "put files and folders into a corpus, where agents find their passages; again, only what changed",
+        ("ingest", "ingest"),
+        {"paths": "folders, or files of text, Markdown, HTML, source code, PDF, Word and others"},
+        options={
+            "--corpus": Option("the corpus [default default]", "NAME", default=DEFAULT_CORPUS),
+            "--watch": Option("go on, and take in whatever changes, until Ctrl-C"),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+        several=True,
+        examples=("ingest docs README.md", "ingest ~/notes --corpus notes --watch"),
     ),
     "import": Command(
         "import memories from a file or a folder, all of them or none",
@@ -418,7 +433,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("serve", "demo", "config"),
     "to see what happens": ("watch", "top", "stats"),
-    "memories and sessions": ("embedder", "import", "export", "evaluate", "passport"),
+    "documents, memories and sessions": ("ingest", "embedder", "import", "export", "evaluate", "passport"),
     "who comes in, and what they did": ("keys", "audit"),
     "to look after the store": (
         "backup",

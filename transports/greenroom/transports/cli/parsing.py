@@ -40,6 +40,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """How the help of a command that takes every setting is parted; what is in none of these comes last."""
 
+_SEVERAL: Final = "..."
 _NAME_WIDTH: Final = 12
 _WIDEST: Final = 110
 
@@ -69,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
         )
     for name, command in COMMANDS.items():
         family, _, action = name.rpartition(" ")
-        usage = " ".join(["greenroom", name, *map(str.upper, command.arguments), "[options]"])
+        usage = " ".join(["greenroom", name, *_metavars(command), "[options]"])
         looks = _looks(usage, _sentence(command.help), _examples(command.examples))
         if family:
             _fill(actions[family].add_parser(action, help=command.help, **looks), command)
@@ -97,9 +98,11 @@ def _add_help(parser: argparse.ArgumentParser) -> None:
 def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
     """Give a command's parser what the command takes, what is wanted most often first."""
     flags = {}
-    for argument, help_text in command.arguments.items():
-        parser.add_argument(argument, metavar=argument.upper(), help=help_text)
-        flags[argument] = argument.upper()
+    for (argument, help_text), metavar in zip(command.arguments.items(), _metavars(command), strict=True):
+        several = metavar.endswith(_SEVERAL)
+        name = metavar.removesuffix(_SEVERAL)
+        parser.add_argument(argument, metavar=name, nargs="+" if several else None, help=help_text)
+        flags[argument] = name
     for name, option in command.options.items():
         _add_option(parser, name, option)
         flags[option.field or name.strip("-").replace("-", "_")] = name
@@ -114,6 +117,12 @@ def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
     last.add_argument("--config", metavar="FILE", help="configuration file (TOML) [GREENROOM_CONFIG]")
     last.add_argument("-h", "--help", action="help", help="show this and exit")
     parser.set_defaults(parser=parser)
+
+
+def _metavars(command: Command) -> list[str]:
+    """Return what the help calls a command's arguments."""
+    names = [argument.upper() for argument in command.arguments]
+    return [*names[:-1], names[-1].removesuffix("S") + _SEVERAL] if command.several else names
 
 
 def _grouped(command: Command) -> list[tuple[str, list[str]]]:

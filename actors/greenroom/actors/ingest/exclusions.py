@@ -1,0 +1,98 @@
+"""Which files are left out by their names, and why: secrets, what is hidden, what programs made.
+
+Secrets are named in the report, each of them; of the rest, so many were left out for which reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+SECRET: Final = "it may hold secrets"  # noqa: S105  (a reason)
+HIDDEN: Final = "it is hidden"
+MADE: Final = "a program made it"
+IGNORED: Final = "a .gitignore says so"
+
+_SECRET_NAMES: Final = frozenset(
+    {
+        ".dockercfg",
+        ".git-credentials",
+        ".htpasswd",
+        ".netrc",
+        ".npmrc",
+        ".pgpass",
+        ".pypirc",
+        "_netrc",
+        "credentials",
+        "credentials.json",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "id_rsa",
+    }
+)
+_SECRET_FOLDERS: Final = frozenset(
+    {".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh"}
+)
+_SECRET_SUFFIXES: Final = (
+    *(".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfvars"),
+    ".tfstate.backup",
+)
+_SECRET_PATTERN: Final = re.compile(
+    r"(\.env(\.(?!(example|sample|template|dist)$).*)?|.*\.env|secrets?\.(json|toml|ya?ml|ini|properties)"
+    r"|service[-_]account.*\.json|client_secret.*\.json)"
+)
+_MADE_NAMES: Final = frozenset(
+    {
+        "bun.lock",
+        "cargo.lock",
+        "composer.lock",
+        "gemfile.lock",
+        "go.sum",
+        "package-lock.json",
+        "pdm.lock",
+        "pipfile.lock",
+        "pnpm-lock.yaml",
+        "poetry.lock",
+        "uv.lock",
+        "yarn.lock",
+    }
+)
+_MADE_FOLDERS: Final = frozenset({"__pycache__", "bower_components", "node_modules"})
+_MADE_SUFFIXES: Final = (".min.js", ".min.css", ".map")
+MARKS_OF_MADE: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
+"""Files that say of their folder that a program made all of it."""
+_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
+
+
+def file_reason(name: str) -> str | None:
+    """Return why a file with this name is left out; None where its name says nothing against it."""
+    folded = name.lower()
+    if folded in _SECRET_NAMES or folded.endswith(_SECRET_SUFFIXES) or _SECRET_PATTERN.fullmatch(folded):
+        return SECRET
+    if name.startswith("."):
+        return HIDDEN
+    if folded in _MADE_NAMES or folded.endswith(_MADE_SUFFIXES):
+        return MADE
+    return None
+
+
+def folder_reason(name: str) -> str | None:
+    """Return why a folder with this name is left out with all that is in it; None as `file_reason`."""
+    folded = name.lower()
+    if folded in _SECRET_FOLDERS:
+        return SECRET
+    if name.startswith("."):
+        return HIDDEN
+    return MADE if folded in _MADE_FOLDERS else None
+
+
+def content_reason(head: bytes) -> str | None:
+    """Return why a file that begins like this is left out."""
+    return SECRET if _PRIVATE_KEY.search(head) else None
+
+
+def is_made(names: Iterable[str]) -> bool:
+    """Return whether a folder with these files was made by a program as a whole."""
+    return not frozenset(names).isdisjoint(MARKS_OF_MADE)

@@ -1,0 +1,88 @@
+"""The child's half of parsing: reads jobs from standard input and writes documents to standard output.
+
+Its memory, its time on the processor and what it may write are limited, so that a hostile file costs one
+process at most, which is ended and begun anew by `parsers`. It opens no file itself.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import sys
+from contextlib import suppress
+from typing import BinaryIO, Final
+
+import msgspec
+
+from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of
+from greenroom.actors.schemas.corpus import Document
+
+MAX_MEMORY: Final = 1 << 30
+"""The most bytes of memory that a process may take, where the system holds it to that."""
+LENGTH: Final = struct.Struct("!Q")
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """A file to be parsed."""
+
+    path: str
+    kind: Kind
+    modified_at: int
+    data: bytes
+
+
+class Parsed(msgspec.Struct, frozen=True, array_like=True):
+    """What became of it: a document, or a sentence that says why not, beginning with "it"."""
+
+    document: Document | None = None
+    failure: str = ""
+
+
+def parsed(job: Job) -> Parsed:
+    """Return what becomes of a file."""
+    try:
+        return Parsed(document_of(job.path, job.kind, job.data, job.modified_at))
+    except UnreadableDocumentError as error:
+        return Parsed(failure=str(error))
+    except MemoryError:
+        return Parsed(failure="it takes too much memory to be read")
+    except RecursionError:
+        return Parsed(failure="it is nested too deeply")
+
+
+def main(seconds: str) -> None:
+    """Parse until there is nothing more.
+
+    Args:
+        seconds: How much time on the processor one file may take.
+    """
+    jobs, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a stray print is no answer
+    _limit(resource.RLIMIT_AS, MAX_MEMORY)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+    decode, encode = msgspec.msgpack.Decoder(Job).decode, msgspec.msgpack.encode
+    while (message := _read(jobs)) is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + float(seconds)) + 1)
+        answer = encode(parsed(decode(message)))
+        answers.write(LENGTH.pack(len(answer)))
+        answers.write(answer)
+        answers.flush()
+
+
+def _limit(what: int, most: int) -> None:
+    """Set a limit as far as the system lets us; the other one stays, so that it can be set again."""
+    _, hard = resource.getrlimit(what)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _read(jobs: BinaryIO) -> bytes | None:
+    head = jobs.read(LENGTH.size)
+    return jobs.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,98 @@
+"""The parent's half of parsing: processes, begun when they are needed, ended when a file is too much."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
+
+SECONDS: Final = 30.0
+"""How long one file may take."""
+MAX_ANSWER: Final = 256 << 20
+_PROGRAM: Final = "greenroom.actors.ingest.parser_process"
+
+
+class Parsers:
+    """Processes that parse, one file at a time each.
+
+    Args:
+        seconds: How long one file may take.
+    """
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._idle: list[trio.Process] = []
+
+    async def parse(self, job: Job) -> Parsed:
+        """Return what becomes of a file; one that is too much for its process has failed."""
+        process = self._idle.pop() if self._idle else await self._start()
+        is_sound = False
+        try:
+            with trio.move_on_after(self._seconds):
+                answer = await _exchange(process, msgspec.msgpack.encode(job))
+                is_sound = answer is not None
+                return Parsed(failure="it ended the process that read it") if answer is None else answer
+            return Parsed(failure=f"it took longer than {self._seconds:g} s to be read")
+        finally:
+            if is_sound:
+                self._idle.append(process)
+            else:
+                await _end(process)
+
+    async def close(self) -> None:
+        """End all processes that have nothing to do."""
+        while self._idle:
+            await _end(self._idle.pop())
+
+    async def _start(self) -> trio.Process:
+        # The folder that we are in is none to import from (-P): it may be the one that is read.
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds)]
+        return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+@asynccontextmanager
+async def open_parsers(seconds: float = SECONDS) -> AsyncIterator[Parsers]:
+    """Have processes as long as they are needed."""
+    parsers = Parsers(seconds)
+    try:
+        yield parsers
+    finally:
+        await parsers.close()
+
+
+async def _exchange(process: trio.Process, job: bytes) -> Parsed | None:
+    """Send a job and return the answer; None if the process ends without one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        await process.stdin.send_all(LENGTH.pack(len(job)) + job)
+        answer = bytearray()
+        size = None
+        while size is None or len(answer) < LENGTH.size + size:
+            piece = await process.stdout.receive_some()
+            if not piece:
+                return None
+            answer += piece
+            if size is None and len(answer) >= LENGTH.size:
+                size = LENGTH.unpack_from(answer)[0]
+                if size > MAX_ANSWER:
+                    return None
+        return msgspec.msgpack.decode(memoryview(answer)[LENGTH.size :], type=Parsed)
+    except (trio.BrokenResourceError, trio.ClosedResourceError, msgspec.MsgspecError):
+        return None
+
+
+async def _end(process: trio.Process) -> None:
+    process.kill()
+    with trio.CancelScope(shield=True):
+        await process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                await stream.aclose()

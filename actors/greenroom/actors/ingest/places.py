@@ -1,0 +1,83 @@
+"""Which places may be read: below the roots of who asks, and never all of a machine or of a person."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.ingest.exclusions import SECRET, folder_reason
+
+_SYSTEM: Final = ("/dev", "/proc", "/sys")
+
+
+class Reach(NamedTuple):
+    """The files that somebody may have read.
+
+    Attributes:
+        roots: The folders that they must be in; None for whoever may name any, as the user of a command.
+        closed: Folders that nobody reads: the store's and that of its secrets.
+        remedy: What to do about a path outside of the roots.
+    """
+
+    roots: Sequence[str] | None = ()
+    closed: tuple[str, ...] = ()
+    remedy: str = "have the server's operator allow folders (--documents), or send the texts themselves"
+
+
+REACH: ContextVar[Reach] = ContextVar("REACH", default=Reach())  # noqa: B039  (a tuple)
+"""The reach of the task that asks; a transport sets it."""
+
+
+def checked_place(named: str, reach: Reach) -> str:
+    """Return a named path as it is without links.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it may not be read, or is not there.
+    """
+    if "\0" in named or not named:
+        raise auth_errors.invalid("paths", "paths: a path is a text without NUL")
+    if reach.roots is not None and not os.path.isabs(named):  # noqa: PTH117
+        raise auth_errors.invalid("paths", f"paths: {named!r} must begin with /: only you know where you are")
+    path = os.path.realpath(named)
+    if reach.roots is not None and not any(is_below(path, os.path.realpath(root)) for root in reach.roots):
+        raise auth_errors.permission_denied(
+            "paths", f"paths: {named!r} is in no folder that may be read here; {reach.remedy}"
+        )
+    if (reason := _never(path, reach.closed)) is not None:
+        raise auth_errors.invalid("paths", f"paths: {named!r} is not read: {reason}")
+    if not os.path.exists(path):  # noqa: PTH110
+        raise auth_errors.invalid(
+            "paths", f"paths: {named!r} is not there; what a corpus has of it stays until it is removed"
+        )
+    return path
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is a folder's, or in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _never(path: str, closed: Sequence[str]) -> str | None:
+    """Return why a place is never read."""
+    if any(is_below(home, path) for home in _homes()):
+        return "it is a whole machine, or all that somebody has; name the folders with documents"
+    if any(is_below(path, system) for system in _SYSTEM):
+        return "what is there are no files"
+    if any(is_below(path, os.path.realpath(own)) for own in closed):
+        return "it belongs to Greenroom"
+    if any(folder_reason(part) == SECRET for part in Path(path).parts):
+        return SECRET
+    return None
+
+
+def _homes() -> set[str]:
+    homes = {"/", os.path.expanduser("~")}  # noqa: PTH111
+    with suppress(KeyError):  # a container's user without an entry
+        homes.add(pwd.getpwuid(os.getuid()).pw_dir)
+    return {os.path.realpath(home) for home in homes}

@@ -1,0 +1,78 @@
+"""Reading files that others may change meanwhile: plain ones, up to a size, and no links."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from typing import Final
+
+from greenroom.actors.documents import Kind, kind_of
+from greenroom.actors.ingest.exclusions import content_reason
+
+MAX_TEXT: Final = 16 << 20
+MAX_CONTAINER: Final = 64 << 20
+"""The most bytes of a file that is read, as text or as a container of some."""
+_HEAD: Final = 8_192
+_CONTAINERS: Final = frozenset({"pdf", "docx"})
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class UnreadableFileError(Exception):
+    """A file is not read; the sentence says why, beginning with "it"."""
+
+
+def read_bounded(path: str, limit: int) -> bytes:
+    """Return what a plain file holds.
+
+    Raises:
+        UnreadableFileError: it is none, or larger than ``limit``.
+        OSError: it cannot be opened.
+    """
+    with _opened(path) as file:
+        return _rest(file, b"", limit)
+
+
+def read_document(path: str) -> tuple[Kind, bytes, int]:
+    """Return the kind of a file, what it holds, and when it was changed, in microseconds.
+
+    A file that grows or shrinks meanwhile is what was read of it.
+
+    Raises:
+        UnreadableFileError: it is no document, or too large.
+        OSError: it cannot be opened or read.
+    """
+    with _opened(path) as file:
+        head = file.read(_HEAD)
+        kind = kind_of(path, head)
+        if (reason := content_reason(head)) is not None:
+            raise UnreadableFileError(reason)
+        if kind is None:
+            raise UnreadableFileError("it is no text")
+        data = _rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
+        return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
+
+
+def _opened(path: str) -> io.FileIO:
+    descriptor = os.open(path, _FLAGS)
+    file = io.FileIO(descriptor)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        file.close()
+        raise UnreadableFileError("it is no plain file")
+    if os.path.realpath(path) != path:
+        file.close()
+        raise UnreadableFileError("a folder above it is a symbolic link")
+    return file
+
+
+def _rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
+    """Return the whole file; one that is too large is not read."""
+    size = os.fstat(file.fileno()).st_size
+    data = bytearray(head)
+    while size <= limit and len(data) <= limit:
+        piece = file.read(min(1 << 20, limit + 1 - len(data)))
+        if not piece:
+            return bytes(data)
+        data += piece
+    raise UnreadableFileError(f"it has {max(size, len(data)):,} bytes and the limit is {limit:,}")

@@ -1,0 +1,340 @@
+"""The run of an ingestion: walk, read, compare, parse, put; then remove what is gone.
+
+Each file is put whole or not at all, and what a corpus has is told by digests. So who runs this may die at
+any moment: begun again it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import chain
+from typing import Final, NamedTuple, TypeVar
+
+import trio
+
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.parse import check_request
+from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.documents import digest_of, kind_of
+from greenroom.actors.ingest.exclusions import HIDDEN, IGNORED, MADE
+from greenroom.actors.ingest.parser_process import Job
+from greenroom.actors.ingest.parsers import Parsers, open_parsers
+from greenroom.actors.ingest.places import is_below
+from greenroom.actors.ingest.reading import UnreadableFileError, read_document
+from greenroom.actors.ingest.report import Report
+from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut, walk, walk_below
+from greenroom.actors.schemas import corpus as schemas
+from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.ingest import DocumentsIngested
+from greenroom.runtime import Message, Refusal, RuntimeClient
+
+R = TypeVar("R")
+Progress = Callable[[int, int], None]
+"""Called with how many files are done, and how many there are; 0 as long as that is not known."""
+Charge = Callable[[int, str], Awaitable[None]]
+"""Charges bytes for a deed, before they are stored."""
+
+AT_ONCE: Final = 2
+"""Files that are parsed at once."""
+MAX_FILES: Final = 250_000
+"""The most files that one run looks at."""
+_LOOKED_AT: Final = 256
+_REMOVED_AT_ONCE: Final = 500
+_SLACK_SECONDS: Final = 2.0
+_QUIET: Final = frozenset({HIDDEN, IGNORED, MADE})
+
+
+class Text(NamedTuple):
+    """A document that comes as a text; the ending of its path tells its kind."""
+
+    path: str
+    text: str
+
+
+@asynccontextmanager
+async def open_ingestion(
+    runtime: RuntimeClient,
+    principal: Principal,
+    corpus: str,
+    *,
+    closed: Sequence[str] = (),
+    progress: Progress | None = None,
+    charge: Charge | None = None,
+) -> AsyncIterator[Ingestion]:
+    """Begin to fill a corpus, which is made if there is none.
+
+    Args:
+        runtime: Where it is.
+        principal: Who fills it.
+        corpus: Its name.
+        closed: Folders that nobody reads.
+        progress: Hears how far it is.
+        charge: Charges what is stored.
+
+    Raises:
+        Refusal: the principal may not have it.
+    """
+    named = check_request(schemas.ListDocuments(corpus=corpus))
+    row = await made_corpus(runtime, principal, named.corpus)
+    async with open_parsers() as parsers:
+        yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
+
+
+class Ingestion:
+    """Fills one corpus; made by `open_ingestion`."""
+
+    def __init__(
+        self,
+        runtime: RuntimeClient,
+        principal: Principal,
+        row: CorpusRow,
+        parsers: Parsers,
+        closed: Sequence[str],
+        progress: Progress | None,
+        charge: Charge | None,
+    ) -> None:
+        self._runtime = runtime
+        self._principal = principal
+        self._row = row
+        self._parsers = parsers
+        self._closed = frozenset(closed)
+        self._progress = progress
+        self._charge = charge
+        self._known: dict[str, str] = {}
+
+    async def files(self, roots: Iterable[str]) -> DocumentsIngested:
+        """Put in what changed below some files and folders, and remove what is gone there.
+
+        Args:
+            roots: As `checked_place` returns them.
+
+        Raises:
+            Refusal: the corpus takes no more, or is gone; what was put is there.
+            GreenroomError: as `RuntimeClient.ask`.
+        """
+        outermost = _outermost(roots)
+        await self._learn(outermost)
+        total = 0
+        if self._progress is not None:
+            total = await trio.to_thread.run_sync(self._count, outermost)
+        found = chain.from_iterable(walk(root, self._closed) for root in outermost)
+        return await self._ingested(found, set(self._known), total)
+
+    async def changes(self, roots: Iterable[str], paths: Iterable[str]) -> DocumentsIngested:
+        """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
+        outermost = _outermost(paths)
+        gone = {path for path in outermost if path in self._known}
+        folders = [path for path in outermost if path not in gone]
+        gone |= {path for path in self._known if any(is_below(path, folder) for folder in folders)}
+        found = chain.from_iterable(
+            walk(path, self._closed) if path == root else walk_below(root, path, self._closed)
+            for path in outermost
+            for root in roots
+            if is_below(path, root)
+        )
+        return await self._ingested(found, gone, 0)
+
+    async def texts(self, texts: Sequence[Text]) -> DocumentsIngested:
+        """Put in documents that came as texts; raises as `files`."""
+        run = _Run(Report(self._row.full_name), set())
+        for done, text in enumerate(texts):
+            data = text.text.encode(errors="replace")
+            kind = kind_of(text.path, data)
+            if kind is None:
+                run.report.left_out(text.path, "it is no text")
+                continue
+            await self._put(run, Job(text.path, kind, 0, data))
+            if self._progress is not None:
+                self._progress(done + 1, len(texts))
+        return run.report.reply()
+
+    async def _learn(self, roots: Sequence[str]) -> None:
+        """Learn what the corpus has below the roots."""
+        self._known.clear()
+        after: str | None = None
+        while True:
+            page = await self._ask(schemas.ListDocuments(corpus=self._row.full_name, after=after))
+            for each in page.documents:
+                if any(is_below(each.path, root) for root in roots):
+                    self._known[each.path] = each.digest
+            after = page.after
+            if after is None:
+                return
+
+    def _count(self, roots: Sequence[str]) -> int:
+        found = chain.from_iterable(walk(root, self._closed) for root in roots)
+        return sum(isinstance(each, Found) for each in found)
+
+    async def _ingested(
+        self, found: Iterator[Found | LeftOut], gone: set[str], total: int
+    ) -> DocumentsIngested:
+        run = _Run(Report(self._row.full_name), gone)
+        failures = await self._filled(run, found, total)
+        if failures:
+            raise failures[0]
+        if run.report.complete:
+            await self._removed(run)
+        return run.report.reply()
+
+    async def _filled(self, run: _Run, found: Iterator[Found | LeftOut], total: int) -> list[Exception]:
+        """Put in whatever is found; return why that ended before its time."""
+        failures: list[Exception] = []
+        deadline = trio.current_effective_deadline() - _SLACK_SECONDS
+        send, receive = trio.open_memory_channel[Job](0)
+
+        async def work(jobs: trio.MemoryReceiveChannel[Job], scope: trio.CancelScope) -> None:
+            try:
+                async with jobs:
+                    async for job in jobs:
+                        await self._put(run, job)
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is raised when all have ended)
+                failures.append(error)
+                scope.cancel()
+
+        async with trio.open_nursery() as nursery, send, receive:
+            for _ in range(AT_ONCE):
+                nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
+            is_last = False
+            while not is_last:
+                step = await trio.to_thread.run_sync(_next_step, found, self._known)
+                run.take(step)
+                if step.job is not None:
+                    await send.send(step.job)
+                if self._progress is not None:
+                    self._progress(run.looked_at, total)
+                is_last = step.is_last or run.is_cut(deadline)
+        return failures
+
+    async def _put(self, run: _Run, job: Job) -> None:
+        """Parse one file and put it in; what cannot be read is left out, and gone if it was there."""
+        parsed = await self._parsers.parse(job)
+        if parsed.document is None:
+            run.failed(job.path, parsed.failure)
+            return
+        document = parsed.document
+        if self._charge is not None:
+            await self._charge(len(job.data), f"{document.path} {document.digest}")
+        try:
+            stored = await self._ask(schemas.PutDocument(corpus=self._row.full_name, document=document))
+        except Refusal as refusal:
+            if refusal.code != "VALIDATION_ERROR":
+                raise
+            run.failed(job.path, f"it is refused: {refusal.sentence}")
+            return
+        self._known[document.path] = document.digest
+        run.report.stored(stored.state, stored.chunks, len(job.data))
+
+    async def _removed(self, run: _Run) -> None:
+        """Remove the documents whose files are gone."""
+        paths = sorted(run.gone & self._known.keys())
+        for place in range(0, len(paths), _REMOVED_AT_ONCE):
+            some = paths[place : place + _REMOVED_AT_ONCE]
+            answer = await self._ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
+            run.report.removed(len(answer.removed))
+            for path in some:
+                del self._known[path]
+
+    async def _ask(self, message: Message[R]) -> R:
+        return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
+
+
+class _Step(NamedTuple):
+    """What was seen of some files.
+
+    Attributes:
+        job: The next one that changed; None after a while without one, or at the end.
+        found: Those that are still there.
+        unchanged: How many of these are as they were.
+        left_out: What is not read.
+        is_last: Whether there is nothing more.
+    """
+
+    job: Job | None
+    found: list[str]
+    unchanged: int
+    left_out: list[LeftOut]
+    is_last: bool
+
+
+def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> _Step:
+    """Look at files up to the next one that changed; reads them, so it runs in a thread."""
+    found: list[str] = []
+    left_out: list[LeftOut] = []
+    unchanged = 0
+    for _ in range(_LOOKED_AT):
+        each = next(files, None)
+        if each is None:
+            return _Step(None, found, unchanged, left_out, is_last=True)
+        read = each if isinstance(each, LeftOut) else _read(each.path)
+        if isinstance(read, LeftOut):
+            left_out.append(read)
+            continue
+        if read is not None:
+            found.append(read.path)
+            if known.get(read.path) != digest_of(read.data):
+                return _Step(read, found, unchanged, left_out, is_last=False)
+            unchanged += 1
+    return _Step(None, found, unchanged, left_out, is_last=False)
+
+
+def _read(path: str) -> Job | LeftOut | None:
+    """Return a file as it is; None if it is gone meanwhile."""
+    try:
+        kind, data, modified_at = read_document(path)
+    except UnreadableFileError as error:
+        return LeftOut(path, str(error))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
+    return Job(path, kind, modified_at, data)
+
+
+class _Run:
+    """One pass over files.
+
+    Attributes:
+        report: What happened.
+        looked_at: How many files were looked at that may be documents.
+        gone: Documents that were not found again so far.
+    """
+
+    def __init__(self, report: Report, gone: set[str]) -> None:
+        self.report = report
+        self.looked_at = 0
+        self.gone = gone
+
+    def take(self, step: _Step) -> None:
+        """Take note of what was seen."""
+        self.looked_at += len(step.found)
+        self.gone.difference_update(step.found)
+        self.report.unchanged(step.unchanged)
+        for each in step.left_out:
+            self.report.left_out(each.path, each.reason, told=each.reason not in _QUIET)
+            if not each.is_known:
+                self.gone = {path for path in self.gone if not is_below(path, each.path)}
+
+    def is_cut(self, deadline: float) -> bool:
+        """Return whether the run ends before its end, and say so."""
+        if self.looked_at >= MAX_FILES:
+            self.report.left_out("/", f"more than {MAX_FILES:,} files are there; name parts of it")
+        elif trio.current_time() < deadline:
+            return False
+        self.report.complete = False
+        return True
+
+    def failed(self, path: str, reason: str) -> None:
+        """Leave out what was read and cannot be put in; what was there before is no longer true."""
+        self.report.left_out(path, reason)
+        self.gone.add(path)
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Return paths without those that are below others."""
+    found: list[str] = []
+    for path in sorted(set(paths), key=lambda path: f"{path}/"):
+        if not found or not is_below(path, found[-1]):
+            found.append(path)
+    return found

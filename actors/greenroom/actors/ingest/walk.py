@@ -1,0 +1,150 @@
+"""The files of a folder that may be documents, one after the other, and what is left out.
+
+Links are not followed. What is in memory at once are the entries of the folders on the way down.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from greenroom.actors.ingest.exclusions import (
+    HIDDEN,
+    IGNORED,
+    MADE,
+    SECRET,
+    file_reason,
+    folder_reason,
+    is_made,
+)
+from greenroom.actors.ingest.ignore_files import NAME, Rules, is_ignored, rules_above, rules_in
+
+MAX_ENTRIES: Final = 100_000
+"""The most entries of one folder that are looked at."""
+MAX_DEPTH: Final = 64
+LINK: Final = "it is a symbolic link"
+OUR_OWN: Final = "it belongs to Greenroom"
+UNREADABLE: Final = "it cannot be read"
+
+
+class Found(NamedTuple):
+    """A file that may be a document."""
+
+    path: str
+
+
+class LeftOut(NamedTuple):
+    """A file or a folder that is not read.
+
+    Attributes:
+        path: Where it is.
+        reason: Why, beginning with "it" or naming who said so.
+        is_known: Whether what was there before is gone for sure; not where it cannot be looked at.
+        is_folder: Whether all below it is meant.
+    """
+
+    path: str
+    reason: str
+    is_known: bool = True
+    is_folder: bool = False
+
+
+def walk(root: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
+    """Yield what is below a folder, or a file itself; its names say nothing against what was named itself.
+
+    Args:
+        root: An absolute path without links.
+        closed: Folders that nobody reads, such as our own.
+    """
+    if not os.path.isdir(root):  # noqa: PTH112  (paths are texts here, a million of them)
+        name = os.path.basename(root)  # noqa: PTH119
+        secret = file_reason(name) == SECRET
+        yield LeftOut(root, SECRET) if secret else Found(root)
+        return
+    waiting = [(root, rules_above(root), 0)]
+    while waiting:
+        folder, rules, depth = waiting.pop()
+        yield from _entries(folder, rules, depth, closed, waiting)
+
+
+def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
+    """Yield what is at one path below a root, by the rules that hold on the way there."""
+    rules, at = rules_above(root), root
+    names = os.path.relpath(path, root).split("/")
+    for depth, name in enumerate(names):
+        rules = _with_own(rules, at)
+        at = f"{at}/{name}"
+        is_folder = depth < len(names) - 1 or os.path.isdir(at)  # noqa: PTH112
+        if os.path.islink(at):  # noqa: PTH114
+            yield LeftOut(at, LINK, is_folder=is_folder)
+            return
+        if (reason := _reason(at, name, rules, closed, is_folder=is_folder)) is not None:
+            yield LeftOut(at, reason, is_folder=is_folder)
+            return
+    if not os.path.isdir(at):  # noqa: PTH112
+        if os.path.lexists(at):
+            yield Found(at)
+        return
+    waiting = [(at, rules, len(names))]
+    while waiting:
+        folder, rules, depth = waiting.pop()
+        yield from _entries(folder, rules, depth, closed, waiting)
+
+
+def _entries(
+    folder: str,
+    rules: tuple[Rules, ...],
+    depth: int,
+    closed: Collection[str],
+    waiting: list[tuple[str, tuple[Rules, ...], int]],
+) -> Iterator[Found | LeftOut]:
+    try:
+        with os.scandir(folder) as entries:
+            found = {each.name: each for _, each in zip(range(MAX_ENTRIES + 1), entries, strict=False)}
+    except OSError as error:
+        yield LeftOut(folder, f"{UNREADABLE}: {error.strerror}", is_known=False, is_folder=True)
+        return
+    if len(found) > MAX_ENTRIES:
+        sentence = f"it has more than {MAX_ENTRIES:,} entries"
+        yield LeftOut(folder, sentence, is_known=False, is_folder=True)
+        return
+    if is_made(found) and depth:
+        yield LeftOut(folder, MADE, is_folder=True)
+        return
+    if NAME in found:
+        rules = _with_own(rules, folder)
+    below = []
+    for name in sorted(found):
+        entry, path = found[name], f"{folder.rstrip('/')}/{name}"
+        is_folder = entry.is_dir(follow_symlinks=False)
+        reason = _reason(path, name, rules, closed, is_folder=is_folder)
+        if entry.is_symlink():
+            reason = LINK if reason is None else reason
+        elif reason is None and is_folder and depth == MAX_DEPTH:
+            reason = f"it is more than {MAX_DEPTH} folders deep"
+        if reason is not None:
+            yield LeftOut(path, reason, is_folder=is_folder)
+        elif is_folder:
+            below.append((path, rules, depth + 1))
+        else:
+            yield Found(path)
+    waiting += reversed(below)
+
+
+def _with_own(rules: tuple[Rules, ...], folder: str) -> tuple[Rules, ...]:
+    own = rules_in(folder)
+    return rules if own is None else (*rules, own)
+
+
+def _reason(
+    path: str, name: str, rules: tuple[Rules, ...], closed: Collection[str], *, is_folder: bool
+) -> str | None:
+    reason = folder_reason(name) if is_folder else file_reason(name)
+    if reason in {SECRET, HIDDEN}:
+        return reason
+    if path in closed:
+        return OUR_OWN
+    if not name.isprintable() or len(path.encode(errors="replace")) > 4_096:  # noqa: PLR2004
+        return "its name cannot be shown"
+    return reason or (IGNORED if is_ignored(path, rules, is_folder=is_folder) else None)

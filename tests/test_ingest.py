@@ -1,0 +1,356 @@
+"""Folders into a corpus: which files are read, what changed, what is left out; and what is hostile."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from greenroom.actors import Principal, open_greenroom
+from greenroom.actors.documents import digest_of
+from greenroom.actors.ingest.parser_process import Job
+from greenroom.actors.ingest.parsers import open_parsers
+from greenroom.actors.ingest.places import Reach, checked_place
+from greenroom.actors.ingest.run import Text, open_ingestion
+from greenroom.actors.ingest.walk import Found, walk
+from greenroom.actors.schemas.ingest import DocumentsIngested
+from greenroom.runtime import Refusal, SharedRuntime
+
+ANN = Principal(agent_id="planner", user="ann")
+EVERYWHERE = Reach(roots=None)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder of three documents."""
+    folder = (tmp_path / "docs").resolve()
+    (folder / "deep/er").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\n\nfirst\n")
+    (folder / "deep/b.txt").write_text("second")
+    (folder / "deep/er/c.py").write_text("third = 3\n")
+    return folder
+
+
+@asynccontextmanager
+async def store(tmp_path: Path) -> AsyncIterator[SharedRuntime]:
+    async with open_greenroom(tmp_path / "data", secrets=tmp_path / "secrets", embedder="none") as runtime:
+        yield runtime
+
+
+async def ingested(runtime: SharedRuntime, *roots: Path, corpus: str = "docs") -> DocumentsIngested:
+    async with open_ingestion(runtime, ANN, corpus) as ingestion:
+        return await ingestion.files(map(str, roots))
+
+
+def counts(done: DocumentsIngested) -> tuple[int, int, int, int]:
+    return done.added, done.changed, done.removed, done.unchanged
+
+
+def left_out(done: DocumentsIngested, folder: Path) -> dict[str, str]:
+    return {os.path.relpath(each.path, folder): each.reason for each in done.named}
+
+
+def found_in(folder: Path) -> set[str]:
+    return {os.path.relpath(each.path, folder) for each in walk(str(folder)) if isinstance(each, Found)}
+
+
+# -- what changed -----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("documents.only-what-changed")
+async def test_only_what_changed_is_put_in_and_what_is_gone_is_removed(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        assert counts(await ingested(runtime, docs)) == (3, 0, 0, 0)
+        assert counts(await ingested(runtime, docs)) == (0, 0, 0, 3)
+        (docs / "a.md").write_text("# A\n\nother\n")
+        (docs / "deep/b.txt").unlink()
+        (docs / "d.md").write_text("fourth")
+        assert counts(await ingested(runtime, docs)) == (1, 1, 1, 1)
+
+
+async def test_what_is_outside_of_the_named_folders_stays(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        await ingested(runtime, docs)
+        assert counts(await ingested(runtime, docs / "deep")) == (0, 0, 0, 2)
+        (docs / "a.md").unlink()
+        assert counts(await ingested(runtime, docs / "deep", docs / "deep/er")) == (0, 0, 0, 2)
+        assert counts(await ingested(runtime, docs)) == (0, 0, 1, 2)
+
+
+async def test_a_file_that_is_touched_but_the_same_is_unchanged(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        await ingested(runtime, docs)
+        os.utime(docs / "a.md", (1, 1))
+        assert counts(await ingested(runtime, docs)) == (0, 0, 0, 3)
+
+
+async def test_what_became_a_secret_or_no_document_is_removed(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        await ingested(runtime, docs)
+        (docs / "a.md").write_bytes(b"\0\1\2")
+        (docs / "deep/b.txt").write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+        done = await ingested(runtime, docs)
+        assert counts(done) == (0, 0, 2, 1)
+        assert left_out(done, docs) == {"a.md": "it is no text", "deep/b.txt": "it may hold secrets"}
+
+
+async def test_what_cannot_be_opened_for_now_stays(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        await ingested(runtime, docs)
+        (docs / "a.md").unlink()
+        with socket.socket(socket.AF_UNIX) as opens_to_nobody:
+            opens_to_nobody.bind(str(docs / "a.md"))
+            done = await ingested(runtime, docs)
+        assert counts(done) == (0, 0, 0, 2)
+        assert left_out(done, docs) == {"a.md": "it cannot be read: No such device or address"}
+
+
+async def test_a_change_is_taken_in_by_its_path_alone(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        roots = [str(docs)]
+
+        async def changed(*names: str) -> tuple[int, int, int, int]:
+            return counts(await ingestion.changes(roots, [str(docs / name) for name in names]))
+
+        await ingestion.files(roots)
+        (docs / "a.md").write_text("other")
+        (docs / ".env").write_text("KEY=1")
+        (docs / "deep/.env").write_text("KEY=1")
+        assert await changed("a.md", ".env", "deep/.env") == (0, 1, 0, 0)
+        (docs / "a.md").rename(docs / "deep/z.md")
+        assert await changed("a.md", "deep/z.md") == (1, 0, 1, 0)
+        (docs / "deep").rename(docs / "moved")
+        assert await changed("deep", "moved") == (3, 0, 3, 0)
+
+
+async def test_two_who_ingest_the_same_folder_do_it_once(docs: Path, tmp_path: Path) -> None:
+    for number in range(40):
+        (docs / f"{number}.md").write_text(f"number {number}")
+    async with store(tmp_path) as runtime:
+        both: list[DocumentsIngested] = []
+
+        async def one() -> None:
+            both.append(await ingested(runtime, docs))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one)
+            nursery.start_soon(one)
+        assert sum(done.added for done in both) == 43
+        assert sum(done.added + done.unchanged for done in both) == 86
+        assert counts(await ingested(runtime, docs)) == (0, 0, 0, 43)
+
+
+async def test_time_that_is_up_is_told_and_the_next_run_goes_on(docs: Path, tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime:
+        await ingested(runtime, docs)
+        (docs / "a.md").unlink()
+        (docs / "z.md").write_text("new")
+        with trio.fail_after(1):
+            done = await ingested(runtime, docs)
+        assert (done.complete, done.removed) == (False, 0)
+        done = await ingested(runtime, docs)
+        assert (done.complete, done.removed, done.added + done.unchanged) == (True, 1, 3)
+
+
+async def test_texts_are_documents_by_the_endings_of_their_names(tmp_path: Path) -> None:
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        texts = [Text("notes/a.md", "# A\nx"), Text("b", "plain"), Text("c.pdf", "no PDF")]
+        done = await ingestion.texts(texts)
+        assert (counts(done), done.left_out) == ((2, 0, 0, 0), {"it is no text": 1})
+        assert counts(await ingestion.texts(texts[:1])) == (0, 0, 0, 1)
+
+
+# -- which files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("documents.no-secrets")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            ".env",
+            ".env.local",
+            "prod.env",
+            "server.pem",
+            "tls.key",
+            "id_rsa",
+            "id_ed25519",
+            ".netrc",
+            "a.p12",
+        ),
+        *("credentials.json", "secrets.yaml", "Secret.toml", "x.tfstate", "service-account-1.json", ".npmrc"),
+        *(".ssh/config", ".aws/config", "deep/.GNUPG/x", "holds-a-key.txt"),
+    ],
+)
+async def test_secrets_are_left_out_and_named(docs: Path, tmp_path: Path, name: str) -> None:
+    (docs / name).parent.mkdir(exist_ok=True)
+    (docs / name).write_text("x\n-----BEGIN OPENSSH PRIVATE KEY-----\n" if "holds" in name else "password")
+    async with store(tmp_path) as runtime:
+        done = await ingested(runtime, docs)
+        assert counts(done) == (3, 0, 0, 0)
+        ((path, reason),) = left_out(done, docs).items()
+        assert (name.startswith(path), reason) == (True, "it may hold secrets")
+        if "/" not in name:
+            assert counts(await ingested(runtime, docs / name)) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", [".env.example", "id_rsa.pub", "keynote.md", "environment.md", "secrets.md"])
+def test_what_only_looks_like_a_secret_is_none(docs: Path, name: str) -> None:
+    (docs / name).write_text("x")
+    assert (name in found_in(docs)) is not name.startswith(".")
+
+
+def test_what_is_hidden_or_made_by_programs_is_left_out(docs: Path) -> None:
+    for name in (
+        ".git/config",
+        ".hidden.md",
+        "node_modules/a/README.md",
+        "uv.lock",
+        "x.min.js",
+        "venv/pyvenv.cfg",
+    ):
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text("x")
+    assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
+
+
+def test_what_is_named_itself_is_read_though_it_is_hidden_or_ignored(docs: Path) -> None:
+    (docs / ".gitignore").write_text("*.md\n")
+    (docs / ".hidden").mkdir()
+    (docs / ".hidden/x.txt").write_text("x")
+    assert found_in(docs / "a.md") == {"."}
+    assert found_in(docs / ".hidden") == {"x.txt"}
+
+
+def test_gitignore_rules_from_the_top_of_the_repository_to_each_folder(docs: Path) -> None:
+    (docs / ".git").mkdir()
+    (docs / ".gitignore").write_text("*.log\n/a.md\nbuild/\n!keep.log\n")
+    (docs / "deep/.gitignore").write_text("!b.log\nc.py\n" + "*a" * 40 + "\n")
+    for name in ("x.log", "keep.log", "deep/b.log", "deep/a.md", "build/x.md", "deep/build/y.md"):
+        (docs / name).parent.mkdir(exist_ok=True)
+        (docs / name).write_text("x")
+    assert found_in(docs) == {"keep.log", "deep/b.txt", "deep/b.log", "deep/a.md"}
+    assert found_in(docs / "deep") == {"b.txt", "b.log", "a.md"}
+
+
+@pytest.mark.promise("documents.within-roots")
+async def test_links_are_left_out_wherever_they_lead(docs: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.md").write_text("not this")
+    (docs / "link.md").symlink_to(outside / "x.md")
+    (docs / "linked").symlink_to(outside)
+    (docs / "deep/inside.md").symlink_to(docs / "a.md")
+    (docs / "loop").symlink_to(docs)
+    async with store(tmp_path) as runtime:
+        done = await ingested(runtime, docs)
+        assert counts(done) == (3, 0, 0, 0)
+        assert set(left_out(done, docs)) == {"link.md", "linked", "deep/inside.md", "loop"}
+        assert done.left_out == {"it is a symbolic link": 4}
+
+
+async def test_pipes_archives_and_huge_files_are_left_out(docs: Path, tmp_path: Path) -> None:
+    os.mkfifo(docs / "pipe.md")
+    (docs / "archive.zip").write_bytes(b"PK\3\4\0\0" * 100)
+    with (docs / "huge.md").open("wb") as file:
+        file.write(b"text\n" * 2000)
+        file.truncate(2 << 30)
+    async with store(tmp_path) as runtime:
+        done = await ingested(runtime, docs)
+        assert counts(done) == (3, 0, 0, 0)
+        assert left_out(done, docs) == {
+            "pipe.md": "it is no plain file",
+            "archive.zip": "it is no text",
+            "huge.md": "it has 2,147,483,648 bytes and the limit is 16,777,216",
+        }
+
+
+def test_names_that_cannot_be_shown_are_left_out(docs: Path) -> None:
+    (docs / "line\nend.md").write_text("x")
+    Path(os.fsdecode(os.fsencode(docs) + b"/\xff.md")).write_text("x")
+    assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
+
+
+def test_a_deep_folder_ends_somewhere(docs: Path) -> None:
+    at = docs
+    for _ in range(80):
+        at /= "d"
+        at.mkdir()
+    (at / "x.md").write_text("x")
+    assert len(found_in(docs)) == 3
+
+
+# -- which places ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder."""
+    folder = tmp_path / "home/ann"
+    (folder / "notes").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    return folder.resolve()
+
+
+@pytest.mark.promise("documents.within-roots")
+@pytest.mark.parametrize(
+    "place", ["/", "..", ".", "../..", "/proc/self", "/dev", "store", "store/below", ".ssh"]
+)
+def test_a_machine_a_home_our_own_and_secrets_are_never_read(home: Path, place: str) -> None:
+    (home / "store/below").mkdir(parents=True)
+    (home / ".ssh").mkdir()
+    reach = Reach(roots=None, closed=(str(home / "store"),))
+    with pytest.raises(Refusal, match="is not read"):
+        checked_place(str(home / place), reach)
+    assert checked_place(str(home / "notes/../notes"), reach) == str(home / "notes")
+
+
+def test_our_own_is_left_out_below_what_is_read(docs: Path) -> None:
+    read = {each.path for each in walk(str(docs), {str(docs / "deep")}) if isinstance(each, Found)}
+    assert read == {str(docs / "a.md")}
+
+
+@pytest.mark.promise("documents.within-roots")
+def test_who_has_roots_reads_nothing_else(docs: Path) -> None:
+    reach = Reach(roots=[str(docs / "deep")])
+    (docs / "deep/out").symlink_to(docs)
+    assert checked_place(str(docs / "deep/er"), reach) == str(docs / "deep/er")
+    for place in (
+        docs,
+        docs / "deep/..",
+        docs / "deeper",
+        docs / "deep/out",
+        docs / "deep/out/a.md",
+        Path("deep"),
+    ):
+        with pytest.raises(Refusal, match=r"is in no folder that may be read|must begin with /"):
+            checked_place(str(place), reach)
+    with pytest.raises(Refusal, match="is in no folder"):
+        checked_place(str(docs), Reach())
+
+
+@pytest.mark.parametrize("place", ["", "a\0b", "/nowhere/at/all"])
+def test_a_place_that_is_none_is_told_so(place: str) -> None:
+    with pytest.raises(Refusal, match=r"without NUL|is not there"):
+        checked_place(place, EVERYWHERE)
+
+
+# -- what is hostile ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.promise("documents.hostile")
+async def test_a_file_that_takes_too_long_is_left_out_and_others_are_read() -> None:
+    slow = Job("slow.html", "html", 0, b"<![a" * 4_000_000)
+    async with open_parsers(seconds=2.0) as parsers:
+        failed = await parsers.parse(slow)
+        fine = await parsers.parse(Job("a.md", "markdown", 0, b"text"))
+    assert failed.document is None
+    assert failed.failure in {"it took longer than 2 s to be read", "it ended the process that read it"}
+    assert fine.document is not None
+    assert fine.document.digest == digest_of(b"text")
