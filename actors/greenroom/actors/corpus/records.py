@@ -28,7 +28,7 @@ BLOCK_BYTES = 65_536
 """Text in one block, about: so much is decompressed to read one chunk (0.3 ms)."""
 PRINT_BYTES = 8
 _PATH_BYTES = 16
-_LEVEL = 9
+_LEVEL = 6
 _encode = msgspec.msgpack.Encoder().encode
 
 

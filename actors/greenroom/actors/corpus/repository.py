@@ -58,7 +58,7 @@ class CorpusRepository:
     def __init__(self, context: Context) -> None:
         self.owner = corpora.owner_of(context.address.key)
         self.header = context.get(records.HEADER, CorpusHeader) or CorpusHeader()
-        self.index = MemoryIndex(str, self.indexed)
+        self.index = MemoryIndex(str, self.indexed, packed=True)
         self.embedder_notified = False
         self.answers: dict[bytes, FoundChunks] = {}
         self.view: Chunks | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +21,10 @@ from greenroom.runtime import Slices
 LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in NAMED)
 """Columns that never change and hold their values themselves."""
 _LEAST = 64
+_LEVEL = 3  # twice as fast as the usual one, and 5 % larger
+_PACKED = "packed"
+_decode_columns = msgspec.msgpack.Decoder(dict[str, bytes]).decode
+_decode_chunk = msgspec.msgpack.Decoder(tuple[list[str], bytes, bytes, bytes]).decode
 _MOVED = 4_096  # rows moved without a pause (0.5 ms)
 
 
@@ -33,8 +38,8 @@ def from_bytes(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(stored, np.dtype(dtype).newbyteorder("<"))
 
 
-def block_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> BlockRecord:
-    """Return the lasting columns of ``rows``."""
+def block_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = False) -> BlockRecord:
+    """Return the lasting columns of ``rows``, compressed where they are to be ``packed``."""
     columns = {name: to_bytes(corpus.column(name)[rows]) for name in LASTING}
     names: dict[str, list[Any]] = {}
     for name in NAMED:
@@ -45,19 +50,41 @@ def block_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> BlockRecord:
         known = corpus.names[name].names
         names[name] = [known[number] for number in used]
     partitions = [msgspec.msgpack.encode(partition) for partition in names.pop("partition")]
-    return BlockRecord(columns, names, partitions)
+    return BlockRecord(_columns(columns, packed=packed), names, partitions)
 
 
-def changing_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> dict[str, bytes]:
-    """Return the changing columns of ``rows``."""
-    return {name: to_bytes(corpus.column(name)[rows]) for name in CHANGING}
+def changing_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = False) -> dict[str, bytes]:
+    """Return the changing columns of ``rows``, likewise."""
+    return _columns({name: to_bytes(corpus.column(name)[rows]) for name in CHANGING}, packed=packed)
+
+
+def _columns(columns: dict[str, bytes], *, packed: bool) -> dict[str, bytes]:
+    return {_PACKED: zlib.compress(msgspec.msgpack.encode(columns), _LEVEL)} if packed else columns
+
+
+def _unpacked(columns: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    packed = columns.get(_PACKED)
+    return columns if packed is None else _decode_columns(_inflated(packed))
+
+
+def _inflated(packed: bytes) -> bytes:
+    """Return what was compressed.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        return zlib.decompress(packed)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
 
 
 def add_block(
-    corpus: Rows, block: BlockRecord, changing: dict[str, bytes], partition: Callable[[bytes], Any]
+    corpus: Rows, block: BlockRecord, changing: Mapping[str, bytes], partition: Callable[[bytes], Any]
 ) -> None:
     """Add the rows of a block, whose postings follow."""
-    columns = {name: from_bytes(block.columns[name], TYPES[name]) for name in LASTING}
+    lasting, changing = _unpacked(block.columns), _unpacked(changing)
+    columns = {name: from_bytes(lasting[name], TYPES[name]) for name in LASTING}
     columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
     for name in NAMED:
         used = (
@@ -66,19 +93,44 @@ def add_block(
         number = corpus.names[name].number
         # The last place is what -1 means.
         numbers = np.array([*map(number, used), -1], np.int32)
-        columns[name] = numbers[from_bytes(block.columns[name], np.int32)]
+        columns[name] = numbers[from_bytes(lasting[name], np.int32)]
     corpus.extend(len(columns["id"]), columns)
 
 
-def chunk_record(chunk: Chunk) -> ChunkRecord:
-    """Return a chunk of postings as a record."""
-    return ChunkRecord(list(chunk.terms), to_bytes(chunk.ends), to_bytes(chunk.rows), to_bytes(chunk.times))
+def chunk_record(chunk: Chunk, *, packed: bool = False) -> ChunkRecord:
+    """Return a chunk of postings as a record, compressed where it is to be ``packed``."""
+    if not packed:
+        return ChunkRecord(
+            list(chunk.terms), to_bytes(chunk.ends), to_bytes(chunk.rows), to_bytes(chunk.times)
+        )
+    counts = np.diff(chunk.ends, prepend=np.uint32(0)).astype(np.uint32)
+    steps = np.diff(chunk.rows, prepend=np.int32(0)).astype(np.int32)
+    parts = (list(chunk.terms), _shuffled(counts), _shuffled(steps), _shuffled(chunk.times))
+    return ChunkRecord([], b"", b"", b"", zlib.compress(msgspec.msgpack.encode(parts), _LEVEL))
 
 
 def chunk(record: ChunkRecord) -> Chunk:
     """Return the chunk of a record."""
+    if record.packed:
+        terms, counts, steps, times = _decode_chunk(_inflated(record.packed))
+        return Chunk(
+            terms,
+            np.cumsum(_in_order(counts, np.uint32), dtype=np.uint32),
+            np.cumsum(_in_order(steps, np.int32), dtype=np.int32),
+            _in_order(times, np.uint16),
+        )
     ends, rows = from_bytes(record.ends, np.uint32), from_bytes(record.rows, np.int32)
     return Chunk(record.terms, ends, rows, from_bytes(record.times, np.uint16))
+
+
+def _shuffled(array: npt.NDArray[Any]) -> bytes:
+    """Return an array's first bytes, then its second ones, and so on: these are alike and compress well."""
+    return np.frombuffer(to_bytes(array), np.uint8).reshape(-1, array.itemsize).T.tobytes()
+
+
+def _in_order(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
+    size = np.dtype(dtype).itemsize
+    return from_bytes(np.frombuffer(stored, np.uint8).reshape(size, -1).T.tobytes(), dtype)
 
 
 def vector_chunk(

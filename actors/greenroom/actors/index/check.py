@@ -224,7 +224,12 @@ def _of_term(field: Field, term: str) -> int:
 
 
 def rebuild(
-    context: Context, old: records.Manifest | None, documents: Iterable[Document | None], analysis: str
+    context: Context,
+    old: records.Manifest | None,
+    documents: Iterable[Document | None],
+    analysis: str,
+    *,
+    packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
     """Stage an index of ``documents`` in the place of what is there; yields when the slice is over.
 
@@ -233,6 +238,7 @@ def rebuild(
         old: What the index consisted of; its vectors are kept.
         documents: The memories; None where they pause.
         analysis: How texts become terms.
+        packed: Whether segments are stored compressed.
     """
     for prefix in _REPLACED:
         for key, _ in context.scan(msgspec.Raw, prefix=prefix):
@@ -251,7 +257,7 @@ def rebuild(
     if old is not None:
         manifest.spaces, manifest.next_space = old.spaces, old.next_space
     for number in range(len(corpus.segments)):
-        yield from _stage_segment(context, corpus, manifest, number)
+        yield from _stage_segment(context, corpus, manifest, number, packed=packed)
     context.put(records.MANIFEST, manifest)
     loaded = LoadedIndex(corpus)
     yield from _keep_vectors(context, manifest, loaded)
@@ -291,20 +297,22 @@ def _fits(stored: msgspec.Raw, corpus: Corpus, id: int, space: records.Space) ->
     return corpus.row(id) is not None and len(tokens.values) % space.dimensions == 0
 
 
-def _stage_segment(context: Context, corpus: Corpus, manifest: records.Manifest, place: int) -> Slices[None]:
+def _stage_segment(
+    context: Context, corpus: Corpus, manifest: records.Manifest, place: int, *, packed: bool
+) -> Slices[None]:
     segment = corpus.segments[place]
     number = segment.number = manifest.next_segment
     manifest.next_segment += 1
     low, high = corpus.span(place, place + 1)
     for block, first in enumerate(range(low, high, records.BLOCK_ROWS)):
         rows = np.arange(first, min(first + records.BLOCK_ROWS, high))
-        context.put(records.block_key(number, block), arrays.block_record(corpus, rows))
-        context.put(records.changing_key(number, block), arrays.changing_record(corpus, rows))
+        context.put(records.block_key(number, block), arrays.block_record(corpus, rows, packed=packed))
+        context.put(records.changing_key(number, block), arrays.changing_record(corpus, rows, packed=packed))
         if context.should_yield():
             yield
     for field, chunks in segment.chunks.items():
         for count, chunk in enumerate(chunks):
-            context.put(records.chunk_key(number, field, count), arrays.chunk_record(chunk))
+            context.put(records.chunk_key(number, field, count), arrays.chunk_record(chunk, packed=packed))
             if context.should_yield():
                 yield
     counts = {field: len(chunks) for field, chunks in segment.chunks.items()}

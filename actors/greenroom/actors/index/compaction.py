@@ -63,8 +63,9 @@ class _NewSegment:
 class Compactor:
     """Compacts one index, step by step."""
 
-    def __init__(self, manifest: records.Manifest, loaded: LoadedIndex) -> None:
+    def __init__(self, manifest: records.Manifest, loaded: LoadedIndex, *, packed: bool) -> None:
         self._manifest = manifest
+        self._packed = packed
         self._loaded = loaded
         self._corpus = loaded.corpus
         self._building: _NewSegment | None = None
@@ -127,10 +128,9 @@ class Compactor:
         rows = low + np.flatnonzero(building.kept)
         block = rows[building.block * records.BLOCK_ROWS :][: records.BLOCK_ROWS]
         if len(block):
-            context.put(
-                records.block_key(building.number, building.block), arrays.block_record(self._corpus, block)
-            )
-            changing = arrays.changing_record(self._corpus, block)
+            lasting = arrays.block_record(self._corpus, block, packed=self._packed)
+            context.put(records.block_key(building.number, building.block), lasting)
+            changing = arrays.changing_record(self._corpus, block, packed=self._packed)
             context.put(records.changing_key(building.number, building.block), changing)
             # What changes from here on is not in this record.
             building.touched -= {int(number) for number in self._corpus.ids[block]}
@@ -140,10 +140,11 @@ class Compactor:
 
     def _put_chunk(self, context: Context, building: _NewSegment, name: Field, chunk: Chunk) -> int:
         written = building.chunks[name]
-        record = arrays.chunk_record(chunk)
+        record = arrays.chunk_record(chunk, packed=self._packed)
         context.put(records.chunk_key(building.number, name, len(written)), record)
         written.append(chunk)
-        return len(record.ends) + len(record.rows) + len(record.times) + sum(map(len, record.terms))
+        terms = sum(map(len, record.terms))
+        return len(record.ends) + len(record.rows) + len(record.times) + terms + len(record.packed)
 
     def _finish(self, context: Context, building: _NewSegment) -> Slices[None]:
         """Put the new segment in the place of those that it was made of, in memory and on disk."""
@@ -235,7 +236,7 @@ class Compactor:
         block = (row - low) // segment.block_rows
         first = low + block * segment.block_rows
         last = min(first + segment.block_rows, low + segment.rows)
-        changing = arrays.changing_record(self._corpus, np.arange(first, last))
+        changing = arrays.changing_record(self._corpus, np.arange(first, last), packed=self._packed)
         context.put(records.changing_key(segment.number, block), changing)
         yield from self._drop_patches(context, ids[(rows >= first) & (rows < last)])
 

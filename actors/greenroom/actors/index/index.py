@@ -57,11 +57,17 @@ class MemoryIndex:
         partition: The type of the documents' partitions.
         documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
             that cannot be read, or was made by other rules, is made anew when it is loaded.
+        packed: Whether segments are stored compressed; those that are not can be read all the same.
     """
 
     def __init__(
-        self, partition: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
+        self,
+        partition: Any,
+        documents: Callable[[Context], Iterable[Document | None]] | None = None,
+        *,
+        packed: bool = False,
     ) -> None:
+        self._packed = packed
         self._documents = documents
         self._decode_partition = msgspec.msgpack.Decoder(partition).decode
         self._manifest: records.Manifest | None = None
@@ -196,7 +202,8 @@ class MemoryIndex:
         except StoreDamagedError:
             manifest = None
         self.unload()
-        self._manifest, loaded = yield from rebuild(context, manifest, documents, current_rules().name)
+        rules = current_rules().name
+        self._manifest, loaded = yield from rebuild(context, manifest, documents, rules, packed=self._packed)
         self._is_stored = True
         self._take(loaded)
 
@@ -293,7 +300,7 @@ class MemoryIndex:
 
         assert self._manifest is not None, "what is loaded has a manifest"
         self._loaded = loaded
-        self._compactor = Compactor(self._manifest, loaded)
+        self._compactor = Compactor(self._manifest, loaded, packed=self._packed)
         self._writes = 0
 
     def _lacks(self, id: int) -> bool:

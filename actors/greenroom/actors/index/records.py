@@ -10,7 +10,8 @@
     "iv" space, chunk               vectors of several rows
     "iw" space, id                  vectors of one row's tokens
 
-Arrays are stored as they are in memory, little-endian.
+Arrays are stored as they are in memory, little-endian, or packed: compressed, which takes a third and is for
+what is large and seldom changes. Which of both tells each record.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
     """Columns of a block of rows.
 
     Attributes:
-        columns: Arrays by column; those that hold numbers of names count within this block.
+        columns: Arrays by column; those that hold numbers of names count within this block. Packed, there is
+            one, ``packed``, of all.
         names: The names, by column; partitions are apart.
         partitions: The partitions, as msgpack.
     """
@@ -144,12 +146,13 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk of postings, see `segment.Chunk`."""
+    """A chunk of postings, see `segment.Chunk`; where it is ``packed``, that is all of it, compressed."""
 
     terms: list[str]
     ends: bytes
     rows: bytes
     times: bytes
+    packed: bytes = b""
 
 
 class VectorChunk(msgspec.Struct, frozen=True, array_like=True):
