@@ -1,0 +1,12 @@
+"""Entities that documents speak of: declarations, names found in texts, suggestions. Pure functions."""
+
+from greenroom.actors.entities.declarations import MANIFESTS as MANIFESTS
+from greenroom.actors.entities.declarations import declarations_in as declarations_in
+from greenroom.actors.entities.errors import UnreadableDeclarationsError as UnreadableDeclarationsError
+from greenroom.actors.entities.lookup import NamedEntity as NamedEntity
+from greenroom.actors.entities.lookup import look_up as look_up
+from greenroom.actors.entities.matching import EntityMatcher as EntityMatcher
+from greenroom.actors.entities.matching import MatchedNames as MatchedNames
+from greenroom.actors.entities.names import folded as folded
+from greenroom.actors.entities.suggestions import NameCounts as NameCounts
+from greenroom.actors.entities.suggestions import Suggestion as Suggestion

@@ -1,0 +1,181 @@
+"""Declarations in files: YAML by people, and the manifests of projects, whose libraries these are."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.entities.errors import UnreadableDeclarationsError
+from greenroom.actors.schemas.entities import MAX_NAME, MAX_SOURCE_CHARACTERS, EntityDeclaration
+
+_MAX_DEPTH: Final = 20
+_MAX_VERSION: Final = 200
+_SPACE: Final = re.compile(r"\s+")
+_REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?([^;]*)")
+_GO_MODULE: Final = re.compile(r"([^\s/]+(?:/\S+)*)\s+(v\S+)")
+_GO_MAJOR: Final = re.compile(r"v\d+")
+_ORDINARY: Final = re.compile(r"[a-z]+")
+
+Libraries = Iterator[tuple[str, str | None]]
+"""Names of libraries, with the version where one is stated."""
+
+
+def declarations_in(name: str, text: str) -> list[EntityDeclaration]:
+    """Return what a file declares: a manifest by its name, anything else as YAML.
+
+    Args:
+        name: The path of the file.
+        text: What it says.
+
+    Raises:
+        UnreadableDeclarationsError: it cannot be read, and why.
+    """
+    if len(text) > MAX_SOURCE_CHARACTERS:
+        raise UnreadableDeclarationsError(
+            f"{name}: it has {len(text):,} characters, and the limit is {MAX_SOURCE_CHARACTERS:,}"
+        )
+    base = name.replace("\\", "/").rpartition("/")[2]
+    read = MANIFESTS.get(base)
+    try:
+        if read is None:
+            return _from_yaml(name, text)
+        return _libraries(base, read(text))
+    except (ValueError, RecursionError) as error:  # TOML's and JSON's errors are ValueErrors
+        said = _SPACE.sub(" ", str(error))
+        raise UnreadableDeclarationsError(f"{name}: it cannot be read: {said}") from None
+
+
+def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
+    """Return the entities that a YAML file declares: a list of them, or one under ``entities``."""
+    import yaml  # noqa: PLC0415 - only who declares by a file waits for it
+
+    try:
+        _check_yaml(name, text)
+        loaded = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"it is no YAML: {error}") from None
+    listed = loaded.get("entities") if isinstance(loaded, dict) else loaded
+    if not isinstance(listed, list):
+        raise UnreadableDeclarationsError(f"{name}: it has no list of entities; begin with a line entities:")
+    found: list[EntityDeclaration] = []
+    for number, each in enumerate(listed, 1):
+        try:
+            found.append(msgspec.convert(each, EntityDeclaration))
+        except msgspec.ValidationError as error:
+            raise UnreadableDeclarationsError(f"{name}: entity {number}: {error}") from None
+    return found
+
+
+def _check_yaml(name: str, text: str) -> None:
+    """Refuse what would cost too much to load, by its events alone."""
+    import yaml  # noqa: PLC0415 - as above
+
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise UnreadableDeclarationsError(f"{name}: it is nested too deeply, or refers to itself")
+
+
+def _libraries(manifest: str, found: Libraries) -> list[EntityDeclaration]:
+    """Return libraries as entities, each once; a name that is a mere word is ambiguous."""
+    declared: dict[str, EntityDeclaration] = {}
+    for full, version in found:
+        name = _go_name(full) if manifest == "go.mod" else full
+        if not 0 < len(full) <= MAX_NAME or name in declared:
+            continue
+        declared[name] = EntityDeclaration(
+            name=name,
+            type="library",
+            aliases=[full] if full != name else [],
+            ambiguous=[name] if _ORDINARY.fullmatch(name) else [],
+            version=version[:_MAX_VERSION] if version else None,
+        )
+    return list(declared.values())
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> Iterable[str]:
+    return (each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _pyproject(text: str) -> Libraries:
+    """Yield the requirements of a ``pyproject.toml``: the project's, its extras', its groups', Poetry's."""
+    whole = tomllib.loads(text)
+    project = _table(whole.get("project"))
+    groups = [project.get("dependencies")]
+    groups += _table(project.get("optional-dependencies")).values()
+    groups += _table(whole.get("dependency-groups")).values()
+    for group in groups:
+        for requirement in _texts(group):
+            if found := _REQUIREMENT.match(requirement):
+                yield found[1], found[2].strip(" ()") or None
+    poetry = _table(_table(whole.get("tool")).get("poetry"))
+    tables = [poetry, *map(_table, _table(poetry.get("group")).values())]
+    for table in tables:
+        for key in ("dependencies", "dev-dependencies"):
+            yield from ((name, version) for name, version in _versions(table.get(key)) if name != "python")
+
+
+def _package_json(text: str) -> Libraries:
+    """Yield the dependencies of a ``package.json``."""
+    whole = _table(json.loads(text))
+    for key in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
+        yield from _versions(whole.get(key))
+
+
+def _go_mod(text: str) -> Libraries:
+    """Yield the modules that a ``go.mod`` requires, but for those that others need."""
+    in_block = False
+    for line in text.splitlines():
+        said, _, remark = line.partition("//")
+        words = said.split()
+        if words[:1] == [")"]:
+            in_block = False
+        elif words[:2] == ["require", "("]:
+            in_block = True
+        elif in_block or words[:1] == ["require"]:
+            found = _GO_MODULE.search(said.strip().removeprefix("require").strip())
+            if found and remark.strip() != "indirect":
+                yield found[1], found[2]
+
+
+def _go_name(module: str) -> str:
+    """Return what a Go module is called: the last part of its path that is no version."""
+    parts = module.split("/")
+    if len(parts) > 1 and _GO_MAJOR.fullmatch(parts[-1]):
+        parts.pop()
+    return parts[-1]
+
+
+def _cargo(text: str) -> Libraries:
+    """Yield the dependencies of a ``Cargo.toml``."""
+    whole = tomllib.loads(text)
+    tables = [whole, _table(whole.get("workspace")), *map(_table, _table(whole.get("target")).values())]
+    for table in tables:
+        for key in ("dependencies", "dev-dependencies", "build-dependencies"):
+            yield from _versions(table.get(key))
+
+
+def _versions(dependencies: Any) -> Libraries:
+    """Yield a table of names and versions, where a version may be a table that has one."""
+    for name, stated in _table(dependencies).items():
+        version = _table(stated).get("version", stated)
+        yield str(name), version if isinstance(version, str) else None
+
+
+MANIFESTS: Final[Mapping[str, Callable[[str], Libraries]]] = {
+    "pyproject.toml": _pyproject,
+    "package.json": _package_json,
+    "go.mod": _go_mod,
+    "Cargo.toml": _cargo,
+}
+"""What reads the manifest of a name."""

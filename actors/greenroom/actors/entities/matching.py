@@ -1,0 +1,156 @@
+"""Names found in texts by an Aho-Corasick automaton: all names at once, in one pass over the text.
+
+1. A name is a whole word: no letter or digit stands before or after it, and no ``+`` or ``#`` after it, so
+   that C is not found in C++.
+2. Of names that overlap the one that begins first counts, and of those the longest.
+3. A name that is declared ambiguous, or that several entities have, needs a context: another name of the
+   entity, or of one that is related to it, in the same chunk, else in the same document. A name in
+   backquotes, or after ``import``, ``install`` or ``require``, is plainly code and needs none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.entities.names import folded, plain, spellings
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick
+
+_ADDED: Final = "+#"
+_INTRODUCED: Final = ("import ", "install ", "require ", "require('", 'require("')
+_LONGEST_INTRODUCTION: Final = max(map(len, _INTRODUCED))
+
+
+class MatchedNames(msgspec.Struct, frozen=True):
+    """The names of an entity that are looked for.
+
+    Attributes:
+        key: What tells the entity from others.
+        names: All names.
+        ambiguous: Those that need a context.
+        related: The keys of the entities that are a context, too.
+    """
+
+    key: int
+    names: Sequence[str]
+    ambiguous: Sequence[str] = ()
+    related: frozenset[int] = frozenset()
+
+
+class _Doubt(NamedTuple):
+    """A name that needs a context: whose it may be."""
+
+    keys: tuple[int, ...]
+
+
+class _Found(NamedTuple):
+    """What is in a text.
+
+    Attributes:
+        sure: How often each entity is mentioned.
+        doubts: Names that need a context, and how often each is there.
+    """
+
+    sure: Counter[int]
+    doubts: Counter[_Doubt]
+
+
+class EntityMatcher:
+    """Finds the names of entities; it is made anew when one changes."""
+
+    def __init__(self, entities: Iterable[MatchedNames]) -> None:
+        from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - of an extra: only who declares entities has it
+
+        sure: dict[str, set[int]] = {}
+        doubtful: dict[str, set[int]] = {}
+        self._related: dict[int, frozenset[int]] = {}
+        for entity in entities:
+            self._related[entity.key] = entity.related | {entity.key}
+            ambiguous = {folded(name) for name in entity.ambiguous}
+            for name in entity.names:
+                meant = doubtful if folded(name) in ambiguous else sure
+                for spelling in spellings(name):
+                    meant.setdefault(spelling, set()).add(entity.key)
+        patterns = sorted(spelling for spelling in {*sure, *doubtful} if spelling)
+        self._patterns = patterns
+        self._meanings: list[int | _Doubt] = []
+        for spelling in patterns:
+            keys = sure.get(spelling, set()) | doubtful.get(spelling, set())
+            only = next(iter(keys)) if len(keys) == 1 and spelling in sure else None
+            self._meanings.append(_Doubt(tuple(sorted(keys))) if only is None else only)
+        self._automaton: AhoCorasick | None = (
+            AhoCorasick(patterns, store_patterns=False) if patterns else None
+        )
+
+    def match(
+        self, texts: Iterable[str], context: str, should_yield: Callable[[], bool]
+    ) -> Slices[list[dict[int, int]]]:
+        """Return how often each text of a document mentions which entities.
+
+        Args:
+            texts: The chunks.
+            context: What else the document says, where names are a context and not counted.
+            should_yield: Whether to let others have the event loop.
+        """
+        found: list[_Found] = []
+        for text in texts:
+            found.append(self._find(text))
+            if should_yield():
+                yield
+        present = set(self._find(context).sure)
+        for each in found:
+            present |= each.sure.keys()
+        return [self._settled(each, present) for each in found]
+
+    def _settled(self, found: _Found, present: set[int]) -> dict[int, int]:
+        counts = dict(found.sure)
+        for doubt, count in found.doubts.items():
+            near = [key for key in doubt.keys if self._related[key] & found.sure.keys()]
+            meant = near or [key for key in doubt.keys if self._related[key] & present]
+            for key in meant:
+                counts[key] = counts.get(key, 0) + count
+        return counts
+
+    def _find(self, text: str) -> _Found:
+        found = _Found(Counter(), Counter())
+        if self._automaton is None:
+            return found
+        searched = plain(text)
+        end = 0
+        matches = self._automaton.find_matches_as_indexes(searched, overlapping=True)
+        for pattern, first, last in sorted(matches, key=lambda match: (match[1], -match[2])):
+            if first < end or not _is_whole(searched, first, last):
+                continue
+            end = last
+            meaning = self._meanings[pattern]
+            if isinstance(meaning, int):
+                found.sure[meaning] += 1
+            elif len(meaning.keys) == 1 and _is_code(searched, first, last):
+                found.sure[meaning.keys[0]] += 1
+            else:
+                found.doubts[meaning] += 1
+        return found
+
+
+def _is_whole(text: str, first: int, last: int) -> bool:
+    """Return whether what is found is no part of a longer word."""
+    if first and text[first].isalnum() and text[first - 1].isalnum():
+        return False
+    if last == len(text):
+        return True
+    after = text[last]
+    return not (
+        (text[last - 1].isalnum() and (after.isalnum() or after in _ADDED)) or after == text[last - 1] == "+"
+    )
+
+
+def _is_code(text: str, first: int, last: int) -> bool:
+    if text[first - 1 : first] == text[last : last + 1] == "`":
+        return True
+    return text[max(0, first - _LONGEST_INTRODUCTION) : first].endswith(_INTRODUCED)
