@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.documents import digest_of
@@ -145,7 +146,10 @@ async def test_two_who_ingest_the_same_folder_do_it_once(docs: Path, tmp_path: P
         assert counts(await ingested(runtime, docs)) == (0, 0, 0, 43)
 
 
-async def test_time_that_is_up_is_told_and_the_next_run_goes_on(docs: Path, tmp_path: Path) -> None:
+async def test_time_that_is_up_is_told_and_the_next_run_goes_on(
+    docs: Path, tmp_path: Path, mock_clock: MockClock
+) -> None:
+    assert mock_clock.rate == 0  # however busy the machine is, no time passes
     async with store(tmp_path) as runtime:
         await ingested(runtime, docs)
         (docs / "a.md").unlink()
