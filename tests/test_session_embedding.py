@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,12 @@ from greenroom.actors import (
 from greenroom.runtime import (
     ACTORS,
     Encryption,
+    InlineCommitter,
     RuntimeOptions,
     SharedRuntime,
+    StorageFullError,
     Store,
+    WriteBatch,
 )
 
 FAST = RuntimeOptions(durability="process")
@@ -277,6 +280,66 @@ async def test_a_session_that_is_erased_amid_the_embedding_of_it_leaves_nothing(
         statistics = await here.statistics()
         assert (statistics.trouble, statistics.texts_waiting, statistics.embedded) == (None, 0, 0)
     assert kept(folder) == 0
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_search_that_is_cancelled_costs_the_next_one_nothing(folder: Path) -> None:
+    async with endpoint() as served:
+        served.behaviour = by_meaning
+        async with talk(folder, EmbedderChoice(kind="http", place=served.url, model="m")) as here:
+            await begin(here)
+            await here.search("office")
+            await here.settle()
+            served.silent_about = {ASKED}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(here.search)
+                while [ASKED] not in served.asked:
+                    await trio.testing.wait_all_tasks_blocked(0.001)
+                nursery.cancel_scope.cancel()
+            await served.hung_up.wait()
+            served.silent_about = set()
+            found = await here.search()
+            assert contents(found)[0] == REFUNDS
+            assert not found.partial
+            statistics = await here.statistics()
+            assert (statistics.state, statistics.trouble) == ("ready", None)
+
+
+@pytest.mark.promise("sessions.meaning")
+async def test_a_full_disk_costs_the_vectors_until_there_is_room(folder: Path) -> None:
+    disk = FullDisk()
+    async with talk(folder, committer=InlineCommitter(disk)) as here:
+        await begin(here)
+        await here.settle()
+        CONTROL.hold()
+        await here.search()
+        await trio.to_thread.run_sync(CONTROL.wait_until_held)
+        disk.is_full = True
+        CONTROL.release()
+        await here.settle()
+        assert disk.refused
+        assert (await here.statistics()).embedded == 0
+        disk.is_full = False
+        assert contents(await here.search("office closed"))[0] == "The office is closed on Mondays."
+        await here.settle()
+        found = await here.search()
+        assert contents(found)[0] == REFUNDS
+        assert not found.partial
+    assert kept(folder) == 4
+
+
+class FullDisk:
+    """A disk that has no room while it is told so."""
+
+    def __init__(self) -> None:
+        self.is_full = self.refused = False
+
+    def __call__(self, store: Store, works: Sequence[WriteBatch]) -> None:
+        if self.is_full:
+            self.refused = True
+            for work in works:
+                work.error = StorageFullError("no room, says the test")
+        store.commit(works)
 
 
 def kept(folder: Path) -> int:
