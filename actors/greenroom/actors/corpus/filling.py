@@ -27,6 +27,8 @@ from greenroom.runtime import Context, Message, Slices
 SWEEP: Final = "sweep"
 _SWEPT: Final = 200
 """Records that one step of removing a dropped corpus deletes."""
+_REMOVED: Final = 20_000
+"""Records that removing documents deletes in one commit, about."""
 
 
 class SweepCorpus(Message[None], frozen=True):
@@ -135,10 +137,16 @@ def remove(
     context.use_reserve()
     header = repository.header
     removed: list[str] = []
-    for path in dict.fromkeys(request.paths):
+    paths = list(dict.fromkeys(request.paths))
+    room = context.most_rows(_REMOVED)
+    for at, path in enumerate(paths):
         document = None if not _is_text(path) else repository.document(context, path)
         if document is None:
             continue
+        room -= len(document.places) + len(document.blocks) + 2
+        if room < 0 and removed:
+            _note_removed(repository, context, header)
+            return requests.DocumentsRemoved(removed=removed, left=paths[at:])
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
         context.delete(records.number_key(document.number))
@@ -150,9 +158,13 @@ def remove(
                 yield
         removed.append(path)
     if removed:
-        repository.put_header(context, msgspec.structs.replace(header, indexed_at=context.now))
-        repository.publish(context)
+        _note_removed(repository, context, header)
     return requests.DocumentsRemoved(removed=removed)
+
+
+def _note_removed(repository: CorpusRepository, context: Context, header: CorpusHeader) -> None:
+    repository.put_header(context, msgspec.structs.replace(header, indexed_at=context.now))
+    repository.publish(context)
 
 
 def page(

@@ -34,19 +34,24 @@ if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.ranking.view import Floats, Rows
 
-# fmt: off
-_WEIGHTS: Final[Mapping[str, tuple[float, float]]] = {
-    #             words  meaning
-    "text":      ( 1.00,  1.00),
-    "headings":  ( 0.60,  0.60),
-    "heading":   ( 0.60,  0.60),
-    "path":      ( 0.20,  0.20),
-    "file":      ( 0.30,  0.30),
-    "coverage":  ( 4.00,  4.00),
-    "titled":    ( 4.00,  4.00),
-    "meaning":   ( 0.00, 12.00),
+    Postings = tuple[Rows, Floats]
+
+_WEIGHTS: Final[Mapping[str, float]] = {
+    "text": 1.0,
+    "headings": 0.6,
+    "heading": 0.6,
+    "path": 0.2,
+    "file": 0.3,
+    "coverage": 4.0,
+    "titled": 4.0,
 }
-# fmt: on
+MEANING: Final = 12.0
+"""The weight of the signal ``meaning``."""
+ALL_COMPARED: Final = 16_384
+"""Chunks of which each is compared with what the query means; of more those that its words find best."""
+BEST_COMPARED: Final = 4_096
+ENOUGH: Final = 0.6
+"""The share of the query that some chunk must have for that; else all are compared."""
 SIGNALS: Final[Mapping[str, str]] = {
     "text": "A chunk that says the query's words is wanted; rare words say more than common ones (BM25).",
     "headings": "The document's title and the headings above a chunk say what it is about (BM25).",
@@ -67,6 +72,9 @@ _SCALES: Final[Mapping[str, tuple[float, float]]] = {
 """The share that is a score of a half, and how much more makes it three quarters (1.1 times that)."""
 EVEN: Final = 8.0
 """Added to what a query's words are worth, so that one common word is not answered with certainty."""
+_FIELDS: Final = {"text": "text", "key": "headings", "tags": "heading", "author": "path"}
+"""The signals of the index's fields."""
+_COVERING: Final = frozenset({"text", "key"})
 _K: Final = 1.2
 _B: Final = 0.6
 _K_NAMES: Final = 0.8
@@ -135,11 +143,19 @@ class Chunks(View):
 
 
 class _Group(NamedTuple):
-    """A term of the query: what it is looked for as, with how likely that is meant, and how rare it is."""
+    """A term of the query.
+
+    Attributes:
+        asked: The term itself.
+        chunks: How many have it, or what it may have been meant to be.
+        weight: How rare it is.
+        found: The chunks that have it, by field.
+    """
 
     asked: str
-    meant: Sequence[Correction]
+    chunks: int
     weight: float
+    found: Mapping[str, Postings]
 
 
 def rank_chunks(
@@ -163,17 +179,21 @@ def rank_chunks(
     """
     groups, corrected, unknown = yield from _read(view, query, should_yield)
     values: dict[str, Floats] = {}
+    strength = np.zeros(len(view.visible), np.float32)
+    towards = None if only == "words" else _towards(view, query, groups)
     if only != "meaning":
         values = yield from word_signals(view, groups, should_yield)
-    cosine = None if only == "words" else (yield from _cosine(view, query, groups, should_yield))
+        for name, value in values.items():
+            strength += np.float32(_WEIGHTS[name]) * value
+    cosine: Floats | None = None
+    if towards is not None:
+        assert query.vectors is not None, "it is made of them"
+        compared = _compared(strength, values.get("coverage"))
+        cosine = yield from _cosines(view, query.vectors.space, towards, compared, should_yield)
     if cosine is not None:
-        values["meaning"] = cosine
+        strength += np.float32(MEANING) * cosine
     if should_yield():
         yield
-    strength = np.zeros(len(view.visible), np.float32)
-    column = 0 if cosine is None else 1
-    for name, value in values.items():
-        strength += np.float32(_WEIGHTS[name][column]) * value
     worth = 0.0 if only == "meaning" else sum(group.weight for group in groups)
     middle, width = _SCALES["words" if cosine is None else only or "both"]
     share = strength / np.float32(worth + EVEN)
@@ -191,42 +211,28 @@ def word_signals(
 ) -> Slices[dict[str, Floats]]:
     """Return the signals that need no embedder."""
     size = len(view.visible)
-    names = ("text", "headings", "heading", "path", "coverage")
-    values = {name: np.zeros(size, np.float32) for name in names}
+    values = {name: np.zeros(size, np.float32) for name in (*_FIELDS.values(), "coverage")}
     files = np.zeros(len(view.file_lengths), np.float32)
     titled = np.zeros(size, np.float32)
+    covered = np.zeros(size, np.int16)  # the last term that a row has
     everything = sum(group.weight for group in groups) or 1.0
-    file_mean = max(1.0, view.total / max(1, view.files))
-    of_files = view.corpus.author
-    for group in groups:
-        covered: list[Rows] = []
-        for field, name in (("text", "text"), ("key", "headings"), ("tags", "heading"), ("author", "path")):
-            rows, times = _postings(view, field, group.meant)
-            if not len(rows):
-                continue
-            k, b = (_K, _B) if field == "text" else (_K_NAMES, _B)
-            relative = view.field(field)[rows] / np.float32(view.means[field])
-            saturated = times * np.float32(k + 1) / (times + np.float32(k) * (1 - b + b * relative))
-            values[name][rows] += np.float32(group.weight) * saturated
-            if field in {"text", "key"}:
-                covered.append(rows)
+    for number, group in enumerate(groups, 1):
+        weight = np.float32(group.weight)
+        for field, (rows, times) in group.found.items():
+            k = _K if field == "text" else _K_NAMES
+            relative = view.field(field).take(rows) / np.float32(view.means[field])
+            values[_FIELDS[field]][rows] += weight * _saturated(times, relative, k)
+            if field in _COVERING:
+                fresh = rows if field == "text" else rows[covered[rows] != number]
+                values["coverage"][fresh] += np.float32(group.weight / everything)
+                covered[rows] = number
             if field == "tags":
-                titled[rows] += np.float32(group.weight)
+                titled[rows] += weight
             if field == "text":
-                said = np.bincount(of_files[rows], times, len(files)).astype(np.float32)
-                which = np.flatnonzero(said)
-                long = view.file_lengths[which] / np.float32(file_mean)
-                rare = idf(len(which), max(FEW, view.files))
-                files[which] += (
-                    np.float32(rare * (_K + 1))
-                    * said[which]
-                    / (said[which] + np.float32(_K) * (1 - _B + _B * long))
-                )
+                _add_files(view, files, rows, times)
             if should_yield():
                 yield
-        if covered:
-            values["coverage"][np.unique(np.concatenate(covered))] += np.float32(group.weight / everything)
-    values["file"] = files[of_files] if size else np.zeros(0, np.float32)
+    values["file"] = files[view.corpus.author] if size else np.zeros(0, np.float32)
     # Of a heading's words as many as are not in the query count as words of middling rarity.
     more = np.maximum(view.field("tags") - np.float32(len(groups)), 0)
     more *= np.float32(everything / max(1, len(groups)))
@@ -234,48 +240,62 @@ def word_signals(
     return values
 
 
+def _add_files(view: Chunks, files: Floats, rows: Rows, times: Floats) -> None:
+    """Add what one term's rows are worth to their documents."""
+    said = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
+    which = np.flatnonzero(said)
+    mean = max(1.0, view.total / max(1, view.files))
+    relative = view.file_lengths[which] / np.float32(mean)
+    rare = idf(len(which), max(FEW, view.files))
+    files[which] += np.float32(rare) * _saturated(said[which], relative, _K)
+
+
+def _saturated(times: Floats, relative: Floats, k: float) -> Floats:
+    """Return BM25 without the rarity; ``relative`` is the length by the mean one."""
+    least, longer = np.float32(k * (1 - _B)), np.float32(k * _B)
+    found: Floats = (times * np.float32(k + 1) / (times + least + longer * relative)).astype(
+        np.float32, copy=False
+    )
+    return found
+
+
 def _read(
     view: Chunks, query: RankQuery, should_yield: Callable[[], bool]
 ) -> Slices[tuple[list[_Group], dict[str, tuple[str, ...]], list[str]]]:
+    """Return the query's terms, what was looked for instead of unknown ones, and what stays unknown."""
     groups: list[_Group] = []
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
-    count = max(FEW, view.count)
     for term in query.terms:
-        known = _count(view, term.term)
-        if known:
-            groups.append(_Group(term.term, [Correction(term.term, 1.0, known)], idf(known, count)))
-            continue
-        parts = [part for part in term.instead if _count(view, part)]
-        if parts:
-            for part in parts:
-                rows = _count(view, part)
-                groups.append(_Group(part, [Correction(part, 1.0, rows)], idf(rows, count)))
-            continue
-        meant = yield from corrections(view, term, should_yield)
-        if meant:
-            rows = max(correction.rows for correction in meant)
-            groups.append(_Group(term.term, meant, idf(rows, count)))
-            corrected[term.word] = tuple(correction.term for correction in meant)
-        else:
-            unknown.append(term.word)
+        found = [_group(view, term.term, [Correction(term.term, 1.0, 0)])]
+        if not found[0].chunks:
+            found = [_group(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            found = [group for group in found if group.chunks]
+        if not found:
+            meant = yield from corrections(view, term, should_yield)
+            if meant:
+                found = [_group(view, term.term, meant)]
+                corrected[term.word] = tuple(correction.term for correction in meant)
+            else:
+                unknown.append(term.word)
+        groups += found
         if should_yield():
             yield
     return groups, corrected, unknown
 
 
-def _count(view: Chunks, term: str) -> int:
-    """Return how many chunks have a term, in their text or above it."""
-    text, above = view.postings("text", term)[0], view.postings("key", term)[0]
-    if not len(above):
-        return len(text) or len(view.postings("author", term)[0])
-    return len(np.union1d(text, above))
+def _group(view: Chunks, asked: str, meant: Sequence[Correction]) -> _Group:
+    """Look a term up in every field."""
+    found = {field: _postings(view, field, meant) for field in _FIELDS}
+    count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
+    there = {field: postings for field, postings in found.items() if len(postings[0])}
+    return _Group(asked, count, idf(count, max(FEW, view.count)), there)
 
 
-def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> tuple[Rows, Floats]:
+def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> Postings:
     if len(meant) == 1:
         rows, times = view.postings(field, meant[0].term)
-        return rows, times * np.float32(meant[0].likeness)
+        return rows, times if meant[0].likeness == 1 else times * np.float32(meant[0].likeness)
     total: dict[int, float] = {}
     for correction in meant:
         rows, times = view.postings(field, correction.term)
@@ -285,20 +305,49 @@ def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> tuple[Ro
     return np.array(order, np.int32), np.array([total[row] for row in order], np.float32)
 
 
-def _cosine(
-    view: Chunks, query: RankQuery, groups: Sequence[_Group], should_yield: Callable[[], bool]
-) -> Slices[Floats | None]:
+def _towards(view: Chunks, query: RankQuery, groups: Sequence[_Group]) -> Floats | None:
+    """Return the query's vector, None where it has none."""
     vectors = query.vectors
     if vectors is None:
         return None
-    counts = {group.asked: group.meant[0].rows for group in groups}
+    counts = {group.asked: group.chunks for group in groups}
     weights = meaning.word_weights(
         view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
     )
-    towards = meaning.query_vector(vectors, weights)
-    if towards is None:
+    return meaning.query_vector(vectors, weights)
+
+
+def _compared(strength: Floats, coverage: Floats | None) -> npt.NDArray[np.intp] | None:
+    """Return the rows to compare by meaning; None for all."""
+    if coverage is None or len(strength) <= ALL_COMPARED or coverage.max(initial=0) < ENOUGH:
         return None
-    return (yield from meaning.cosines(view, vectors.space, towards, should_yield))
+    return np.argpartition(strength, len(strength) - BEST_COMPARED)[-BEST_COMPARED:]
+
+
+def _cosines(
+    view: Chunks,
+    space: str,
+    towards: Floats,
+    compared: npt.NDArray[np.intp] | None,
+    should_yield: Callable[[], bool],
+) -> Slices[Floats | None]:
+    """Return the cosine of each row, 0 of those that are not compared; None where no row has a vector."""
+    if compared is None:
+        return (yield from meaning.cosines(view, space, towards, should_yield))
+    found = view.corpus.vectors(space)
+    if found is None or found[0].shape[1] != len(towards):
+        return None
+    values, scales, has = found
+    there = has[compared]
+    rows = np.sort(compared[there])
+    if not len(rows):
+        return None
+    cosine = np.zeros(len(view.visible), np.float32)
+    cosine[rows] = np.vecdot(values[rows].astype(np.float32), towards) * scales[rows]
+    cosine[compared[~there]] = cosine[rows].mean()  # neither raised nor lowered
+    if should_yield():
+        yield
+    return cosine
 
 
 def _best(strength: Floats, limit: int) -> npt.NDArray[Any]:

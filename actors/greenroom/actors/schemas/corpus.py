@@ -119,13 +119,19 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 
 
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `RemoveDocuments`: which paths there were."""
+    """Answers `RemoveDocuments`.
+
+    Attributes:
+        removed: Those that there were.
+        left: Those that were not looked at, in a store that is nearly full: ask again for these.
+    """
 
     removed: list[str]
+    left: list[str] = []
 
 
 class RemoveDocuments(Message[DocumentsRemoved], frozen=True, kw_only=True):
-    """Remove documents, all of them or none; an unknown path is no error."""
+    """Remove documents, each as a whole; an unknown path is no error."""
 
     corpus: CorpusName
     paths: Annotated[list[str], Meta(max_length=1_000)]

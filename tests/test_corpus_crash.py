@@ -1,0 +1,102 @@
+"""Corpora when a process is killed or the disk is full: each document whole or not there, and once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from harness import clean_environment
+from support.corpora import document_of
+
+from greenroom.actors import (
+    Agent,
+    ListCorpora,
+    Principal,
+    PutDocument,
+    RemoveDocuments,
+    SemanticSearch,
+    VerifyMemories,
+    ask_corpus,
+    open_greenroom,
+)
+from greenroom.runtime import RuntimeOptions, StorageFullError
+
+if TYPE_CHECKING:
+    from greenroom.actors import Document
+    from greenroom.runtime import RuntimeClient
+
+ANN = Principal(agent_id="a", user="ann")
+
+
+@pytest.mark.slow
+@pytest.mark.promise("knowledge.whole")
+def test_an_ingest_that_is_killed_at_any_commit_left_whole_documents_and_can_go_on(tmp_path: Path) -> None:
+    """At every commit, before or after it, in turns."""
+    tests = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, str(tests / "support" / "killed_ingest.py"), str(tmp_path), "1"],
+        env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["killed"] for line in lines] == [True] * (len(lines) - 1) + [False]
+    assert len(lines) > 12
+    whole = [f"{number}.md" for number in range(7)]
+    for line in lines:
+        assert line["after"] == whole
+        assert line["before"] in [whole, *([f"{n}.md" for n in range(some)] for some in range(9))]
+
+
+def _page(number: int) -> Document:
+    said = [sha256(b"%d %d" % (number, word)).hexdigest()[:8] for word in range(400)]
+    parts = [
+        ([f"Section {place}"], f"word{number}x{place} {' '.join(said[100 * place : 100 * place + 100])}")
+        for place in range(4)
+    ]
+    return document_of(f"{number}.md", parts)
+
+
+async def _fill(runtime: RuntimeClient) -> int:
+    """Put pages in until there is no room; return how many are there."""
+    count = 0
+    with suppress(StorageFullError):
+        while True:
+            await ask_corpus(runtime, ANN, PutDocument(corpus="docs", document=_page(count)), make=True)
+            count += 1
+    return count
+
+
+@pytest.mark.promise("knowledge.whole")
+async def test_a_full_store_keeps_what_it_has_and_takes_more_when_something_was_removed(
+    tmp_path: Path,
+) -> None:
+    options = RuntimeOptions(durability="process", max_size=8 << 20, min_free=0)
+    async with open_greenroom(tmp_path, embedder="none", options=options) as runtime:
+        agent = Agent(runtime, ANN)
+        count = await _fill(runtime)
+        assert count > 3
+        (corpus,) = (await agent.ask(ListCorpora())).corpora
+        assert (corpus.documents, corpus.chunks) == (count, 4 * count)
+        verified = await runtime.query(VerifyMemories())
+        assert (verified.chunks, verified.problems) == (4 * count, [])
+        found = await agent.ask(SemanticSearch(query="word1x3", corpus="docs"))
+        assert found.results[0].source_file == "1.md"
+        gone = [f"{number}.md" for number in range(count - 1)]
+        while gone:
+            asked = RemoveDocuments(corpus="docs", paths=[*gone, "unknown"])
+            answer = await ask_corpus(runtime, ANN, asked)
+            assert answer.removed
+            gone = [path for path in gone if path not in answer.removed]
+        await ask_corpus(runtime, ANN, PutDocument(corpus="docs", document=_page(count)))
+        (corpus,) = (await agent.ask(ListCorpora())).corpora
+        assert corpus.documents == 2
+        assert (await runtime.query(VerifyMemories())).problems == []
