@@ -1,4 +1,6 @@
-"""Fits the weights of the ranking: `python -m bench.tune --data DIR [--onnx DIR]`.
+"""Fits the weights of the ranking: `python -m bench.tune [--data DIR] [--notes DIR] [--onnx DIR]`.
+
+``--data`` has conversations, ``--notes`` worlds of notes (see `bench.tune_notes`), each with questions.
 
 Prints, for each situation (see `greenroom.actors.ranking.weights`), what weights fitted to all other
 conversations reach on each conversation, then what is lost without each signal, and at the end the
@@ -13,28 +15,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench import fitting, trials
+from bench import fitting, minilm, trials, tune_notes
 from bench.harness import Table, Value, as_text
+from bench.ranked_corpus import ORDER, Remembering, table_of, view_of
+from greenroom.actors.embedding.minilm import load_minilm
+from greenroom.actors.embedding.model_install import install_unpacked, installing
 from greenroom.actors.embedding.onnx import OnnxEmbedder
 from greenroom.actors.embedding.static import load_static
 from greenroom.actors.index import Document
-from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.memory.embedding import said
-from greenroom.actors.ranking import RankQuery, View, signals
-from greenroom.actors.ranking.weights import SIGNALS, VectorSet, weights
+from greenroom.actors.ranking import RankQuery
+from greenroom.actors.ranking.weights import VectorSet, weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.locomo import Turn
     from greenroom.actors.embedding.embedder import LocalEmbedder
-    from greenroom.actors.schemas.memory_types import Vectors
 
 SEED = 7
 AT_LEAST_0 = frozenset({"words", "nearby", "conversation"})
@@ -56,31 +60,44 @@ Sets = dict[str, list[Trial]]
 def main() -> int:
     """Fit, measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.tune", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--data", type=Path, metavar="DIR", help="conversations with questions")
+    parser.add_argument("--notes", type=Path, metavar="DIR", help="worlds of notes with questions")
     parser.add_argument(
-        "--data", type=Path, required=True, metavar="DIR", help="conversations with questions"
+        "--onnx", type=Path, metavar="DIR", help="a model with vectors of tokens; else MiniLM, if installed"
     )
-    parser.add_argument("--onnx", type=Path, metavar="DIR", help="a model with vectors of tokens, as well")
     parser.add_argument("--ablate", action="store_true", help="also measure without each signal (minutes)")
     parser.add_argument(
         "--kept", action="store_true", help="measure the weights that stand in the table only"
     )
     chosen = parser.parse_args()
-    given = trials.load(chosen.data)
     fitted: dict[VectorSet, dict[str, float]] = {}
-    plans: list[tuple[Sequence[VectorSet], Callable[[], LocalEmbedder], float]] = [
-        (("words", "static"), load_static, 0.5)
-    ]
-    if chosen.onnx is not None:
-        plans.append((("sentences", "tokens"), lambda: _onnx(chosen.onnx), 0.2))
-    for situations, embedder, beside in plans:
-        sets = _sets(given, embedder(), beside)
-        for situation in situations:
-            _measure(sets, situation, kept=chosen.kept, ablate=chosen.ablate)
-            if not chosen.kept:
-                fitted[situation] = _fit(sets, _names(situation))
-    if fitted:
-        print(as_text(_weights(fitted)))
+    of_notes: dict[VectorSet, dict[str, float]] = {}
+    for situations, local, beside in _plans(chosen.onnx):
+        if chosen.data is not None:
+            sets = _sets(trials.load(chosen.data), local, beside)
+            for situation in situations:
+                _measure(sets, situation, kept=chosen.kept, ablate=chosen.ablate)
+                if not chosen.kept:
+                    fitted[situation] = _fit(sets, _names(situation))
+        if chosen.notes is not None:
+            asked = tune_notes.read(chosen.notes, Remembering(local))
+            for situation in situations:
+                of_notes[situation] = tune_notes.measured(asked, situation, kept=chosen.kept)
+    for what, found in (("conversations", fitted), ("worlds of notes", of_notes)):
+        if found and not chosen.kept:
+            print(as_text(_weights(what, found)))
     return 0
+
+
+def _plans(onnx: Path | None) -> Iterator[tuple[Sequence[VectorSet], LocalEmbedder, float]]:
+    """Return situations, their embedder, and what questions to the lesser kinds of stores weigh."""
+    yield ("words", "static"), load_static(), 0.5
+    if onnx is not None:
+        yield ("sentences", "tokens"), _onnx(onnx), 0.2
+    elif (package := minilm.installed()) is not None:
+        with tempfile.TemporaryDirectory() as models, installing(Path(models)) as unfinished:
+            model = install_unpacked(package.parents[1], unfinished, Path(models))
+            yield ("sentences", "tokens"), load_minilm(model, lambda: None), 0.2
 
 
 def _onnx(folder: Path) -> LocalEmbedder:
@@ -160,36 +177,20 @@ def _fit(
     return dict(zip(names, found.tolist(), strict=True))
 
 
-def _weights(fitted: Mapping[VectorSet, Mapping[str, float]]) -> Table:
+def _weights(what: str, fitted: Mapping[VectorSet, Mapping[str, float]]) -> Table:
     rows: list[list[Value]] = [
         [name, *(f"{found[name]:.2f}" if name in found else "" for found in fitted.values())]
         for name in ORDER
     ]
-    return Table(title="weights fitted to all conversations", columns=["signal", *fitted], rows=rows)
+    return Table(title=f"weights fitted to all {what}", columns=["signal", *fitted], rows=rows)
 
 
 # -- the stores --------------------------------------------------------------
 
-ORDER = list(SIGNALS)
-
-
-class _Remembering:
-    """An embedder that makes each text's vectors once: they are the same in all stores."""
-
-    def __init__(self, embedder: LocalEmbedder) -> None:
-        self.space, self.has_tokens, self.query = embedder.space, embedder.has_tokens, embedder.query
-        self._embed = embedder.embed
-        self._known: dict[str, Vectors] = {}
-
-    def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(new, self._embed(new), strict=True))
-        return [self._known[text] for text in texts]
-
 
 def _sets(given: trials.Trials, local: LocalEmbedder, beside: float) -> Sets:
     """Return the questions of the three kinds of stores; those of the last two weigh ``beside``."""
-    embedder = _Remembering(local)
+    embedder = Remembering(local)
     alone = [[name] for name in given.conversations]
     return {
         "own store": [trial for names in alone for trial in _trials(given, names, embedder, 1.0)],
@@ -203,40 +204,23 @@ def _sets(given: trials.Trials, local: LocalEmbedder, beside: float) -> Sets:
 def _trials(
     given: trials.Trials,
     conversations: Sequence[str],
-    embedder: _Remembering,
+    embedder: Remembering,
     weight: float,
     *,
     typing: bool = False,
 ) -> list[Trial]:
     turns = [turn for turn in given.turns if turn.conv in conversations]
-    corpus = _corpus(turns, embedder)
-    view = View(corpus, corpus.alive.copy())
+    documents = [_document(number, turn) for number, turn in enumerate(turns, 1)]
+    view = view_of(documents, [said(turn.text, turn.speaker) for turn in turns], embedder)
     rows = {(turn.conv, turn.id): row for row, turn in enumerate(turns)}
     found = []
     for query in given.queries:
         if query.conv in conversations:
             text = trials.mistyped(query.question, SEED) if typing else query.question
-            values = _run(signals(view, RankQuery.read(text, embedder.query(text)), _never))
-            nothing = np.zeros(len(turns), np.float32)
-            table = np.stack([values.get(name, nothing) for name in ORDER], axis=1)
+            table = table_of(view, RankQuery.read(text, embedder.query(text)))
             answers = np.array(sorted({rows[query.conv, turn] for turn in query.evidence}))
             found.append(Trial(query.conv, fitting.Example(table, answers, weight)))
     return found
-
-
-def _corpus(turns: Sequence[Turn], embedder: _Remembering) -> Corpus:
-    corpus = Corpus()
-    for number, turn in enumerate(turns, 1):
-        _run(corpus.add(_document(number, turn), _never))
-        _run(corpus.compact(_never))
-    vectors = embedder.embed([said(turn.text, turn.speaker) for turn in turns])
-    ids = np.arange(1, len(turns) + 1, dtype=np.uint64)
-    values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])
-    corpus.set_vectors(embedder.space, ids, values, np.array([each.scale for each in vectors], np.float32))
-    if embedder.has_tokens:
-        tokens = [np.frombuffer(each.tokens or b"", np.int8).reshape(-1, values.shape[1]) for each in vectors]
-        corpus.fetch_tokens = lambda _, number: tokens[number - 1]
-    return corpus
 
 
 def _document(number: int, turn: Turn) -> Document:
@@ -253,18 +237,6 @@ def _document(number: int, turn: Turn) -> Document:
         created_at=made,
         updated_at=made,
     )
-
-
-def _never() -> bool:
-    return False
-
-
-def _run(slices: Generator[None, None, Any]) -> Any:
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value
 
 
 if __name__ == "__main__":

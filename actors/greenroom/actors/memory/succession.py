@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from greenroom.actors.ranking.succession import Floats, Places
 
 _LONGEST = 600  # characters of a note; a longer one is about several matters, and succeeds no other
-_NOTE = KINDS.index("note")
+_TURN = KINDS.index("conversation")
 _CERTAIN = 1e-6
 
 
@@ -39,7 +39,7 @@ def by_state(
     Only notes change places, among the best of them. Each place keeps its score, for that says how well its
     subject fits; what a row gains or loses by it is a signal, ``succession``.
     """
-    notes = np.flatnonzero(ranked.kinds == _NOTE)[:COMPARED]
+    notes = np.flatnonzero(ranked.kinds != _TURN)[:COMPARED]
     statements = yield from _statements(repository, context, corpus, ranked.rows[notes])
     places = notes[[each is not None for each in statements]]
     if len(places) <= 1:

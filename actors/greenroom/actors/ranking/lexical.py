@@ -7,7 +7,7 @@ For each term, over the visible memories only:
 
 Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
 
-- *own*: the memory's text.
+- *own*: the memory's text. Of it, too: which part of the query it says.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
 - *conversation*: the conversation as one text. Its idf is by conversations.
@@ -95,6 +95,29 @@ def own_score(view: View, groups: Sequence[TermVariants], should_yield: Callable
         if should_yield():
             yield
     return total
+
+
+def share_said(
+    view: View, groups: Sequence[TermVariants], unknown: int, should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return which part of the query the memories' own texts say, by the rarity of its terms: 0 to 1.
+
+    Args:
+        view: What is searched.
+        groups: The query's terms.
+        unknown: How many more there are that no visible memory holds.
+        should_yield: Whether to yield.
+    """
+    count = view.count + pseudo_documents(view)
+    said = np.zeros(len(view.visible), np.float32)
+    asked = unknown * idf(0, count)
+    for group in groups:
+        weight = idf(len(group.rows), count)
+        said[group.rows] += np.float32(weight) * np.minimum(group.times, np.float32(1))
+        asked += weight
+        if should_yield():
+            yield
+    return said / np.float32(asked) if asked else said
 
 
 def neighbourhood_score(

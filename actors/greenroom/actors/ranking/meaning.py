@@ -68,15 +68,17 @@ def _weight(
 
 
 def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
-    """Return the query's vector, of length 1: the sentence's, or the mean of its words'; None for none."""
+    """Return the query's vector, of length 1: the sentence's, or the sum of its words'; None for none.
+
+    How long the vector of a word is says already how much the word means, so of its weight the root counts.
+    """
     if vectors.sentence is not None:
         found = np.frombuffer(vectors.sentence, np.float32)
     elif not vectors.words:
         return None
     else:
         rows = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
-        rows = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + _EPSILON)
-        found = (weights if weights.any() else np.ones_like(weights)) @ rows
+        found = np.sqrt(weights if weights.any() else np.ones_like(weights)) @ rows
     length = float(np.linalg.norm(found))
     return (found / length).astype(np.float32) if length > _EPSILON else None
 

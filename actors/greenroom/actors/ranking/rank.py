@@ -87,14 +87,15 @@ def rank(
     if should_yield():
         yield
     first: VectorSet = "sentences" if vectors == "tokens" else vectors
-    strength = yield from _strengths(values, view.kinds, first, rows, should_yield)
+    kinds = view.kinds_asked(dated=bool(query.times or query.dates))
+    strength = yield from _strengths(values, kinds, first, rows, should_yield)
     found, places = values, rows
     if vectors == "tokens":
         rows = rows[_best(strength, rows, max(FINALISTS, limit))]
         more = yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
         vectors = "tokens" if more else "sentences"
         found, places = {name: each[rows] for name, each in values.items()} | more, np.arange(len(rows))
-        strength = yield from _strengths(found, view.kinds[rows], vectors, places, should_yield)
+        strength = yield from _strengths(found, kinds[rows], vectors, places, should_yield)
     chosen = _best(strength, rows, limit)
     return Ranked(
         rows=rows[chosen],
@@ -102,7 +103,7 @@ def rank(
         signals={name: each[places[chosen]] for name, each in found.items()},
         total=int(np.count_nonzero(matched)),
         vectors=vectors,
-        kinds=view.kinds[rows[chosen]],
+        kinds=kinds[rows[chosen]],
         corrected=reading.corrected,
         unknown=reading.unknown,
         reading=reading,

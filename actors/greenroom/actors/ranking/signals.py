@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
 """What it counts when one of the 1 or 2 memories before or after has something for a word of the query."""
+_MISTYPED = 10
+"""A word that may be mistyped means what one does that every so many-th memory says."""
 
 
 class QueryReading(NamedTuple):
@@ -116,6 +118,7 @@ def lexical_signals(
     zeros = view.nothing
     values: Values = {}
     values["words"] = yield from lexical.own_score(view, reading.groups, should_yield)
+    values["covered"] = yield from _covered(view, reading, values["words"], should_yield)
     values["mention"] = yield from lexical.own_score(view, reading.mentions, should_yield)
     values["nearby"] = yield from lexical.neighbourhood_score(
         view, reading.groups, values["words"], should_yield
@@ -182,8 +185,8 @@ def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats
     """Return the weight of each of the embedder's words of the query."""
     assert query.vectors is not None, "only asked for a query with vectors"
     names = {group.asked for group in reading.mentions}
-    # The vector of a mistyped word is that of nothing.
-    counts = reading.counts | dict.fromkeys(reading.corrected, view.count)
+    # The vector of a mistyped word is that of nothing. But it may also be one that no memory says.
+    counts = reading.counts | dict.fromkeys(reading.corrected, view.count // _MISTYPED)
     return ranking_meaning.word_weights(
         view, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
     )
@@ -221,6 +224,16 @@ def token_signals(
     if should_yield():
         yield
     return {"tokens": own @ weights, "tokens nearby": nearby @ weights}
+
+
+def _covered(
+    view: View, reading: QueryReading, words: Floats, should_yield: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return the score of the words as far as they are what is asked; nothing where there are no notes."""
+    if is_nothing(words) or not view.has_notes:
+        return view.nothing
+    share = yield from lexical.share_said(view, reading.groups, len(reading.unknown), should_yield)
+    return words * share
 
 
 def _company(view: View, authors: Sequence[Mask], should_yield: Callable[[], bool]) -> Slices[Floats]:

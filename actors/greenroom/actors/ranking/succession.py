@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 COMPARED: Final = 50
 """Best matches among which successions are looked for."""
-_SHARP: Final = {"words": 3.8, "static": 4.4, "sentences": 3.9, "tokens": 3.9}
+_SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 1.4, "tokens": 1.4}
 """How much a strength, as log-odds, tells which of the best matches is meant."""
 _LEAST: Final = 1e-12
 _COMMON: Final = 0.2

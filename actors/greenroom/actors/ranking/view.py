@@ -43,6 +43,7 @@ _NEEDED = (
     "opening",
     "reply",
     "kinds",
+    "has_notes",
 )
 OPENING = 3
 """Memories with which a conversation opens."""
@@ -252,6 +253,17 @@ class View:
         """The place of each row's kind in `KINDS`: a turn of a conversation has a place there."""
         talk, note = KINDS.index("conversation"), KINDS.index("note")
         return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
+
+    def kinds_asked(self, *, dated: bool) -> npt.NDArray[np.uint8]:
+        """Return `kinds`; for a query that names a time that of notes is another."""
+        if not dated:
+            return self.kinds
+        return np.where(self.kinds == KINDS.index("note"), np.uint8(KINDS.index("dated note")), self.kinds)
+
+    @cached_property
+    def has_notes(self) -> bool:
+        """Whether any visible row stands alone."""
+        return bool((self.visible & (self.kinds == KINDS.index("note"))).any())
 
     # -- signals that are the same for every query -------------------------
 

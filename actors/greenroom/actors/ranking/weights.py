@@ -9,8 +9,12 @@ known, and measures them on conversations that they were not fitted to. A weight
 leaves its signal out in that situation.
 
 A situation is what vectors there are (none, or not yet; static ones of words; those of sentences; and
-those of sentences and of tokens) times the kind of memory. The kind is a property of each memory, and a
-store holds several: those of each kind are weighed by the table of their own.
+those of sentences and of tokens) times the kind of memory. A store holds several kinds: those of each are
+weighed by the table of their own.
+
+A note is found by what it means more than a turn of a conversation is, which has its neighbours to be found
+by; and words that it shares with the query count the more, the more of the query they are (`covered`). That
+does not hold where the query names a time: few notes are of it, so a single word tells them apart.
 """
 
 from __future__ import annotations
@@ -21,8 +25,11 @@ from typing import Final, Literal, get_args
 
 VectorSet = Literal["words", "static", "sentences", "tokens"]
 """What vectors there are, in the order of the columns of each table."""
-Kind = Literal["note", "conversation"]
-"""Kinds of memories: one that stands alone, and a turn of a conversation."""
+Kind = Literal["note", "conversation", "dated note"]
+"""Kinds of memories: one that stands alone, a turn of a conversation, and a note asked for by its time.
+
+Where a query names a time, all notes are of the last kind.
+"""
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -33,6 +40,7 @@ _Table = Mapping[str, tuple[float, float, float, float]]
 _CONVERSATION: Final[_Table] = {
     #                 words  static  sentences tokens
     "words":         (  0.09,   0.00,   0.00,   0.00),
+    "covered":       (  0.00,   0.00,   0.00,   0.00),
     "nearby":        (  0.36,   0.35,   0.36,   0.20),
     "conversation":  (  0.16,   0.10,   0.14,   0.11),
     "tags":          (  0.40,   0.40,   0.40,   0.30),
@@ -55,10 +63,29 @@ _CONVERSATION: Final[_Table] = {
     "tokens":        (  0.00,   0.00,   0.00,   2.47),
     "tokens nearby": (  0.00,   0.00,   0.00,   4.32),
 }
+_NOTE: Final[_Table] = {
+    # Without vectors it is as in conversations, where more questions say what a signal is worth.
+    #                 words  static  sentences tokens
+    "words":         (  0.09,   0.00,   0.00,   0.00),
+    "covered":       (  0.00,   0.50,   0.20,   0.04),
+    "nearby":        (  0.36,   0.00,   0.00,   0.00),
+    "conversation":  (  0.16,   0.00,   0.00,   0.00),
+    "tags":          (  0.40,   0.20,   0.20,   0.20),
+    "key":           (  4.00,   3.60,   2.30,   2.10),
+    "mention":       (  0.22,   0.66,   0.00,   0.00),
+    "author":        (  2.09,   1.53,   2.41,   2.39),
+    "company":       (  2.44,   0.00,   0.00,   0.00),
+    "question":      ( -0.45,   0.00,   0.00,   0.00),
+    "length":        (  0.26,   0.10,   0.00,   0.00),
+    "when":          (  1.46,   0.00,   0.00,   0.00),
+    "temporal":      (  0.25,   0.00,   0.00,   0.00),
+    "meaning":       (  0.00,   9.00,  16.09,  12.08),
+    "tokens":        (  0.00,   0.00,   0.00,   6.91),
+}
 # fmt: on
-_NOTE: Final[_Table] = _CONVERSATION
 SIGNALS: Final[Mapping[str, str]] = {
     "words": "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
+    "covered": "... and what says more of the query says it less by chance.",
     "nearby": "What belongs together is told in several turns: what is said around a memory counts too.",
     "conversation": "A conversation about what is asked is where to look, even if the answer uses others.",
     "tags": "Who tags a memory says what it is to be found by.",
@@ -83,7 +110,11 @@ SIGNALS: Final[Mapping[str, str]] = {
 }
 """The signals, and why there is each."""
 
-_TABLES: Final[Mapping[Kind, _Table]] = {"note": _NOTE, "conversation": _CONVERSATION}
+_TABLES: Final[Mapping[Kind, _Table]] = {
+    "note": _NOTE,
+    "conversation": _CONVERSATION,
+    "dated note": _CONVERSATION,
+}
 _COLUMNS: Final[tuple[VectorSet, ...]] = get_args(VectorSet)
 
 MIDDLE: Final = 7.0

@@ -1,0 +1,73 @@
+"""An index in memory whose signals are looked at, for the programs that fit weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.ranking import RankQuery, View, signals
+from greenroom.actors.ranking.weights import SIGNALS
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from greenroom.actors.embedding.embedder import LocalEmbedder
+    from greenroom.actors.index import Document
+    from greenroom.actors.ranking.view import Floats
+    from greenroom.actors.schemas.memory_types import Vectors
+
+ORDER = list(SIGNALS)
+"""The columns of a table of signals."""
+
+
+class Remembering:
+    """An embedder that makes each text's vectors once: they are the same in all stores."""
+
+    def __init__(self, embedder: LocalEmbedder) -> None:
+        self.space, self.has_tokens, self.query = embedder.space, embedder.has_tokens, embedder.query
+        self._embed = embedder.embed
+        self._known: dict[str, Vectors] = {}
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(new, self._embed(new), strict=True))
+        return [self._known[text] for text in texts]
+
+
+def view_of(documents: Sequence[Document], embedded: Sequence[str], embedder: Remembering) -> View:
+    """Return the view of documents, numbered from 1, of which the texts ``embedded`` have vectors."""
+    corpus = Corpus()
+    for document in documents:
+        run(corpus.add(document, _never))
+        run(corpus.compact(_never))
+    vectors = embedder.embed(embedded)
+    ids = np.arange(1, len(documents) + 1, dtype=np.uint64)
+    values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])
+    corpus.set_vectors(embedder.space, ids, values, np.array([each.scale for each in vectors], np.float32))
+    if embedder.has_tokens:
+        tokens = [np.frombuffer(each.tokens or b"", np.int8).reshape(-1, values.shape[1]) for each in vectors]
+        corpus.fetch_tokens = lambda _, number: tokens[number - 1]
+    return View(corpus, corpus.alive.copy())
+
+
+def table_of(view: View, query: RankQuery) -> Floats:
+    """Return each row's signals, in `ORDER`."""
+    values = run(signals(view, query, _never))
+    nothing = np.zeros(len(view.visible), np.float32)
+    return np.stack([values.get(name, nothing) for name in ORDER], axis=1)
+
+
+def _never() -> bool:
+    return False
+
+
+def run(slices: Generator[None, None, Any]) -> Any:
+    """Return what slices come to."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            return done.value
