@@ -236,6 +236,12 @@ DEEDS: dict[str, Deed] = {
     "get_full_content": Deed(
         lambda _: {"chunk_ids": [1], "corpus": "docs"}, ("get_full_content",), "corpus", "found"
     ),
+    "ingest_documents": Deed(
+        lambda _: {"texts": [{"path": "b.md", "text": CONTENT}], "corpus": "docs"},
+        ("ingest_documents",),
+        "corpus",
+        "added",
+    ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
     "get_session": Deed(lambda _: IN_S),
@@ -491,6 +497,13 @@ DENIALS: dict[str, list[Denial]] = {
     "migrate_session": [Denial(lambda _: {**IN_S, "to_tool": "zed"})],
     "export_session": [Denial(lambda _: IN_S)],
     "semantic_search": [Denial(lambda _: {**FIND, "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
+    "ingest_documents": [
+        Denial(
+            lambda _: {"texts": [{"path": "b.md", "text": CONTENT}], "corpus": "user:ann:docs"},
+            "CORPUS_NOT_FOUND",
+        ),
+        Denial(lambda _: {"paths": ["/etc/hosts"]}, DENIED),
+    ],
     "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
 }
 NOBODY_IS_DENIED = frozenset(

@@ -228,6 +228,7 @@ def any_of(name: str) -> Any:
         "semantic_search": b'{"query":"hello"}',
         "get_full_content": b'{"chunk_ids":[1]}',
         "list_corpora": b"{}",
+        "ingest_documents": b'{"texts":[{"path":"a.md","text":"hello"}]}',
         "import_memories": b'{"source":"{}"}',
         "start_session": b"{}",
         "restore_session": b'{"session_id":"s"}',

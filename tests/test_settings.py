@@ -67,6 +67,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
+    "documents": st.lists(names.map(lambda name: f"/somewhere/d{name}"), min_size=1, unique=True).map(tuple),
     "embedder": st.sampled_from(
         [
             "auto",

@@ -29,6 +29,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
+from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.memory.directory import RootOfMemory
@@ -41,6 +42,7 @@ from greenroom.actors.orchestrations.client_session import (
 from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
+from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.recall import fallback_lookup
@@ -114,6 +116,7 @@ _OF_CORPORA: dict[str, type[Procedure[Any]]] = {
 _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
+    "ingest_documents": IngestDocuments,
     "start_session": StartSession,
     "restore_session": RestoreSession,
     "migrate_session": MigrateSession,
@@ -226,6 +229,7 @@ class Agent:
         quota: What it may have, where that is limited.
         locator: Given, the client has no connection, and this knows which session it works in.
         on_export: Called with the bytes of each export of memories or of a session.
+        reach: Which files it may have read into corpora; none for None.
     """
 
     def __init__(
@@ -239,6 +243,7 @@ class Agent:
         quota: Quota | None = None,
         locator: SessionLocator | None = None,
         on_export: Callable[[int], None] = lambda _: None,
+        reach: Reach | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -253,6 +258,7 @@ class Agent:
         self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
         self._client_state.quota = quota
         self._client_state.on_export = on_export
+        self._client_state.reach = reach or Reach()
 
     @property
     def scopes(self) -> frozenset[str]:

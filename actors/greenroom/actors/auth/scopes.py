@@ -67,6 +67,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "semantic_search": "knowledge:read",
     "get_full_content": "knowledge:read",
     "list_corpora": "knowledge:read",
+    "ingest_documents": "knowledge:write",
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",

@@ -22,16 +22,17 @@ class Reach(NamedTuple):
     Attributes:
         roots: The folders that they must be in; None for whoever may name any, as the user of a command.
         closed: Folders that nobody reads: the store's and that of its secrets.
-        remedy: What to do about a path outside of the roots.
+        takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the user
+            that we run as.
     """
 
     roots: Sequence[str] | None = ()
     closed: tuple[str, ...] = ()
-    remedy: str = "have the server's operator allow folders (--documents), or send the texts themselves"
+    takes_client_folders: bool = False
 
 
-REACH: ContextVar[Reach] = ContextVar("REACH", default=Reach())  # noqa: B039  (a tuple)
-"""The reach of the task that asks; a transport sets it."""
+CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", default=())
+"""The folders that the client of the task that asks says it works in; a transport sets it."""
 
 
 def checked_place(named: str, reach: Reach) -> str:
@@ -47,7 +48,9 @@ def checked_place(named: str, reach: Reach) -> str:
     path = os.path.realpath(named)
     if reach.roots is not None and not any(is_below(path, os.path.realpath(root)) for root in reach.roots):
         raise auth_errors.permission_denied(
-            "paths", f"paths: {named!r} is in no folder that may be read here; {reach.remedy}"
+            "paths",
+            f"paths: {named!r} is in no folder that may be read here; the server's operator allows folders "
+            "with --documents, and texts can be sent themselves",
         )
     if (reason := _never(path, reach.closed)) is not None:
         raise auth_errors.invalid("paths", f"paths: {named!r} is not read: {reason}")

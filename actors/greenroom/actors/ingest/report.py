@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 from greenroom.actors.ingest.exclusions import SECRET
 from greenroom.actors.schemas.ingest import DocumentsIngested, LeftOutFile
@@ -51,6 +51,12 @@ class Report:
             self._secrets.append(LeftOutFile(path, reason))
         elif told and reason != SECRET and len(self._named) < MAX_NAMED:
             self._named.append(LeftOutFile(path, reason))
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """How many documents were put in or removed; nothing where nothing was."""
+        changes = {name: self._states[name] for name in ("added", "changed", "removed")}
+        return {**changes, "bytes": self._bytes} if any(changes.values()) else {}
 
     def reply(self) -> DocumentsIngested:
         """Return all of it."""

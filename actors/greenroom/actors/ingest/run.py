@@ -7,12 +7,13 @@ any moment: begun again it goes on.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 import trio
 
+from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
@@ -139,15 +140,16 @@ class Ingestion:
     async def texts(self, texts: Sequence[Text]) -> DocumentsIngested:
         """Put in documents that came as texts; raises as `files`."""
         run = _Run(Report(self._row.full_name), set())
-        for done, text in enumerate(texts):
-            data = text.text.encode(errors="replace")
-            kind = kind_of(text.path, data)
-            if kind is None:
-                run.report.left_out(text.path, "it is no text")
-                continue
-            await self._put(run, Job(text.path, kind, 0, data))
-            if self._progress is not None:
-                self._progress(done + 1, len(texts))
+        with self._recorded(run):
+            for done, text in enumerate(texts, start=1):
+                data = text.text.encode(errors="replace")
+                kind = kind_of(text.path, data)
+                if kind is None:
+                    run.report.left_out(text.path, "it is no text")
+                else:
+                    await self._put(run, Job(text.path, kind, 0, data))
+                if self._progress is not None:
+                    self._progress(done, len(texts))
         return run.report.reply()
 
     async def _learn(self, roots: Sequence[str]) -> None:
@@ -171,12 +173,23 @@ class Ingestion:
         self, found: Iterator[Found | LeftOut], gone: set[str], total: int
     ) -> DocumentsIngested:
         run = _Run(Report(self._row.full_name), gone)
-        failures = await self._filled(run, found, total)
-        if failures:
-            raise failures[0]
-        if run.report.complete:
-            await self._removed(run)
+        with self._recorded(run):
+            failures = await self._filled(run, found, total)
+            if failures:
+                raise failures[0]
+            if run.report.complete:
+                await self._removed(run)
         return run.report.reply()
+
+    @contextmanager
+    def _recorded(self, run: _Run) -> Iterator[None]:
+        """Record what was changed, also when it ends before its time."""
+        try:
+            yield
+        finally:
+            if details := run.report.changes:
+                corpus = self._row.full_name
+                tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
 
     async def _filled(self, run: _Run, found: Iterator[Found | LeftOut], total: int) -> list[Exception]:
         """Put in whatever is found; return why that ended before its time."""

@@ -21,6 +21,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
@@ -120,6 +121,7 @@ class ClientSessionState:
         token: Tells it from others that work in the same session.
         quota: What the client may have, where that is limited.
         on_export: Called with the bytes of what it exported.
+        reach: The files that it may have read.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class ClientSessionState:
         self.tool = client_tool(client or principal.agent_id).tool_id
         self.quota: Quota | None = None
         self.on_export: Callable[[int], None] = lambda _: None
+        self.reach = Reach()
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self._locator = locator

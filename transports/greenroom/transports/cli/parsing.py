@@ -28,6 +28,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "language",
         "timezone",
         "content_limit",
+        "documents",
     ),
     "the store": (
         *("secrets", "encrypt", "encryption_key", "durability", "max_size", "min_free"),

@@ -212,6 +212,8 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+text_path: Final = Reader("DIR", "the path of a folder is allowed", lambda text: str(_path(text)))
+"""A folder among several."""
 folder: Final = Reader("DIR", "the path of a folder is allowed", _path)
 """Reads a path; ``~`` means the home folder."""
 file: Final = Reader("FILE", "the path of a file is allowed", _path)

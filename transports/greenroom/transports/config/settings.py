@@ -40,6 +40,7 @@ from greenroom.transports.config.parsers import (
     setting,
     signer,
     size,
+    text_path,
     url,
     word,
     zone,
@@ -233,6 +234,12 @@ class Settings:
         10_000,
         integer(1, 1 << 20, "characters", "CHARS"),
         "how long the content of a message may be, in characters",
+    )
+    documents: tuple[str, ...] = setting(
+        (),
+        list_of(text_path, "DIR"),
+        "folder whose files clients may have ingested, once for each; a client on standard input and output "
+        "may besides name those in the folders that it works in",
     )
     embedder: str | Model = setting(
         "auto",

@@ -20,6 +20,8 @@ from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSessio
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.ingest.places import CLIENT_FOLDERS
+from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
 from greenroom.transports.mcp.calls import Call, Deadlines
@@ -28,7 +30,7 @@ from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.mcp.offered_tools import ToolOffer
 from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
-from greenroom.transports.mcp.roots import Roots, needs_folder
+from greenroom.transports.mcp.roots import Roots, needs_folder, tells_folders
 from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
@@ -199,6 +201,8 @@ class FastPath:
     def _ask_tool(self, client: ClientPort, call: Call, request: Any) -> None:
         if type(request) is StartSession and needs_folder(call, client.identity):
             client.spawn(self._ask_in_folder, client, call, request)
+        elif type(request) is IngestDocuments and request.paths and tells_folders(client.identity):
+            client.spawn(self._ask_with_folders, client, call, request)
         else:
             client.domain.ask(call, request, partial(self._tool_replied, client))
 
@@ -209,6 +213,14 @@ class FastPath:
             folder = await client.roots.folder(call)
         if not call.settled:
             request = msgspec.structs.replace(request, workspace_path=folder)
+            client.domain.ask(call, request, partial(self._tool_replied, client))
+
+    async def _ask_with_folders(self, client: ClientPort, call: Call, request: IngestDocuments) -> None:
+        """Have files read that may be in the folders that the client works in."""
+        with call.cancellable():
+            client.roots = client.roots or Roots()
+            CLIENT_FOLDERS.set(await client.roots.folders(call))
+        if not call.settled:
             client.domain.ask(call, request, partial(self._tool_replied, client))
 
     def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:

@@ -1,4 +1,4 @@
-"""The folders that a client works in, asked for when a session is started that names none.
+"""The folders that a client works in, asked for when a session is to start in one, or files are named.
 
 This is the one thing that Greenroom asks of clients by itself, and only of those that offer it, in the
 handshake era. It needs no SDK: one request, whose id no other request of the server has.
@@ -21,6 +21,7 @@ from greenroom.transports.mcp.versions import Era
 PATIENCE_SECONDS: Final = 2.0
 """How long a client may take to say where it works; a session without a project is better than none."""
 MAX_PATH: Final = 4_096
+MAX_FOLDERS: Final = 100
 _PREFIX: Final = "greenroom/roots/"
 
 
@@ -44,27 +45,37 @@ class Roots:
 
     async def folder(self, call: Call) -> str | None:
         """Return the path of the first folder that a client works in, if it says so in time."""
+        return next(iter(await self.folders(call)), None)
+
+    async def folders(self, call: Call) -> tuple[str, ...]:
+        """Return the paths of the folders that a client works in, none if it does not say so in time."""
         key = f"{_PREFIX}{next(self._numbers)}"
         event = self._waiting[key] = trio.Event()
         try:
             call.sink.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
             with trio.move_on_after(PATIENCE_SECONDS):
                 await event.wait()
-            return folder_of(self._told.pop(key, None))
+            return folders_of(self._told.pop(key, None))
         finally:
             del self._waiting[key]
 
 
 def needs_folder(call: Call, who: ClientIdentity) -> bool:
     """Return whether a call that starts a session does so in a folder that only its client can tell."""
-    if who.era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
+    return b'"workspace_path"' not in call.frame.arguments and tells_folders(who)
+
+
+def tells_folders(who: ClientIdentity) -> bool:
+    """Return whether a client can be asked for its folders."""
+    if who.era is not Era.HANDSHAKE:
         return False
     capabilities = (who.initialize or {}).get("capabilities")
     return isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
 
 
-def folder_of(result: Any) -> str | None:
-    """Return the path of the first folder in a result of ``roots/list``."""
+def folders_of(result: Any) -> tuple[str, ...]:
+    """Return the paths of the folders in a result of ``roots/list``."""
+    found: list[str] = []
     roots = result.get("roots") if isinstance(result, dict) else None
     for root in roots if isinstance(roots, list) else ():
         uri = root.get("uri") if isinstance(root, dict) else None
@@ -74,5 +85,5 @@ def folder_of(result: Any) -> str | None:
             except ValueError:
                 continue
             if 0 < len(path) <= MAX_PATH and "\0" not in path:
-                return path
-    return None
+                found.append(path)
+    return tuple(found[:MAX_FOLDERS])

@@ -39,7 +39,9 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         )
     ),
     "all": ToolProfile(tools=None),
-    "knowledge": ToolProfile(tools=("semantic_search", "get_full_content", "list_corpora")),
+    "knowledge": ToolProfile(
+        tools=("semantic_search", "get_full_content", "list_corpora", "ingest_documents")
+    ),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,
     "memory-search": MEMORY_SEARCH,

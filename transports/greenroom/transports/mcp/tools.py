@@ -289,6 +289,16 @@ _ALL = (
         weight=4,
     ),
     Tool(
+        name="ingest_documents",
+        title="Ingest documents",
+        description="Take in files and folders, or texts that you send, so that semantic_search finds their "
+        "passages. Again, it takes in only what changed; when complete is false, call it again. Says what "
+        "it left out and why.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+    Tool(
         name="update_memory",
         title="Update memory",
         description="Correct or change a memory that you have: fix or replace a fact or preference that "

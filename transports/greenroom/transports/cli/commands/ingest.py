@@ -26,7 +26,7 @@ from greenroom.transports.cli.support.error_report import (
     start_logging,
     with_flags,
 )
-from greenroom.transports.cli.support.open_store import embedder_choice, open_store, principal_of
+from greenroom.transports.cli.support.open_store import embedder_choice, open_store, own_folders, principal_of
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
@@ -85,8 +85,7 @@ async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list
 
 def reach_of(settings: Settings) -> Reach:
     """Return what the user of a command may have read: anything but what is our own."""
-    own = (settings.data, settings.secrets, settings.models)
-    return Reach(roots=None, closed=tuple(os.path.realpath(each) for each in own))
+    return Reach(roots=None, closed=own_folders(settings))
 
 
 def _told(shows: ProgressDisplay) -> Progress:

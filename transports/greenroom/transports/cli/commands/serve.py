@@ -21,6 +21,7 @@ from typing import Final
 import trio
 
 from greenroom.actors import Agent, EmbedderChoice, PassportOptions
+from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.runtime import SharedRuntime
@@ -37,6 +38,7 @@ from greenroom.transports.cli.support.listeners import open_sockets
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_store,
+    own_folders,
     passport_options,
 )
 from greenroom.transports.cli.support.startup_notice import explain_sockets, explain_stdio
@@ -108,6 +110,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
 
         locator = SessionLocator()
         authenticator = authentication.authenticator
+        reach = Reach(tuple(map(os.path.abspath, settings.documents)), own_folders(settings))
         linking = passports._replace(base_url=sockets.base_url())
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
@@ -121,6 +124,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 quota=authentication.quota(caller),
                 locator=locator if caller.is_single_request else None,
                 on_export=access.record_export,
+                reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
             )
 
         await nursery.start(_stop_on_signal, stop)

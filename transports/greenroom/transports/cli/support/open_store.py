@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -93,6 +94,11 @@ def _holds_something(folder: Path) -> bool:
     with suppress(OSError):  # whatever is in the way is told when the folder is opened
         return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     return True
+
+
+def own_folders(settings: Settings) -> tuple[str, ...]:
+    """Return the folders that hold what is the program's own, without links: nobody has them ingested."""
+    return tuple(os.path.realpath(each) for each in (settings.data, settings.secrets, settings.models))
 
 
 def principal_of(settings: Settings) -> Principal:

@@ -1,0 +1,127 @@
+"""The tool `ingest_documents`: whose files it reads, texts that are sent, and how far it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from harness import greenroom, server_process
+
+from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.actors.ingest.places import Reach
+from greenroom.testing import McpClient, mcp_client
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = (tmp_path / "docs").resolve()
+    folder.mkdir()
+    (folder / "a.md").write_text("# Boats\n\nthey lie at anchor\n")
+    (folder / ".env").write_text("KEY=1\n")
+    return folder
+
+
+async def shake_hands(client: McpClient, *, roots: bool) -> None:
+    greeting = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"roots": {}} if roots else {},
+        "clientInfo": {"name": "claude-code", "version": "1"},
+    }
+    await client.request("initialize", greeting)
+    await client.send({"method": "notifications/initialized"})
+
+
+async def answered(client: McpClient, roots: list[Path], *paths: Path) -> dict[str, Any]:
+    """Return the answer of a call during which the client is asked for its roots."""
+    await client.send_call("ingest_documents", {"paths": list(map(str, paths)), "corpus": "docs"})
+    asked = await client.receive()
+    assert asked["method"] == "roots/list"
+    uris = [{"uri": folder.as_uri()} for folder in roots]
+    await client.send({"id": asked["id"], "result": {"roots": uris}})
+    return said(await client.receive())
+
+
+def said(answer: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(answer["result"]["content"][0]["text"])
+    return found
+
+
+@pytest.mark.promise("documents.tool-roots")
+async def test_over_standard_input_files_in_the_client_s_folders_are_read(tmp_path: Path, docs: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    async with server_process(tmp_path, "--embedder", "none") as server:
+        await shake_hands(server.client, roots=True)
+        done = await answered(server.client, [docs], docs)
+        assert (done["added"], done["complete"]) == (1, True)
+        assert done["named"] == [{"path": f"{docs}/.env", "reason": "it may hold secrets"}]
+        for folder in (tmp_path / "elsewhere", docs / "..", tmp_path / "store"):
+            denied = await answered(server.client, [docs], folder)
+            assert denied["code"] == "PERMISSION_DENIED"
+        assert (
+            "belongs to Greenroom" in (await answered(server.client, [tmp_path], tmp_path / "store"))["error"]
+        )
+        found = await server.client.call("semantic_search", query="anchor", corpus="docs")
+        assert found["results"][0]["source_file"] == f"{docs}/a.md"
+
+
+@pytest.mark.promise("documents.tool-roots")
+async def test_folders_that_the_operator_allows_are_read_without_asking(tmp_path: Path, docs: Path) -> None:
+    async with server_process(tmp_path, "--embedder", "none", "--documents", str(docs)) as server:
+        await shake_hands(server.client, roots=False)
+        assert (await server.client.call("ingest_documents", paths=[str(docs)]))["added"] == 1
+        denied = await server.client.send_call("ingest_documents", {"paths": [str(tmp_path)]})
+        answer = await server.client.receive()
+        assert (answer["id"], said(answer)["code"]) == (denied, "PERMISSION_DENIED")
+
+
+@pytest.mark.promise("documents.tool-roots")
+async def test_whose_folders_count_for_nothing_reads_nothing(tmp_path: Path, docs: Path) -> None:
+    async with greenroom(tmp_path / "store") as client:
+        await shake_hands(client, roots=True)
+        assert (await answered(client, [docs], docs))["code"] == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../a.md", "a/../b.md", "..", "a\nb", "C:\\x\0", "\\\\host\\x", "", "a/."]
+)
+async def test_a_text_is_called_by_no_path_of_the_machine(tmp_path: Path, path: str) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize()
+        call = await client.send_call("ingest_documents", {"texts": [{"path": path, "text": "x"}]})
+        answer = await client.receive()
+        assert (answer["id"], said(answer)["code"]) == (call, "VALIDATION_ERROR")
+
+
+async def test_texts_or_paths_and_not_both(tmp_path: Path, docs: Path) -> None:
+    async with greenroom(tmp_path / "store") as client:
+        await client.initialize()
+        for arguments in ({}, {"paths": [str(docs)], "texts": [{"path": "a.md", "text": "x"}]}):
+            await client.send_call("ingest_documents", arguments)
+            answer = await client.receive()
+            assert "one of them" in said(answer)["error"]
+
+
+@pytest.mark.promise("documents.tool-progress")
+async def test_who_asks_for_progress_hears_how_far_it_is(tmp_path: Path, docs: Path) -> None:
+    for number in range(20):
+        (docs / f"{number}.md").write_text(f"number {number}")
+    async with open_greenroom(tmp_path / "store", embedder="none") as runtime:
+        reach = Reach(roots=[str(docs)])
+
+        def agent_for(name: str) -> Agent:
+            return Agent(runtime, Principal(agent_id=name, user="ann"), reach=reach)
+
+        async with mcp_client(agent_for) as client:
+            await client.initialize()
+            call = {"name": "ingest_documents", "arguments": {"paths": [str(docs)]}}
+            await client.send_request("tools/call", {**call, "_meta": {"progressToken": "p"}})
+            told = [await client.receive()]
+            while "result" not in told[-1]:
+                told.append(await client.receive())
+            steps = [each["params"] for each in told[:-1]]
+            assert {each["progressToken"] for each in steps} == {"p"}
+            assert steps[-1]["total"] == 21
+            assert steps[-1]["message"] == "21 of 21 files"
+            assert said(told[-1])["added"] == 21
