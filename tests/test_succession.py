@@ -74,6 +74,20 @@ async def test_scores_stay_in_order_and_the_debug_share_says_who_moved(enter: En
         assert shares[newer.memory_id]["succession"] > 0 > shares[older.memory_id]["succession"]
 
 
+async def test_what_is_merely_newer_is_not_lifted(enter: Enter) -> None:
+    async with enter(embedder="static", queries=[Loaded]) as at:
+        await at.runtime.query(Loaded())
+        ann = at.agent("alice", user="ann")
+        texts = ("The shop is in Hauptstrasse in Hamburg.", "The shop moved to Lindenweg in Bremen.", *OTHERS)
+        for number, text in enumerate(texts):
+            await ann.ask(StoreMemory(key=f"note-{number}", content=text))
+            at.clock.jump(DAY)
+        found = await ann.ask(MemorySearch(query="Where is the shop now?", include_debug=True))
+        assert [each.key for each in found.memories[:2]] == ["note-1", "note-0"]
+        shares = _shares(found)
+        assert max(shares[each.memory_id].get("succession", 0) for each in found.memories[2:]) < 0.1
+
+
 async def test_without_a_question_for_a_state_nothing_moves(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         ann = await _store(at)

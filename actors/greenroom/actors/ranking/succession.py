@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 COMPARED: Final = 50
 """Best matches among which successions are looked for."""
-_SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 1.4, "tokens": 1.4}
+_SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
 """How much a strength, as log-odds, tells which of the best matches is meant."""
 _LEAST: Final = 1e-12
 _COMMON: Final = 0.2
@@ -55,8 +55,8 @@ class _Pairs(NamedTuple):
 
 
 _WORDS: Final = _Pairs(0.0, 2.3, 7.2, 2.6, -2.7, -6.5)
-_STATIC: Final = _Pairs(7.3, 1.6, 6.8, 2.6, -2.9, -8.3)
-_SENTENCES: Final = _Pairs(10.0, 1.1, 6.5, 2.7, -2.6, -8.8)
+_STATIC: Final = _Pairs(13.3, 1.6, 6.8, 2.6, -2.9, -10.0)
+_SENTENCES: Final = _Pairs(16.0, 1.1, 6.5, 2.7, -2.6, -10.5)
 _TABLES: Final = {"words": _WORDS, "static": _STATIC, "sentences": _SENTENCES, "tokens": _SENTENCES}
 
 _CHANGE: Final = re.compile(
