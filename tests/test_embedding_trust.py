@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 from harness import principal
 from support.embedding import WAITS, Settled
 from support.endpoints import Endpoint, endpoint
@@ -122,6 +123,8 @@ async def test_another_model_of_the_chosen_endpoint_serves_until_all_is_embedded
         await filled(folder, at(served, "older"))
         served.held = set(NOTES)
         async with opened(folder, at(served, "newer", key="sesame")) as runtime:
+            while not (await runtime.query(GetEmbedding())).older_spaces:
+                await trio.testing.wait_all_tasks_blocked(0.001)
             found = await found_in(runtime)
             assert len(found.memories) == len(NOTES)
             assert not found.partial

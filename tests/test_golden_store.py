@@ -13,6 +13,7 @@ import trio
 from data.make_store import KINDS, PEOPLE, Clock, door_to
 from harness import PATIENCE
 from support.commands import run
+from support.embedding import WAITS, Settled
 from support.exchanges import export
 from trio.testing import wait_all_tasks_blocked
 
@@ -135,7 +136,8 @@ def _field_differences(old: Any, new: dict[str, Any], name: str, where: str) -> 
 
 @pytest.mark.promise("store.versions", "memory.upgrade")
 async def test_everything_that_was_read_is_read_as_it_was(home: Path) -> None:
-    async with reopened(home, embedder="static") as house:
+    async with reopened(home, embedder="static", queries=WAITS) as house:
+        await house.runtime.query(Settled())
         for call in transcript_of(home)["reads"]:
             if call.get("tool") != "get_audit_log":
                 assert differences(call["answer"], await house.call(call)) == [], call

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.embedding import WAITS, Loaded
 
 from greenroom.actors import MemorySearch, RecallContext, RetrieveMemory, StoreMemory
 from greenroom.actors.timeexpr import finder, times_in, without
@@ -204,7 +205,8 @@ async def test_the_words_of_a_time_are_looked_for_only_letter_by_letter(enter: E
 async def test_what_may_be_the_subject_is_looked_for_too(
     enter: Enter, query: str, notes: list[str], embedder: str
 ) -> None:
-    async with enter(embedder=embedder) as at:
+    async with enter(embedder=embedder, queries=WAITS) as at:
+        await at.runtime.query(Loaded())
         ann = at.agent("alice", user="ann")
         for number, text in enumerate(notes):
             await ann.ask(StoreMemory(key=f"n{number}", content=text))

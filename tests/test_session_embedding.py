@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 from harness import PATIENCE, principal
-from support.embedding import WAITS, Settled
+from support.embedding import WAITS, Loaded, Settled
 from support.endpoints import Answer, Endpoint, endpoint, ok
 from support.meanings import CONTROL, row
 
@@ -67,6 +67,10 @@ class Talk:
         return await self.agent.ask(
             SearchContext(**{"session_id": "s", "query": query, "fuzzy_threshold": 0, **more})
         )
+
+    async def load(self) -> None:
+        with trio.fail_after(PATIENCE):
+            await self.runtime.query(Loaded())
 
     async def settle(self) -> None:
         with trio.fail_after(PATIENCE):
@@ -138,6 +142,7 @@ async def test_a_models_vectors_outlive_the_process(folder: Path) -> None:
         await here.settle()
     CONTROL.texts.clear()
     async with talk(folder) as here:
+        await here.load()
         found = await here.search()
         assert contents(found)[0] == REFUNDS
         assert not found.partial
@@ -175,6 +180,9 @@ async def test_older_vectors_serve_until_a_newer_model_has_made_all(folder: Path
             await here.settle()
         served.held = {REFUNDS}
         async with talk(folder, newer) as here:
+            await here.load()
+            while not (await here.statistics()).older_spaces:
+                await trio.testing.wait_all_tasks_blocked(0.001)
             found = await here.search()
             assert contents(found)[0] == REFUNDS
             assert not found.partial
@@ -186,11 +194,12 @@ async def test_older_vectors_serve_until_a_newer_model_has_made_all(folder: Path
             assert not found.partial
         served.asked.clear()
         async with talk(folder, newer) as here:
+            await here.load()
             assert contents(await here.search())[0] == REFUNDS
             await here.settle()
             statistics = await here.statistics()
             assert (statistics.older_spaces, statistics.texts_waiting) == ([], 0)
-            assert served.asked == [["probe"], [ASKED], [" "]]
+            assert served.asked == [["probe"], [" "], [ASKED]]
 
 
 @pytest.mark.promise("sessions.meaning")
@@ -243,6 +252,7 @@ async def test_vectors_of_an_encrypted_store_are_kept_encrypted(folder: Path) ->
     }
     for times in (1, 2):
         async with talk(folder / "data", **options) as here:
+            await here.load()
             if times == 1:
                 await begin(here)
                 assert (await here.search()).partial

@@ -122,6 +122,7 @@ def test_vectors_of_messages_are_verified_and_left_alone(tmp_path: Path, own: Pa
 
     async def find() -> None:
         async with opened(tmp_path) as runtime:
+            await runtime.query(Settled())
             found = await searched(runtime)
             assert found.results[0].message.content == NOTES[0]
             assert not found.partial
