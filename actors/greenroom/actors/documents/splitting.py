@@ -9,6 +9,9 @@ from typing import Final
 MAX_CHARACTERS: Final = 2_000
 """The most that a chunk has, about 500 tokens."""
 
+MAX_INDENT: Final = 200
+"""The most space before the first word of a line that is part of a piece: less than half of any piece."""
+
 _NO_SPACE: Final = re.compile(r"\S")
 _BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n\s*")
 _SENTENCE: Final = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]")
@@ -47,7 +50,7 @@ def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
     if found is None:
         return None
     begin = line = found.start()
-    while line > first and text[line - 1] in " \t":
+    while line > max(first, begin - MAX_INDENT) and text[line - 1] in " \t":
         line -= 1
     while text[last - 1].isspace():
         last -= 1

@@ -50,6 +50,8 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
         if kind is None:
             raise UnreadableFileError("it is no text")
         data = _rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
+        if not data or data.isspace():
+            raise UnreadableFileError("it has no text")
         return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 

@@ -157,7 +157,7 @@ class Ingestion:
         self._known.clear()
         after: str | None = None
         while True:
-            page = await self._ask(schemas.ListDocuments(corpus=self._row.full_name, after=after))
+            page = await self.ask(schemas.ListDocuments(corpus=self._row.full_name, after=after))
             for each in page.documents:
                 if any(is_below(each.path, root) for root in roots):
                     self._known[each.path] = each.digest
@@ -230,7 +230,7 @@ class Ingestion:
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
-            stored = await self._ask(schemas.PutDocument(corpus=self._row.full_name, document=document))
+            stored = await self.ask(schemas.PutDocument(corpus=self._row.full_name, document=document))
         except Refusal as refusal:
             if refusal.code != "VALIDATION_ERROR":
                 raise
@@ -244,12 +244,13 @@ class Ingestion:
         paths = sorted(run.gone & self._known.keys())
         for place in range(0, len(paths), _REMOVED_AT_ONCE):
             some = paths[place : place + _REMOVED_AT_ONCE]
-            answer = await self._ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
+            answer = await self.ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
             run.report.removed(len(answer.removed))
             for path in some:
                 del self._known[path]
 
-    async def _ask(self, message: Message[R]) -> R:
+    async def ask(self, message: Message[R]) -> R:
+        """Ask the corpus; raises as `RuntimeClient.ask`."""
         return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
 
 

@@ -1,0 +1,157 @@
+"""Ingesting while things go wrong: a process that is killed, files that grow, files that take too much."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+import trio
+from harness import PROGRAM, clean_environment
+
+from greenroom.actors import Principal, open_greenroom
+from greenroom.actors.documents import digest_of
+from greenroom.actors.ingest.parser_process import Job
+from greenroom.actors.ingest.parsers import open_parsers
+from greenroom.actors.ingest.run import open_ingestion
+from greenroom.actors.schemas.corpus import ListDocuments
+
+ANN = Principal(agent_id="planner", user="ann")
+FILES = 30
+WHO = ["--user", "ann", "--embedder", "none", "--json"]
+
+# Ends itself without a word when so many files were put in.
+KILLED_AFTER = """
+import os, signal, sys
+from greenroom.actors.ingest.report import Report
+from greenroom.transports.cli.main import main
+
+left, stored = [int(sys.argv[1])], Report.stored
+
+def die(self, *args):
+    stored(self, *args)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Report.stored = die
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.promise("documents.resumed")
+def test_an_ingest_that_is_killed_goes_on_with_what_is_left(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(FILES):
+        (docs / f"{number}.md").write_text(f"# Number {number}\n\ntext\n")
+    command = ["ingest", str(docs), "--data", str(tmp_path / "store"), *WHO]
+    for after in (1, 5, 11):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED_AFTER, str(after), *command],
+            env=clean_environment(tmp_path),
+            capture_output=True,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL
+    ended = subprocess.run(
+        [*PROGRAM, *command], env=clean_environment(tmp_path), capture_output=True, check=True
+    )
+    done = json.loads(ended.stdout)
+    # What was under way when it was killed may be there, too: two files are parsed at once.
+    assert FILES - 17 - 3 <= done["added"] <= FILES - 17
+    assert (done["added"] + done["unchanged"], done["complete"]) == (FILES, True)
+
+
+@pytest.mark.promise("documents.what-was-read")
+async def test_a_file_that_grows_while_it_is_read_is_what_was_read_of_it(tmp_path: Path) -> None:
+    file, stop = tmp_path / "docs/log.txt", Event()
+    file.parent.mkdir()
+    file.write_text("begun\n")
+
+    def write() -> None:
+        with file.open("a") as log:
+            while not stop.is_set():
+                log.write("one line more, and another one\n" * 100)
+                log.flush()
+
+    async with (
+        open_greenroom(tmp_path / "data", secrets=tmp_path / "secrets", embedder="none") as runtime,
+        open_ingestion(runtime, ANN, "docs") as ingestion,
+    ):
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                done = await ingestion.files([str(file.parent)])
+                assert done.added + done.changed + done.unchanged + sum(done.left_out.values()) == 1
+        finally:
+            stop.set()
+            await trio.to_thread.run_sync(writer.join)
+        with file.open("a") as log:
+            log.truncate(1_000)
+        done = await ingestion.files([str(file.parent)])
+        assert done.added + done.changed == 1  # added, where it had grown beyond the limit
+        page = await ingestion.ask(ListDocuments(corpus="user:ann:docs"))
+        assert [each.digest for each in page.documents] == [digest_of(file.read_bytes())]
+
+
+def bomb() -> bytes:
+    """Return a small Word document of very many paragraphs."""
+    file = io.BytesIO()
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive, archive.open("word/document.xml", "w") as part:
+        part.write(f'<a xmlns="{word}">'.encode())
+        part.write(b"<p/>" * (15 << 20))
+        part.write(b"</a>")
+    return file.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.promise("documents.hostile")
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS holds no process to its memory")
+async def test_a_file_that_takes_too_much_memory_costs_itself_alone() -> None:
+    small = bomb()
+    assert len(small) < 1 << 20
+    async with open_parsers(seconds=300) as parsers:
+        failed = await parsers.parse(Job("a.docx", "docx", 0, small))
+        fine = await parsers.parse(Job("a.md", "markdown", 0, b"text"))
+    assert failed.document is None
+    assert failed.failure in {
+        "it takes too much memory to be read",
+        "it ended the process that read it",
+    }
+    assert fine.document is not None
+
+
+@pytest.mark.promise("documents.hostile")
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("markdown", b">" * 200_000),
+        ("markdown", b"- " * 100_000 + b"x"),
+        ("markdown", b"#" * 300_000),
+        ("markdown", b"[" * 100_000),
+        ("markdown", b"---\n" + b"title: [" * 50_000),
+        ("html", b"<div>" * 200_000 + b"x"),
+        ("html", b"&" * 300_000),
+        ("rst", b"=\n" * 200_000),
+        ("csv", b'"' * 300_001),
+        ("csv", b"," * 300_000),
+        ("text", b" " * 3_000_000 + b"x"),
+        ("text", b"x" * 3_000_000),
+        ("code", b"\n\n" * 1_000_000 + b"x"),
+        ("notebook", b'{"cells": [' + b'{"source": []},' * 100_000 + b"]}"),
+    ],
+)
+async def test_odd_files_end_in_time(kind: str, data: bytes) -> None:
+    async with open_parsers(seconds=60) as parsers:
+        parsed = await parsers.parse(Job("odd", kind, 0, data))  # type: ignore[arg-type]  # one of the kinds
+        assert "longer than" not in parsed.failure
+        assert "ended" not in parsed.failure
