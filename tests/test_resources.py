@@ -243,7 +243,7 @@ async def test_a_listing_holds_the_own_memory_and_the_visible_sessions(enter: En
 
 @pytest.mark.promise("resources.completion")
 async def test_completion_knows_what_the_reader_may_see(enter: Enter) -> None:
-    session, memory = (template.uri_template for template in TEMPLATES)
+    session, memory, *_ = (template.uri_template for template in TEMPLATES)
     async with enter() as at:
         alice = at.agent("alice", projects=frozenset({"p"}))
         bob = at.agent("bob", projects=frozenset())

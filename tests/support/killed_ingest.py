@@ -99,7 +99,7 @@ def _dies_at(commit: int, *, after: bool) -> None:
         if commits == commit and after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Store.commit = counted  # type: ignore[method-assign]
+    Store.commit = counted  # type: ignore[assignment, method-assign]
 
 
 def main(home: Path, step: int) -> None:

@@ -160,6 +160,9 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.replies import TimeRange as TimeRange
     from greenroom.actors.schemas.replies import TimeRangeMessages as TimeRangeMessages
     from greenroom.actors.schemas.resources import TEMPLATES as TEMPLATES
+    from greenroom.actors.schemas.resources import CorpusResource as CorpusResource
+    from greenroom.actors.schemas.resources import DocumentItem as DocumentItem
+    from greenroom.actors.schemas.resources import DocumentResource as DocumentResource
     from greenroom.actors.schemas.resources import ExportResource as ExportResource
     from greenroom.actors.schemas.resources import MemoryByScope as MemoryByScope
     from greenroom.actors.schemas.resources import MemoryCounts as MemoryCounts

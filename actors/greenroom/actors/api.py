@@ -16,6 +16,7 @@ from greenroom.actors.audit.actor import record_denial
 from greenroom.actors.audit.query import GetAuditLog
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
+from greenroom.actors.auth.corpora import CORPUS_KIND
 from greenroom.actors.auth.namespaces import (
     agent_namespace,
     memory_address,
@@ -29,6 +30,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
+from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
@@ -54,7 +56,7 @@ from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.resources import ReadResource, parse_uri
+from greenroom.actors.schemas.resources import ReadResource, corpus_of_uri, parse_uri
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import (
     Address,
@@ -205,6 +207,17 @@ def is_looked_up(request: object) -> bool:
     )
 
 
+def _is_of_corpus(request: object) -> bool:
+    """Return whether a request reads a corpus or a document of one."""
+    return isinstance(request, ReadResource) and corpus_of_uri(request.uri) is not None
+
+
+def _is_carried_out(request: object) -> bool:
+    """Return whether a request is more than a message to one actor."""
+    kinds = Query | Procedure | Orchestration | sessions.SearchContext
+    return isinstance(request, kinds) or _is_of_corpus(request)
+
+
 @lru_cache(maxsize=256)
 def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
     """Return the requests that ``scopes`` forbid: each type's tool name and the scope that it needs."""
@@ -278,6 +291,7 @@ class Agent:
         return (
             is_looked_up(request)
             or isinstance(request, sessions.SearchContext)
+            or _is_of_corpus(request)
             or fallback_lookup.may_miss(request)
             or (
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
@@ -312,7 +326,7 @@ class Agent:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
                 await self._quota.charge(self._runtime, self.principal, request, self._scope)
-            if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext):
+            if _is_carried_out(request):
                 if on_accepted is not None:
                     on_accepted()
                 reply: R = await self._carried_out(request)
@@ -426,6 +440,10 @@ class Agent:
             raise first
         return first
 
+    def _check_resource_kind(self, kind: str) -> None:
+        if kind not in self._resources:
+            raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
+
     async def _carried_out(self, request: Any) -> Any:
         if isinstance(request, ClientOrchestration):
             return await request.carry_out(self._client_state)
@@ -435,6 +453,9 @@ class Agent:
             self._client_state.record_search(request)
         if isinstance(request, sessions.SearchContext):
             request = SearchSession(asked=request)
+        elif isinstance(request, ReadResource):
+            self._check_resource_kind(CORPUS_KIND)
+            request = ReadCorpusResource(uri=request.uri)
         return await self._runtime.query(self._timed(request), principal=self.principal)
 
     def _check_open_to_me(self, request: type[Any]) -> None:
@@ -466,8 +487,7 @@ class Agent:
         address = parse_uri(request.uri)
         if address is None:
             raise auth_errors.resource_not_found(request.uri)
-        if address.kind not in self._resources:
-            raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[address.kind])
+        self._check_resource_kind(address.kind)
         return address, request, idempotency
 
     def _namespaced(self, request: Any) -> Any:

@@ -86,6 +86,7 @@ RESOURCES: Final[Mapping[str, str]] = {
     "memory": "memory:read",
     "export": "memory:read",
     "passport": "sessions:read",
+    "corpus": "knowledge:read",
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""
 

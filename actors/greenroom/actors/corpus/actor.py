@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from greenroom.actors.auth import corpora
-from greenroom.actors.corpus import embedding, filling, reading, records, search, upkeep
+from greenroom.actors.corpus import embedding, filling, reading, records, resource, search, upkeep
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.schemas import corpus as requests
@@ -50,6 +50,7 @@ class CorpusActor(Actor):
     call = _by(requests.CallCorpus, filling.call)
     find = _by(requests.FindChunks, search.find)
     read = _by(requests.ReadChunks, reading.read)
+    document = _by(resource.ReadDocument, resource.document)
     texts = _by(TextsToEmbed, embedding.texts)
     vectors = _by(StoreVectors, embedding.store)
     verify = _by(requests.VerifyCorpus, upkeep.verify)

@@ -84,7 +84,7 @@ def put(
             indexed_at=context.now,
         ),
     )
-    repository.publish(context)
+    repository.publish(context, document.path)
     return requests.DocumentStored(
         state="added" if old is None else "changed", chunks=len(ids), kept=len(kept)
     )
@@ -140,12 +140,12 @@ def remove(
     paths = list(dict.fromkeys(request.paths))
     room = context.most_rows(_REMOVED)
     for at, path in enumerate(paths):
-        document = None if not _is_text(path) else repository.document(context, path)
+        document = None if not requests.is_text(path) else repository.document(context, path)
         if document is None:
             continue
         room -= len(document.places) + len(document.blocks) + 2
         if room < 0 and removed:
-            _note_removed(repository, context, header)
+            _note_removed(repository, context, header, removed)
             return requests.DocumentsRemoved(removed=removed, left=paths[at:])
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
@@ -158,13 +158,15 @@ def remove(
                 yield
         removed.append(path)
     if removed:
-        _note_removed(repository, context, header)
+        _note_removed(repository, context, header, removed)
     return requests.DocumentsRemoved(removed=removed)
 
 
-def _note_removed(repository: CorpusRepository, context: Context, header: CorpusHeader) -> None:
+def _note_removed(
+    repository: CorpusRepository, context: Context, header: CorpusHeader, removed: list[str]
+) -> None:
     repository.put_header(context, msgspec.structs.replace(header, indexed_at=context.now))
-    repository.publish(context)
+    repository.publish(context, *removed)
 
 
 def page(
@@ -219,7 +221,9 @@ def describe(
 def call(repository: CorpusRepository, request: requests.CallCorpus, context: Context) -> None:
     """Take note of the corpus's name."""
     if not repository.header.is_dropped:
+        repository.publish(context)
         repository.put_header(context, msgspec.structs.replace(repository.header, name=request.name))
+        repository.publish(context)
 
 
 def discard(repository: CorpusRepository, context: Context) -> None:
@@ -259,7 +263,7 @@ def _check(document: Document) -> None:
     texts = [document.path, document.title, document.kind]
     for chunk in document.chunks:
         texts += [chunk.text, chunk.title, *chunk.headings]
-    if not all(map(_is_text, texts)):
+    if not all(map(requests.is_text, texts)):
         raise auth_errors.invalid("document", "document: a text of it is no Unicode: it has lone surrogates")
     if len(document.chunks) > requests.MAX_CHUNKS:
         raise auth_errors.invalid(
@@ -273,15 +277,6 @@ def _check(document: Document) -> None:
         raise auth_errors.too_large("document", size, requests.MAX_DOCUMENT_BYTES)
     if not document.path or len(document.path) > requests.MAX_PATH:
         raise auth_errors.invalid("document", "document: its path has 1 to 4,096 characters")
-
-
-def _is_text(text: str) -> bool:
-    """Return whether a text has no lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _numbered(

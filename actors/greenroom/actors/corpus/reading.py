@@ -82,7 +82,7 @@ def _content(
         entity_id=None,
         source_file=document.path,
         entity_type=None,
-        chunk_text=_joined(own, [passages[number] for number in numbers]),
+        chunk_text=joined([passages[number] for number in numbers]),
         context_header=context_header(document, own),
         vendor_names=[],
         section_title=section(document, own),
@@ -92,10 +92,8 @@ def _content(
     )
 
 
-def _joined(own: Passage, passages: list[Passage]) -> str:
+def joined(passages: list[Passage]) -> str:
     """Return passages as one text, with the headings that change between them."""
-    if len(passages) == 1:
-        return own.text
     parts: list[str] = []
     headings: list[str] | None = None
     for passage in passages:

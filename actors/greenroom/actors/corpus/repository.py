@@ -23,12 +23,11 @@ from greenroom.actors.corpus.records import (
 from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.corpus import FoundChunks
+from greenroom.actors.schemas.resources import corpus_uri, document_uri
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.documents import Chunks
-
-URI = "greenroom://corpus/"
 
 
 class Located(NamedTuple):
@@ -80,10 +79,13 @@ class CorpusRepository:
         self.header = header
         self.answers.clear()
 
-    def publish(self, context: Context) -> None:
-        """Tell subscribers that the corpus changed."""
-        if self.header.name:
-            context.publish(URI + self.header.name, ChangeLabel(policy.PUBLIC, owner=self.owner))
+    def publish(self, context: Context, *paths: str) -> None:
+        """Tell subscribers that the corpus changed, and which documents."""
+        name, label = self.header.name, ChangeLabel(policy.PUBLIC, owner=self.owner)
+        if name:
+            context.publish(corpus_uri(name), label)
+            for path in paths:
+                context.publish(document_uri(name, path), label)
 
     def document(self, context: Context, path: str) -> DocumentRecord | None:
         """Return the document with a path."""

@@ -1,1 +1,1 @@
-"""Sessions and memories as resources: their URIs, what reading, listing and completing them answers."""
+"""Sessions, memories and corpora as resources: their URIs, what listing and completing them answers."""

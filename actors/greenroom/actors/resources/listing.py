@@ -5,8 +5,17 @@ from datetime import datetime
 import msgspec
 
 from greenroom.actors.auth import policy, scopes
+from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.resources import MEMORY_TEMPLATE, SESSION_TEMPLATE, memory_uri, session_uri
+from greenroom.actors.schemas.resources import (
+    CORPUS_TEMPLATE,
+    DOCUMENT_TEMPLATE,
+    MEMORY_TEMPLATE,
+    SESSION_TEMPLATE,
+    corpus_uri,
+    memory_uri,
+    session_uri,
+)
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import IndexReader, Query, Slices
 
@@ -66,6 +75,17 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
                 last_modified=None,
             )
             resources.insert(0, own)
+        if self.cursor is None and "corpus" in kinds:
+            resources += [
+                ResourceItem(
+                    uri=corpus_uri(row.full_name),
+                    name=row.full_name,
+                    title=f"Corpus {row.full_name}",
+                    description="Documents in which semantic_search finds passages",
+                    last_modified=None,
+                )
+                for row in (yield from VisibleCorpora().run(reader))[:PAGE]
+            ]
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
@@ -84,11 +104,13 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
     value: str = ""
 
     def run(self, reader: IndexReader) -> Slices[ResourceCompletion]:
-        """Answer session ids that the reader may see, newest activity first, or the reader's own agent id."""
+        """Answer session ids that the reader may see, newest activity first, corpora, or the own agent id."""
         kinds = scopes.resources_of(reader.principal.scopes)
         if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id") and "memory" in kinds:
             owner = policy.memory_owner(reader.principal)
             return ResourceCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
+        if self.template in {CORPUS_TEMPLATE, DOCUMENT_TEMPLATE} and "corpus" in kinds:
+            return (yield from self._corpora(reader))
         values: list[str] = []
         if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
             return ResourceCompletion(values=values, has_more=False)
@@ -105,3 +127,14 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
             values=values[:COMPLETION_VALUES],
             has_more=cursor is not None or len(values) > COMPLETION_VALUES,
         )
+
+    def _corpora(self, reader: IndexReader) -> Slices[ResourceCompletion]:
+        """Answer names of corpora: full ones, also for the beginning of the last part."""
+        if self.argument != "corpus":
+            return ResourceCompletion(values=[], has_more=False)
+        names = [
+            row.full_name
+            for row in (yield from VisibleCorpora().run(reader))
+            if row.full_name.startswith(self.value) or row.name.startswith(self.value)
+        ]
+        return ResourceCompletion(values=names[:COMPLETION_VALUES], has_more=len(names) > COMPLETION_VALUES)

@@ -169,6 +169,15 @@ class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
 
 
+def is_text(text: str) -> bool:
+    """Return whether a text has no lone surrogates, so that it can be kept."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 # -- corpora themselves: messages between actors ------------------------------------------
 
 

@@ -5,23 +5,37 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas.corpus import CorpusView
 from greenroom.runtime import Address, Message
 
 SESSION_TEMPLATE = "session://{session_id}"
 MEMORY_TEMPLATE = "agent://{agent_id}/memory"
+CORPUS_TEMPLATE = "greenroom://corpus/{corpus}"
+DOCUMENT_TEMPLATE = "greenroom://document/{corpus}/{+path}"
 
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 _MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
 _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{1,3}))?")
 _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
+_FULL_NAME = r"(?:(?:user|project):[A-Za-z0-9_.@+~-]{1,100}|all):[A-Za-z0-9_.@+-]{1,64}"
+_CORPUS = re.compile(f"greenroom://corpus/({_FULL_NAME})")
+_DOCUMENT = re.compile(f"greenroom://document/({_FULL_NAME})/(.+)")
 
-_KINDS = ((_SESSION, "session"), (_MEMORY, "memory"), (_EXPORT, "export"), (_PASSPORT, "passport"))
+_KINDS = (
+    (_SESSION, "session"),
+    (_MEMORY, "memory"),
+    (_EXPORT, "export"),
+    (_PASSPORT, "passport"),
+    (_CORPUS, "corpus"),
+    (_DOCUMENT, "corpus"),
+)
 
 SCHEMES = ("session", "agent", "greenroom")
 """What the URIs of resources begin with."""
@@ -53,6 +67,20 @@ TEMPLATES: tuple[ResourceTemplate, ...] = (
         "nobody else can read it.",
         "memory",
     ),
+    ResourceTemplate(
+        CORPUS_TEMPLATE,
+        "corpus",
+        "Corpus of documents",
+        "What is in a corpus, named in full as list_corpora does, and how fresh it is.",
+        "corpus",
+    ),
+    ResourceTemplate(
+        DOCUMENT_TEMPLATE,
+        "document",
+        "Document of a corpus",
+        "A document as it was taken in: its text, with the headings.",
+        "corpus",
+    ),
 )
 """All kinds of resources."""
 
@@ -65,6 +93,25 @@ def session_uri(session_id: str) -> str:
 def memory_uri(agent_id: str) -> str:
     """Return the URI of an agent's memory."""
     return f"agent://{agent_id}/memory"
+
+
+def corpus_uri(corpus: str) -> str:
+    """Return the URI of a corpus by its name in full."""
+    return f"greenroom://corpus/{corpus}"
+
+
+def document_uri(corpus: str, path: str) -> str:
+    """Return the URI of a document of a corpus, which is named in full."""
+    return f"greenroom://document/{corpus}/{quote(path, safe='/')}"
+
+
+def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
+    """Return the corpus that a URI names, and the path where it is a document's; None for other URIs."""
+    if named := _CORPUS.fullmatch(uri):
+        return named[1], None
+    if named := _DOCUMENT.fullmatch(uri):
+        return named[1], unquote(named[2])
+    return None
 
 
 def check_scheme(uri: str) -> None:
@@ -82,7 +129,10 @@ def check_scheme(uri: str) -> None:
 
 
 def parse_uri(uri: str) -> Address | None:
-    """Return the actor that a resource's URI names, or None when no resource can have such a URI."""
+    """Return the actor that a resource's URI names, or None when no resource can have such a URI.
+
+    That of a corpus is known by another key than the name in the URI; see `corpus_of_uri`.
+    """
     for pattern, kind in _KINDS:
         if named := pattern.fullmatch(uri):
             return Address(kind, named[1])
@@ -178,7 +228,51 @@ class ExportResource(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ReadResource(Message[SessionResource | MemoryResource | ExportResource], frozen=True, kw_only=True):
-    """Read a session, one's own memory, or an export by its URI."""
+class DocumentItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in what a corpus says of itself."""
+
+    uri: str
+    path: str
+    title: str
+    chunks: int
+    indexed_at: datetime
+
+
+class CorpusResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A corpus: what is in it, how fresh it is, and some of its documents.
+
+    ``has_more``: there are more documents than these.
+    """
+
+    corpus: CorpusView
+    documents: list[DocumentItem]
+    has_more: bool
+    resource_info: ResourceInfo
+
+
+class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A document as it was taken in: its chunks one after the other, with the headings between them.
+
+    ``is_cut``: its text is longer than this.
+    """
+
+    corpus: str
+    path: str
+    title: str
+    kind: str
+    bytes: int
+    modified_at: datetime
+    indexed_at: datetime
+    text: str
+    is_cut: bool
+    resource_info: ResourceInfo
+
+
+class ReadResource(
+    Message[SessionResource | MemoryResource | ExportResource | CorpusResource | DocumentResource],
+    frozen=True,
+    kw_only=True,
+):
+    """Read a session, one's own memory, an export, a corpus or a document by its URI."""
 
     uri: str
