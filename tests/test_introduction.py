@@ -51,7 +51,7 @@ def test_who_may_do_everything_is_told_everything() -> None:
     ("scopes", "capabilities"),
     [
         (("code:read",), set()),
-        (("knowledge:read",), {"tools"}),
+        (("knowledge:read",), {"tools", "resources", "completions"}),
         (("admin",), {"tools"}),
         (("memory:write",), {"tools"}),
         (("sessions:read",), {"tools", "resources", "completions"}),
