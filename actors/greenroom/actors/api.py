@@ -212,12 +212,6 @@ def _is_of_corpus(request: object) -> bool:
     return isinstance(request, ReadResource) and corpus_of_uri(request.uri) is not None
 
 
-def _is_carried_out(request: object) -> bool:
-    """Return whether a request is more than a message to one actor."""
-    kinds = Query | Procedure | Orchestration | sessions.SearchContext
-    return isinstance(request, kinds) or _is_of_corpus(request)
-
-
 @lru_cache(maxsize=256)
 def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
     """Return the requests that ``scopes`` forbid: each type's tool name and the scope that it needs."""
@@ -326,7 +320,9 @@ class Agent:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
                 await self._quota.charge(self._runtime, self.principal, request, self._scope)
-            if _is_carried_out(request):
+            if isinstance(
+                request, Query | Procedure | Orchestration | sessions.SearchContext
+            ) or _is_of_corpus(request):
                 if on_accepted is not None:
                     on_accepted()
                 reply: R = await self._carried_out(request)
