@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from harness import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +101,8 @@ def run_console(block: Block, home: Path) -> Iterator[tuple[str, str, str]]:
 def test_code_of_a_page_runs_and_prints_what_it_shows(
     page: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What a page prints is found by vectors, however long a busy machine takes to load what makes them.
+    monkeypatch.setattr("greenroom.actors.embedding.service.LOAD_SECONDS", PATIENCE)
     module = types.ModuleType("page_" + re.sub(r"\W", "_", page.stem))
     monkeypatch.setitem(sys.modules, module.__name__, module)  # where annotations are looked up
     for block in blocks(page):
