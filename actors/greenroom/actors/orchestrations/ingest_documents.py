@@ -11,7 +11,6 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.orchestration import report_progress
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.ingest.places import CLIENT_FOLDERS, Reach, checked_place
-from greenroom.actors.ingest.run import Text, open_ingestion
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.corpus import DEFAULT_CORPUS, CorpusName
 from greenroom.actors.schemas.ingest import DocumentsIngested
@@ -58,6 +57,8 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
             Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, and nothing was.
                 ``CORPUS_NOT_FOUND``, ``QUOTA_EXCEEDED``: what was put in before is there.
         """
+        from greenroom.actors.ingest.run import Text, open_ingestion  # noqa: PLC0415  only who ingests waits for it
+
         if bool(self.paths) == bool(self.texts):
             raise auth_errors.invalid("paths", "paths: give paths or texts, one of them")
         reach = client.reach
