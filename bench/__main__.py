@@ -43,6 +43,7 @@ NAMES = (
     "roots",
     "embedding",
     "retrieval",
+    "documents",
     "index",
     "encryption",
     "admission",

@@ -373,6 +373,21 @@ async def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
     assert by_words.query_analysis
 
 
+async def test_a_search_that_takes_too_long_is_cut_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        with monkeypatch.context() as patched:
+            patched.setattr("greenroom.actors.corpus.asking.SEARCH_SECONDS", 0.0)
+            cut = await search(runtime, "apt")
+        assert (cut.results, cut.total_found) == ([], 0)
+        assert cut.partial
+        whole = await search(runtime, "apt")
+    assert not whole.partial
+    assert whole.total_found == 1
+
+
 async def test_a_least_score_leaves_out_what_is_below_it(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)
