@@ -13,6 +13,7 @@ from support.corpora import document_of
 from greenroom.actors import (
     Agent,
     ChunksFound,
+    CorpusResource,
     DropCorpus,
     EraseUser,
     GetFullContent,
@@ -20,6 +21,7 @@ from greenroom.actors import (
     ListDocuments,
     Principal,
     PutDocument,
+    ReadResource,
     RemoveDocuments,
     RenameCorpus,
     SemanticSearch,
@@ -61,6 +63,11 @@ HOSTILE = (
 )
 
 
+STORES = pytest.mark.parametrize(
+    "encryption", [None, Encryption(lambda: b"\x07" * 32, required=True)], ids=["plain", "encrypted"]
+)
+
+
 async def put(
     runtime: RuntimeClient, document: Document, corpus: str = "docs", who: Principal = ANN
 ) -> DocumentStored:
@@ -78,9 +85,7 @@ async def texts(runtime: RuntimeClient, query: str, **more: Any) -> list[Any]:
 
 
 @pytest.mark.promise("knowledge.found")
-@pytest.mark.parametrize(
-    "encryption", [None, Encryption(lambda: b"\x07" * 32, required=True)], ids=["plain", "encrypted"]
-)
+@STORES
 async def test_what_is_put_in_is_found_by_words_headings_and_path(
     tmp_path: Path, encryption: Encryption | None
 ) -> None:
@@ -140,9 +145,10 @@ async def test_a_document_that_is_removed_is_found_no_more(tmp_path: Path) -> No
         assert [(each.path, each.digest) for each in page.documents] == [("docs/other.md", other.digest)]
 
 
-async def test_documents_are_listed_in_pages(tmp_path: Path) -> None:
+@STORES
+async def test_documents_are_listed_in_pages(tmp_path: Path, encryption: Encryption | None) -> None:
     wanted = {f"d{number}.md" for number in range(7)}
-    async with open_greenroom(tmp_path, **QUIET) as runtime:
+    async with open_greenroom(tmp_path, encryption=encryption, **QUIET) as runtime:
         for path in wanted:
             await put(runtime, document_of(path, [([], path)]))
         found: list[str] = []
@@ -179,6 +185,22 @@ async def test_a_corpus_is_seen_by_its_user_its_project_or_all_and_by_nobody_els
         # A word alone is one's own corpus, and without one that of all.
         assert await texts(runtime, "secret", who=BEN) == ["the secret of all:docs"]
         assert await texts(runtime, "secret", who=ANN) == ["the secret of user:ann:docs"]
+
+
+@pytest.mark.promise("knowledge.found")
+async def test_an_attached_process_fills_and_searches_the_same(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as owner, open_greenroom(tmp_path, **QUIET) as attached:
+        assert attached.role == "attached"
+        await put(attached, INSTALL)
+        for runtime in (owner, attached):
+            assert await texts(runtime, "administrator") == [INSTALL.chunks[1].text]
+            agent = Agent(runtime, ANN)
+            content = await agent.ask(GetFullContent(chunk_ids=[3], corpus="docs"))
+            assert content.chunks[0].chunk_text == INSTALL.chunks[2].text
+            read = await agent.ask(ReadResource(uri="greenroom://corpus/user:ann:docs"))
+            assert isinstance(read, CorpusResource)
+        await DropCorpus(corpus="docs").run(attached, ANN)
+        assert (await Agent(owner, ANN).ask(ListCorpora())).corpora == []
 
 
 async def test_who_has_no_user_fills_what_belongs_to_all(tmp_path: Path) -> None:

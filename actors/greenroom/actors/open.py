@@ -23,6 +23,7 @@ from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
 from greenroom.actors.corpus.catalogue import CatalogueActor
+from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
@@ -198,6 +199,7 @@ async def open_greenroom(
             SemanticSearch,
             GetFullContent,
             ListCorpora,
+            ReadCorpusResource,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),

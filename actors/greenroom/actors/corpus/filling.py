@@ -178,6 +178,8 @@ def page(
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
+        if key == start:  # where names are hidden, there is no key that comes right after another
+            continue
         if len(found) == request.limit:
             return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
         last = key
@@ -300,12 +302,12 @@ def _numbered(
 
 
 def _after(position: str) -> bytes:
-    """Return the first key after a position in a listing.
+    """Return the last key before a position in a listing.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: it is none.
     """
     try:
-        return bytes.fromhex(position) + b"\0"
+        return bytes.fromhex(position)
     except ValueError:
         raise auth_errors.invalid("after", "after: it is no position of list_documents") from None
