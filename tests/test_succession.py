@@ -11,7 +11,7 @@ from support.embedding import WAITS, Loaded
 
 from greenroom.actors import MemorySearch, StoreMemory
 from greenroom.actors.ranking.intent import State, asked_state
-from greenroom.testing import DAY
+from greenroom.testing import DAY, SECOND
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -72,6 +72,20 @@ async def test_scores_stay_in_order_and_the_debug_share_says_who_moved(enter: En
         )
         shares = _shares(found)
         assert shares[newer.memory_id]["succession"] > 0 > shares[older.memory_id]["succession"]
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(1, "older"), (90, "newer")])
+async def test_what_is_stored_at_once_is_of_one_state_of_things(
+    enter: Enter, seconds: int, first: str
+) -> None:
+    async with enter(embedder="static", queries=[Loaded]) as at:
+        await at.runtime.query(Loaded())
+        ann = at.agent("alice", user="ann")
+        await ann.ask(StoreMemory(key="older", content="The seminar meets in room 4.12 on Tuesdays."))
+        at.clock.jump(seconds * SECOND)
+        await ann.ask(StoreMemory(key="newer", content="The seminar meets online on Thursdays."))
+        found = await ann.ask(MemorySearch(query="In which room does the seminar meet now?"))
+        assert found.memories[0].key == first
 
 
 async def test_what_is_merely_newer_is_not_lifted(enter: Enter) -> None:

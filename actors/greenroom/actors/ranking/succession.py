@@ -39,6 +39,9 @@ COMPARED: Final = 50
 _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
 """How much a strength, as log-odds, tells which of the best matches is meant."""
 _LEAST: Final = 1e-12
+_AT_ONCE: Final = 60_000_000
+"""Microseconds within which notes are stored at once: they are mostly of one state of things."""
+_LESS_AT_ONCE: Final = 1.5
 _COMMON: Final = 0.2
 """What more than this part of the notes has is no sign of one matter."""
 
@@ -104,9 +107,10 @@ def successions(statements: Sequence[Statement], cosines: Floats | None, vectors
     made = np.array([each.made for each in statements], np.int64)
     logit = weights.shared * shared + weights.overlap * overlap + weights.none
     logit += weights.later_tells * tells[:, None] + weights.earlier_tells * tells[None, :]
+    after = made[:, None] - made[None, :]
     if cosines is not None:
-        logit += weights.cosine * cosines
-    found: Floats = (made[:, None] > made[None, :]) / (1 + np.exp(-logit))
+        logit += weights.cosine * cosines - _LESS_AT_ONCE * (after < _AT_ONCE)
+    found: Floats = (after > 0) / (1 + np.exp(-logit))
     return found
 
 
