@@ -68,8 +68,12 @@ def merged(stores: Sequence[Store]) -> Store:
 
 def pairs_of_worlds(folder: Path) -> list[Store]:
     """Return a store for each two worlds of notes; each question is asked in two of three."""
-    worlds = [_world(world) for world in notes.load(folder)]
-    return [merged(pair) for pair in combinations(worlds, 2)]
+    return [merged(pair) for pair in combinations(worlds(folder), 2)]
+
+
+def worlds(folder: Path) -> list[Store]:
+    """Return each world of notes as a store."""
+    return [_world(world) for world in notes.load(folder)]
 
 
 def _conversation(given: trials.Trials, name: str) -> Store:

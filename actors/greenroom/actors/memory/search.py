@@ -51,6 +51,7 @@ class Hit(NamedTuple):
         relevance: 0-1.
         quality: 0-1; None where it says nothing.
         components: Why, by name.
+        odds: Of it against nothing; None where nothing was ranked.
     """
 
     row: int
@@ -58,15 +59,21 @@ class Hit(NamedTuple):
     relevance: float
     quality: float | None
     components: Mapping[str, float]
+    odds: float | None = None
 
 
 class RankedEntries(NamedTuple):
-    """What was found, best first; how many match, or at least match; and what ranked."""
+    """What was found, best first; how many match, or at least match; and what ranked.
+
+    `replies.RootSearchResult` says what ``rivals`` and ``is_nothing`` are.
+    """
 
     hits: Sequence[Hit]
     total: int
     model: str
     is_minimum: bool = False
+    rivals: float = 0.0
+    is_nothing: bool = False
 
 
 def find(
@@ -96,7 +103,7 @@ def find(
     else:
         outcome = yield from _ranked(repository, context, seen.view, row_filter, request)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
-    if request.use:
+    if request.use and hits:
         repository.uses.write_soon(context)
     return replies.RootSearchResult(
         hits=hits,
@@ -104,6 +111,8 @@ def find(
         is_minimum=outcome.is_minimum,
         counts=row_filter.counts,
         model=outcome.model,
+        rivals=outcome.rivals,
+        is_nothing=outcome.is_nothing,
     )
 
 
@@ -235,6 +244,7 @@ def _ranked(
     from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.relevance import RIVALS, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
 
     boost = _boost(request)
@@ -245,29 +255,37 @@ def _ranked(
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     state = asked_state(request.text or "")
-    limit = max(request.limit, boosted, COMPARED if state else 0)
+    limit = max(request.limit, boosted, RIVALS, COMPARED if state else 0)
     ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
     if state is not None:
         space = None if vectors is None else vectors.space
         ranked = yield from by_state(repository, context, corpus, ranked, space, state)
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
-    scores = (1 - boost) * ranked.scores + boost * goodness
-    order = np.lexsort((np.arange(len(scores)), -scores))[: request.limit]
+    odds = np.exp(ranked.log_odds.astype(np.float64))
+    together = rivals(odds)
+    relevances = odds / (1 + np.maximum(odds, together))
+    has_nothing = request.min_relevance is None and ranked.is_nothing
+    scores = (1 - boost) * relevances + boost * goodness
+    order = np.lexsort((np.arange(len(scores)), -scores))
+    order = order[relevances[order] >= (request.min_relevance or 0.0)][: request.limit]
+    if has_nothing and request.use:  # nobody else is asked, so this is the answer
+        order = order[:0]
     shares = ranked.shares if request.debug else {}
     hits = [
         Hit(
             int(ranked.rows[at]),
             float(scores[at]),
-            float(ranked.scores[at]),
+            float(relevances[at]),
             float(goodness[at]),
             {name: round(float(share[at]), 4) for name, share in shares.items()} | _parts(parts, at)
             if request.debug
             else {},
+            float(odds[at]),
         )
         for at in order.tolist()
     ]
-    return RankedEntries(hits, ranked.total, ranked.vectors)
+    return RankedEntries(hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing)
 
 
 def _shown(
@@ -297,6 +315,8 @@ def _shown(
                 memory=memory,
                 score=hit.score,
                 quality=hit.quality,
+                relevance=hit.relevance,
+                odds=hit.odds,
                 components=dict(hit.components) if request.debug else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
             )

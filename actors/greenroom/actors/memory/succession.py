@@ -11,7 +11,7 @@ from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.ranking.succession import COMPARED, Statement, gains, successions, tells_change
-from greenroom.actors.ranking.weights import KINDS, WIDTH
+from greenroom.actors.ranking.weights import KINDS
 from greenroom.actors.text.analyze import tokens
 from greenroom.runtime import Context, Slices
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 600  # characters of a note; a longer one is about several matters, and succeeds no other
 _TURN = KINDS.index("conversation")
-_CERTAIN = 1e-6
+_UNIT = 3.0
+"""The strength that `ranking.succession` counts as 1."""
 
 
 def by_state(
@@ -45,15 +46,14 @@ def by_state(
     if len(places) <= 1:
         return ranked
     cosines = None if space is None else _cosines(corpus, space, ranked.rows[places])
-    chances = np.clip(ranked.scores[places].astype(np.float64), _CERTAIN, 1 - _CERTAIN)
-    strengths = np.log(chances / (1 - chances))
+    strengths = ranked.strengths[places].astype(np.float64) / _UNIT
     said = [each for each in statements if each is not None]
     probabilities = successions(said, cosines, ranked.vectors)
     moved = np.argsort(-strengths - gains(strengths, probabilities, ranked.vectors, state), kind="stable")
     every = np.arange(len(ranked.rows))
     every[places] = places[moved]
     gained = np.zeros(len(every), np.float32)
-    gained[places] = WIDTH * (strengths - strengths[moved])
+    gained[places] = _UNIT * (strengths - strengths[moved])
     return ranked._replace(
         rows=ranked.rows[every],
         kinds=ranked.kinds[every],

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.ranking import signals as ranking_signals
+from greenroom.actors.ranking.relevance import RIVALS, SCALES, log_odds
 from greenroom.actors.ranking.view import is_nothing
-from greenroom.actors.ranking.weights import KINDS, MIDDLE, WIDTH, VectorSet, weights
+from greenroom.actors.ranking.weights import KINDS, VectorSet, weights
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Ranked(NamedTuple):
 
     Attributes:
         rows: Their numbers in the corpus.
-        scores: The relevance of each, 0 to 1, on a scale that does not depend on the other rows.
+        log_odds: The logarithm of each one's odds against nothing, which do not depend on the other rows.
+        strengths: The sum of each one's signals, each times its weight.
         signals: By name, the value of each signal for each of the rows.
         total: How many rows have anything to do with the query at all.
         vectors: Which of the vectors decided, and so which column of the weights.
@@ -42,7 +44,8 @@ class Ranked(NamedTuple):
     """
 
     rows: Places
-    scores: Floats
+    log_odds: Floats
+    strengths: Floats
     signals: Mapping[str, Floats]
     total: int
     vectors: VectorSet
@@ -51,6 +54,28 @@ class Ranked(NamedTuple):
     unknown: Sequence[str]
     reading: QueryReading
     gains: Floats | None = None
+
+    @property
+    def scores(self) -> Floats:
+        """The chance of each against nothing, 0 to 1."""
+        return (1 / (1 + np.exp(-self.log_odds))).astype(np.float32)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all of it is so weak that nothing can be taken for an answer."""
+        if not len(self.rows):
+            return True
+        floor = SCALES[KINDS[self.kinds[0]]][self.vectors].floor
+        return bool(self.scores[0] < floor) and not self._says_all()
+
+    def _says_all(self) -> bool:
+        """Return whether one of the best has every word of the query, be they as common as they may."""
+        best = self.rows[:RIVALS]
+        says = np.full(len(best), not self.unknown)
+        for group in self.reading.groups:
+            places = np.searchsorted(group.rows, best)
+            says &= np.append(group.rows, -1)[places] == best
+        return bool(says.any())
 
     @property
     def shares(self) -> dict[str, Floats]:
@@ -91,19 +116,23 @@ def rank(
     strength = yield from _strengths(values, kinds, first, rows, should_yield)
     found, places = values, rows
     if vectors == "tokens":
-        rows = rows[_best(strength, rows, max(FINALISTS, limit))]
+        odds = log_odds(strength, kinds[rows], first, view.count)
+        rows = rows[_best(odds, rows, max(FINALISTS, limit))]
         more = yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
         vectors = "tokens" if more else "sentences"
         found, places = {name: each[rows] for name, each in values.items()} | more, np.arange(len(rows))
         strength = yield from _strengths(found, kinds[rows], vectors, places, should_yield)
-    chosen = _best(strength, rows, limit)
+    kinds = kinds[rows]
+    odds = log_odds(strength, kinds, vectors, view.count)
+    chosen = _best(odds, rows, limit)
     return Ranked(
         rows=rows[chosen],
-        scores=relevance(strength[chosen]),
+        log_odds=odds[chosen],
+        strengths=strength[chosen],
         signals={name: each[places[chosen]] for name, each in found.items()},
         total=int(np.count_nonzero(matched)),
         vectors=vectors,
-        kinds=kinds[rows[chosen]],
+        kinds=kinds[chosen],
         corrected=reading.corrected,
         unknown=reading.unknown,
         reading=reading,
@@ -119,12 +148,6 @@ def signals(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> S
         rows = np.arange(len(view.visible))
         values |= yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
     return values
-
-
-def relevance(strength: Floats) -> Floats:
-    """Return strengths on a scale from 0 to 1."""
-    found: Floats = 1 / (1 + np.exp((np.float32(MIDDLE) - strength) / np.float32(WIDTH)))
-    return found
 
 
 def _vectors(query: RankQuery, of_vectors: Values) -> VectorSet:

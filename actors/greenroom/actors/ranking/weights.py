@@ -1,12 +1,10 @@
 """Weights of the signals: the one table behind the order of search results.
 
-    strength  = sum of weight * signal
-    relevance = 1 / (1 + exp(-(strength - MIDDLE) / WIDTH))
+    strength = sum of weight * signal
 
-Strength is absolute: it does not depend on what else is found, so results of several namespaces can be
-merged by it. `bench/` has the program that fits the weights to questions whose answers are
-known, and measures them on conversations that they were not fitted to. A weight that is 0
-leaves its signal out in that situation.
+Strength is absolute: it does not depend on what else is found. `relevance` says what it is worth. `bench/`
+has the program that fits the weights to questions whose answers are known, and measures them on
+conversations that they were not fitted to. A weight that is 0 leaves its signal out in that situation.
 
 A situation is what vectors there are (none, or not yet; static ones of words; those of sentences; and
 those of sentences and of tokens) times the kind of memory. A store holds several kinds: those of each are
@@ -116,11 +114,6 @@ _TABLES: Final[Mapping[Kind, _Table]] = {
     "dated note": _CONVERSATION,
 }
 _COLUMNS: Final[tuple[VectorSet, ...]] = get_args(VectorSet)
-
-MIDDLE: Final = 7.0
-"""The strength that is a relevance of a half: a few rare words of a short query, and nothing else."""
-WIDTH: Final = 3.0
-"""How much more strength makes it three quarters (1.1 times that) or nineteen twentieths (3 times)."""
 
 
 @cache

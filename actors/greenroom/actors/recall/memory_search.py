@@ -51,6 +51,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
     quality_boost: kinds.Boost | None = None
+    min_relevance: kinds.Relevant | None = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
@@ -118,6 +119,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             filters,
             self.limit,
             self.include_debug,
+            min_relevance=_least(self.min_relevance, filters),
             zone=self.timezone,
         )
 
@@ -181,7 +183,11 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
-    """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest."""
+    """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
+
+    Attributes:
+        usual_relevance: Without ``min_relevance``, the least where anything has as much; no parameter.
+    """
 
     query: kinds.SearchWords | None = None
     query_embedding: kinds.Embedding | None = None
@@ -189,9 +195,11 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     key: types.MemoryKey | None = None
     namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
+    min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="else as stored, in base64")] = True
+    usual_relevance: Annotated[kinds.Fraction | None, Meta(extra_json_schema=types.UNLISTED)] = None
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
@@ -237,7 +245,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             superseded=self.key is not None,  # whoever names one wants that one
             **msgspec.structs.asdict(wanted),
         )
-        uses = self.max_tokens is None  # else only what fits the budget is
+        # Of what a budget or relevance cuts only the rest is used.
+        uses = self.max_tokens is None and self.usual_relevance is None
         return SearchSpec(
             below,
             self.query,
@@ -247,8 +256,19 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             self.limit,
             uses=uses,
             decompress=self.decompress,
+            min_relevance=_least(self.min_relevance, filters)
+            if embedding is None
+            else self.min_relevance or 0.0,
+            usual_relevance=self.usual_relevance if self.min_relevance is None else None,
             embedding=embedding,
         )
+
+
+def _least(given: float | None, filters: MemoryFilters) -> float | None:
+    """Return the least relevance: that of the caller, else 0 where filters say what is wanted."""
+    if given is None and filters != MemoryFilters(namespace=filters.namespace):
+        return 0.0
+    return given
 
 
 async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:

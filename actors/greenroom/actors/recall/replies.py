@@ -115,6 +115,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         partial: Present when memories may be missing, because they were not compared by what they mean,
             or are in more namespaces than one search asks.
         partial_reason: Why.
+        nothing_relevant: Present when there are memories to search, and none is relevant enough to be shown.
     """
 
     memories: list[MemoryHit]
@@ -129,6 +130,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
     partial: bool | UnsetType = UNSET
     partial_reason: str | UnsetType = UNSET
+    nothing_relevant: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 

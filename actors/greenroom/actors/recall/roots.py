@@ -227,7 +227,8 @@ async def ask_in_rounds(context: ProcedureContext, roots: Roots, message: FindMe
     if roots.chosen_from is None:
         return Answered(await ask_each(context, roots.ordered, message), len(roots.ordered))
     answers: Gathered[RootSearchResult] = Gathered([], [], None)
-    count, middle, is_full, is_settled = 0, 0.0, False, False
+    count, is_full, is_settled = 0, False, False
+    first: list[str] = []
     half = (message.limit + 1) // 2
     while count < len(roots.ordered) and not is_settled:
         end = count + ROUND if count else roots.anyway + max(ROUND, min(message.limit, FIRST))
@@ -236,11 +237,11 @@ async def ask_in_rounds(context: ProcedureContext, roots: Roots, message: FindMe
         answers = Gathered(
             answers.found + more.found, answers.failed + more.failed, answers.error or more.error
         )
-        hits = merged(answers.found)[: message.limit]
-        score = hits[half - 1].score if len(hits) >= half else 0.0
-        is_settled = is_full and score == middle
+        hits = merged(answers.found, message.quality_boost)[: message.limit]
+        best = [hit.memory.memory_id for hit in hits[:half]]
+        is_settled = is_full and best == first
         is_full = len(hits) == message.limit
-        count, middle = count + len(this_round), score
+        count, first = count + len(this_round), best
     left = roots.chosen_from - (count - roots.anyway)
     return Answered(
         answers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
 import trio
 
 from greenroom.actors.auth import errors as auth_errors
@@ -130,11 +131,30 @@ def _why(error: GreenroomError) -> str:
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
 
 
-def merged(found: Sequence[RootSearchResult]) -> list[FoundMemory]:
-    """Return all hits in one order: best first, newest among equals."""
-    hits = [hit for each in found for hit in each.hits]
+def merged(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
+    """Return all hits in one order: best first, newest among equals.
+
+    Args:
+        found: What each owner found.
+        boost: The part of quality in the score.
+    """
+    together = sum(each.rivals for each in found)
+    hits = [
+        hit if each.rivals == together else _beside(hit, together, boost)
+        for each in found
+        for hit in each.hits
+    ]
     hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
     return hits
+
+
+def _beside(hit: FoundMemory, together: float, boost: float) -> FoundMemory:
+    """Return a hit with its relevance beside what others found, the odds of all of which are given."""
+    if hit.odds is None:
+        return hit
+    relevance = hit.odds / (1 + max(hit.odds, together))
+    score = (1 - boost) * relevance + boost * (hit.quality or 0.0)
+    return msgspec.structs.replace(hit, relevance=relevance, score=score)
 
 
 def summed(found: Sequence[RootSearchResult]) -> dict[str, int]:

@@ -38,6 +38,8 @@ class SearchSpec(NamedTuple):
         debug: Whether the hits say why.
         uses: Whether each hit counts as used, whatever becomes of it.
         decompress: Whether what is compressed comes as it was given.
+        min_relevance: The least relevance; None where the list is emptied if nothing of it is relevant.
+        usual_relevance: The least relevance where any hit has as much; None for no such cut.
         roots: The owners to ask where it is known which they are.
         embedding: A vector to look for in the place of a query.
         zone: In which time zone the query's own times are meant; None: the machine's.
@@ -52,6 +54,8 @@ class SearchSpec(NamedTuple):
     debug: bool = False
     uses: bool = False
     decompress: bool = True
+    min_relevance: float | None = 0.0
+    usual_relevance: float | None = None
     roots: list[Root] | None = None
     embedding: QueryEmbedding | None = None
     zone: str | None = None
@@ -62,6 +66,7 @@ class SearchResult(NamedTuple):
 
     Attributes:
         hits: The best, best first.
+        is_nothing: Whether none of the memories that were searched is relevant.
         total: How many memories match.
         is_minimum: Whether there may be more.
         found: The reply of each owner.
@@ -75,6 +80,7 @@ class SearchResult(NamedTuple):
     """
 
     hits: list[FoundMemory]
+    is_nothing: bool
     total: int
     is_minimum: bool
     found: list[RootSearchResult]
@@ -107,6 +113,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         times=told.times,
         mode=search.mode,
         quality_boost=search.boost,
+        min_relevance=search.min_relevance,
         filters=search.filters,
         limit=search.limit,
         use=counted,
@@ -118,7 +125,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
-    hits = merged(answers.found)[: search.limit]
+    hits = _relevant(search, answers.found)
     missing = _not_compared(search, meaning, answers.found), asked.partial
     clock.lap("merge")
     audit_record.record_read(
@@ -133,6 +140,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     )
     return SearchResult(
         hits=hits,
+        is_nothing=not hits and _is_ranked(search) and any(map(_had_any, answers.found)),
         total=sum(each.total for each in answers.found),
         found=answers.found,
         failed=answers.failed,
@@ -208,9 +216,30 @@ async def _roots(
     return await roots_for(context, wanted)
 
 
+def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> list[FoundMemory]:
+    """Return the best hits of all owners, if they are relevant."""
+    least = search.min_relevance
+    if least is None and all(each.is_nothing for each in found if each.hits):
+        return []
+    hits = merged(found, search.boost)
+    usual = search.usual_relevance
+    if usual is not None and any(hit.relevance >= usual for hit in hits):
+        least = usual
+    return [hit for hit in hits if hit.relevance >= (least or 0.0)][: search.limit]
+
+
+def _is_ranked(search: SearchSpec) -> bool:
+    return search.mode != "exact" and (search.query is not None or search.embedding is not None)
+
+
+def _had_any(found: RootSearchResult) -> bool:
+    """Return whether there were memories that may be seen and fit the filters."""
+    return all(found.counts.values())
+
+
 def _has_no_vectors(found: RootSearchResult) -> bool:
     """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
-    return found.model == "words" and all(found.counts.values())
+    return found.model == "words" and _had_any(found)
 
 
 def _why_nothing(vectors: QueryVectors) -> str | None:
@@ -263,6 +292,7 @@ def reply(
         failed=outcome.failed,
         partial=True if outcome.partial else UNSET,
         partial_reason=outcome.partial or UNSET,
+        nothing_relevant=True if outcome.is_nothing else UNSET,
         debug=UNSET if debug is None else debug,
     )
 

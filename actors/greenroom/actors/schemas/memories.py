@@ -148,6 +148,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         times: When it was what is looked for, as far as the query says so in words that are not in ``text``.
         mode: How to match: ``exact`` looks for the text as it stands.
         quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
+        min_relevance: The least relevance; None where it is said whether any hit can be an answer.
         filters: What narrows the candidates before anything is ranked.
         limit: Most hits.
         use: Whether the hits count as used.
@@ -160,6 +161,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     times: tuple[TimeSpan, ...] = ()
     mode: kinds.SearchMode = "semantic"
     quality_boost: kinds.Fraction = 0.0
+    min_relevance: kinds.Fraction | None = 0.0
     filters: MemoryFilters | None = None
     limit: types.Limit1000 = 10
     use: bool = True

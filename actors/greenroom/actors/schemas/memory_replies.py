@@ -324,6 +324,8 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         memory: The memory.
         score: How good it is, 0-1.
         quality: 0-1; an exact search knows none.
+        relevance: 0-1, beside the others that were found there; 1 where nothing was ranked.
+        odds: Of it against nothing, whatever else was found; None where nothing was ranked.
         components: Why, with ``debug``.
         compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
             is without it then.
@@ -332,6 +334,8 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryView
     score: float
     quality: float | None
+    relevance: float = 1.0
+    odds: float | None = None
     components: dict[str, float] | None = None
     compressed: CompressedForm | UnsetType = UNSET
 
@@ -344,6 +348,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         is_minimum: Whether there may be more, since not all candidates were looked at.
         counts: How many candidates there were before and after each filter, in the order of filtering.
         model: Which weights, and which vectors, ranked.
+        rivals: The odds of the best together, by which those of other owners are less likely.
+        is_nothing: Whether all are so weak that none can be taken for an answer.
     """
 
     hits: list[FoundMemory]
@@ -351,6 +357,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     model: str
     is_minimum: bool = False
+    rivals: float = 0.0
+    is_nothing: bool = False
 
 
 class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -77,6 +77,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Tool:
         """Return the tool as clients have it whose calls mean its older form, with these defaults."""
+        if self.alias is not None:
+            alias = msgspec.structs.replace(self.alias, fixed={**self.alias.fixed, **defaults})
+            return msgspec.structs.replace(self, alias=alias)
         assert self.older is not None, "only an older form has other defaults"
         older = msgspec.structs.replace(self.older, defaults=defaults, is_usual=True)
         return msgspec.structs.replace(self, older=older)

@@ -1,9 +1,13 @@
 """The profile for clients of the memory layer that travels between tools."""
 
-from typing import Final
+from typing import Annotated, Final
 
+from msgspec import Meta
+
+from greenroom.actors.recall.older_calls import USUAL_RELEVANCE
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.transports.mcp.profiles.memory_search import FOUND_BOTH_FORMS
-from greenroom.transports.mcp.profiles.profile import ToolProfile
+from greenroom.transports.mcp.profiles.profile import OlderParameter, ToolProfile
 
 _PAGED_MEMORIES = (
     "store_memory",
@@ -23,6 +27,9 @@ _TRAVELLING = (
     "export_session",
     "end_session",
 )
+_RELEVANCE = OlderParameter(
+    "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
+)
 
 UNIVERSAL_MEMORY: Final = ToolProfile(
     tools=(
@@ -33,5 +40,7 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
     ),
+    defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
+    parameters={"retrieve_memory": (_RELEVANCE,)},
     older=FOUND_BOTH_FORMS,
 )

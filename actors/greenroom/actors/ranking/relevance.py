@@ -1,0 +1,99 @@
+"""Relevance: the share of answers at a strength that were right, measured and not asserted.
+
+The weights of the signals are fitted so that the right memory is the strongest, as the choice of one among
+several. So is this, with one more to choose from, which is that none is right:
+
+    odds      = exp(slope * strength - nothing)
+    relevance = odds / (1 + sum of the best memories' odds)
+
+The odds are those of a memory against nothing, and do not depend on what else was found: by them memories
+of several kinds, and of several namespaces, are put in one order. Where many memories could be meant, each
+of them is less likely to be. ``nothing`` grows with the number of memories: among many one is sooner like
+the query without having to do with it.
+
+The numbers are fitted by `bench.relevance`, for each kind of memory and set of vectors, to the first ten
+answers to questions whose answers are known, some of which have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking.lexical import FEW
+from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from greenroom.actors.ranking.view import Floats
+
+RIVALS: Final = 10
+"""How many of the best memories share what there is of relevance."""
+_HIGHEST: Final = 60.0
+
+
+class Scale(NamedTuple):
+    """What a strength is worth.
+
+    Attributes:
+        slope: How much the logarithm of the odds grows with it.
+        nothing: What it must reach, times the slope, to be as likely as nothing.
+        growth: How much that grows with the logarithm of how often there are `FEW` memories.
+        floor: The chance of the best against nothing below which nothing is taken for an answer. Of such
+            lists fewer than one in ten begins with one, and few that have one are among them.
+    """
+
+    slope: float
+    nothing: float
+    growth: float
+    floor: float
+
+
+# fmt: off
+SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
+    "note": {
+        "words":     Scale(0.67,  5.24,  0.54, 0.015),
+        "static":    Scale(0.67,  5.18,  0.62, 0.020),
+        "sentences": Scale(0.59,  4.85,  0.57, 0.025),
+        "tokens":    Scale(0.57,  5.18,  0.25, 0.035),
+    },
+    "dated note": {
+        "words":     Scale(1.08, 11.57, -1.44, 0.010),
+        "static":    Scale(1.05, 11.78, -1.29, 0.010),
+        "sentences": Scale(1.00, 11.60, -1.30, 0.010),
+        "tokens":    Scale(0.91, 11.47, -1.31, 0.010),
+    },
+    "conversation": {
+        "words":     Scale(0.98,  8.49,  0.00, 0.226),
+        "static":    Scale(1.01,  9.79,  0.00, 0.232),
+        "sentences": Scale(1.00,  9.74,  0.00, 0.228),
+        "tokens":    Scale(0.98, 10.21,  0.00, 0.281),
+    },
+}
+# fmt: on
+
+
+def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
+    """Return the logarithm of the odds of memories against nothing.
+
+    Args:
+        strength: Of each memory.
+        kinds: The place of each memory's kind in `KINDS`.
+        vectors: Which vectors decided on the strengths.
+        count: How many memories the caller sees.
+    """
+    larger = math.log(max(count, FEW) / FEW)
+    scales = [SCALES[kind][vectors] for kind in KINDS]
+    slopes = np.array([scale.slope for scale in scales], np.float32)
+    nothing = np.array([scale.nothing + scale.growth * larger for scale in scales], np.float32)
+    found: Floats = np.minimum(slopes[kinds] * strength - nothing[kinds], np.float32(_HIGHEST))
+    return found
+
+
+def rivals(odds: npt.NDArray[np.float64]) -> float:
+    """Return the odds of the best together, of odds that are in order."""
+    return float(odds[:RIVALS].sum())

