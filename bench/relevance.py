@@ -34,7 +34,7 @@ from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.ranking.lexical import FEW
-from greenroom.actors.ranking.relevance import RIVALS
+from greenroom.actors.ranking.relevance import A_FEW, RIVALS
 from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
 from greenroom.actors.recall.reliability import Scored, expected_error
 from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 NOTES = Path(__file__).with_name("notes")
 FEWER = ((8, 12), (30, 5), (100, 3))
 """How many memories are drawn from a world, and how often."""
-MANY = max(count for count, _ in FEWER)
 NONE_A_STORE = 8
 """Of questions to another store one in so many is asked."""
 HIGHEST_FLOOR = 0.5
@@ -103,11 +102,11 @@ def main() -> int:
         for kind in KINDS:
             found = _left_out([each for each in answers if each.kind == kind])
             if found:
-                floor = _floor(found)
-                figures = _figures(found, floor)
+                few, many = _floors(found)
+                figures = _figures(found, few, many)
                 print(as_text(Table(title=f"{kind}, {vectors}", columns=COLUMNS, rows=[figures])))
                 fitted = ", ".join(f"{number:.2f}" for number in _fit([each for each, _ in found]))
-                print(f'    "{vectors}": Scale({fitted}, {floor:.3f}),\n', flush=True)
+                print(f'    "{vectors}": Scale({fitted}, {few:.3f}, {many:.3f}),\n', flush=True)
     return 0
 
 
@@ -177,17 +176,21 @@ def _left_out(answers: Sequence[Answers]) -> list[tuple[Answers, Floats]]:
     return found
 
 
-def _floor(found: Sequence[tuple[Answers, Floats]]) -> float:
-    """Return the highest floor by which few questions lose their list, in stores of many and of a few."""
-    highest = HIGHEST_FLOOR
-    for few in (True, False):
-        best = sorted(
+def _floors(found: Sequence[tuple[Answers, Floats]]) -> tuple[float, float]:
+    """Return the highest floors by which few questions lose their list, in stores of a few and of many."""
+    of_few, of_many = (
+        sorted(
             _against_nothing(chances)
             for answers, chances in found
-            if answers.is_answerable and answers.strengths[0] > -np.inf and (answers.size <= MANY) is few
+            if answers.is_answerable and answers.strengths[0] > -np.inf and (answers.size <= A_FEW) is few
         )
-        highest = min([highest, *best[int(MOST_EMPTIED * len(best)) :][:1]])
-    return int(1_000 * highest) / 1_000
+        for few in (True, False)
+    )
+    few, many = (
+        min([HIGHEST_FLOOR, *best[int(MOST_EMPTIED * len(best)) :][:1]])
+        for best in (of_few or of_many, of_many)
+    )
+    return int(1_000 * few) / 1_000, int(1_000 * many) / 1_000
 
 
 def _against_nothing(chances: Floats) -> float:
@@ -195,7 +198,7 @@ def _against_nothing(chances: Floats) -> float:
     return float(chances[0] / (1 - chances[1:].sum()))
 
 
-def _figures(found: Sequence[tuple[Answers, Floats]], floor: float) -> list[Value]:
+def _figures(found: Sequence[tuple[Answers, Floats]], few: float, many: float) -> list[Value]:
     scored = [
         [
             Scored(float(chance), bool(right))
@@ -207,6 +210,7 @@ def _figures(found: Sequence[tuple[Answers, Floats]], floor: float) -> list[Valu
     emptied: dict[bool, list[bool]] = {True: [], False: []}
     first: list[bool] = []
     for answers, chances in found:
+        floor = few if answers.size <= A_FEW else many
         is_emptied = bool(answers.strengths[0] > -np.inf) and _against_nothing(chances) < floor
         emptied[answers.is_answerable].append(is_emptied)
         if is_emptied:

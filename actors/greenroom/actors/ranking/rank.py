@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.ranking import signals as ranking_signals
-from greenroom.actors.ranking.relevance import RIVALS, SCALES, log_odds
+from greenroom.actors.ranking.relevance import A_FEW, RIVALS, SCALES, log_odds
 from greenroom.actors.ranking.view import is_nothing
 from greenroom.actors.ranking.weights import KINDS, VectorSet, weights
 from greenroom.runtime import Slices
@@ -34,6 +34,7 @@ class Ranked(NamedTuple):
         log_odds: The logarithm of each one's odds against nothing, which do not depend on the other rows.
         strengths: The sum of each one's signals, each times its weight.
         signals: By name, the value of each signal for each of the rows.
+        visible: How many rows the caller sees.
         total: How many rows have anything to do with the query at all.
         vectors: Which of the vectors decided, and so which column of the weights.
         kinds: The place of each row's kind in `weights.KINDS`, and so whose weights.
@@ -47,6 +48,7 @@ class Ranked(NamedTuple):
     log_odds: Floats
     strengths: Floats
     signals: Mapping[str, Floats]
+    visible: int
     total: int
     vectors: VectorSet
     kinds: npt.NDArray[np.uint8]
@@ -65,7 +67,8 @@ class Ranked(NamedTuple):
         """Whether all of it is so weak that nothing can be taken for an answer."""
         if not len(self.rows):
             return True
-        floor = SCALES[KINDS[self.kinds[0]]][self.vectors].floor
+        scale = SCALES[KINDS[self.kinds[0]]][self.vectors]
+        floor = scale.floor if self.visible <= A_FEW else scale.floor_of_many
         return bool(self.scores[0] < floor) and not self._says_all()
 
     def _says_all(self) -> bool:
@@ -130,6 +133,7 @@ def rank(
         log_odds=odds[chosen],
         strengths=strength[chosen],
         signals={name: each[places[chosen]] for name, each in found.items()},
+        visible=view.count,
         total=int(np.count_nonzero(matched)),
         vectors=vectors,
         kinds=kinds[chosen],

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 RIVALS: Final = 10
 """How many of the best memories share what there is of relevance."""
+A_FEW: Final = 100
+"""Memories up to which there is a floor of its own."""
 _HIGHEST: Final = 60.0
 
 
@@ -43,35 +45,38 @@ class Scale(NamedTuple):
         slope: How much the logarithm of the odds grows with it.
         nothing: What it must reach, times the slope, to be as likely as nothing.
         growth: How much that grows with the logarithm of how often there are `FEW` memories.
-        floor: The chance of the best against nothing below which nothing is taken for an answer. Of such
-            lists fewer than one in ten begins with one, and few that have one are among them.
+        floor: The chance of the best against nothing below which nothing is taken for an answer, among a
+            few memories. Of such lists fewer than one in ten begins with one, and few that have one are
+            among them.
+        floor_of_many: The same among more.
     """
 
     slope: float
     nothing: float
     growth: float
     floor: float
+    floor_of_many: float
 
 
 # fmt: off
 SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
     "note": {
-        "words":     Scale(0.67,  5.24,  0.54, 0.015),
-        "static":    Scale(0.67,  5.18,  0.62, 0.020),
-        "sentences": Scale(0.59,  4.85,  0.57, 0.025),
-        "tokens":    Scale(0.57,  5.18,  0.25, 0.035),
+        "words":     Scale(0.60,  4.67,  0.58, 0.030, 0.011),
+        "static":    Scale(0.52,  3.99,  0.14, 0.045, 0.027),
+        "sentences": Scale(0.60,  5.10,  0.05, 0.047, 0.047),
+        "tokens":    Scale(0.62,  5.78,  0.03, 0.046, 0.046),
     },
     "dated note": {
-        "words":     Scale(1.08, 11.57, -1.44, 0.010),
-        "static":    Scale(1.05, 11.78, -1.29, 0.010),
-        "sentences": Scale(1.00, 11.60, -1.30, 0.010),
-        "tokens":    Scale(0.91, 11.47, -1.31, 0.010),
+        "words":     Scale(1.06, 10.68, -1.18, 0.004, 0.092),
+        "static":    Scale(1.04, 10.95, -1.11, 0.008, 0.061),
+        "sentences": Scale(0.97, 10.44, -1.03, 0.009, 0.009),
+        "tokens":    Scale(0.90, 10.50, -1.04, 0.018, 0.018),
     },
     "conversation": {
-        "words":     Scale(0.98,  8.49,  0.00, 0.226),
-        "static":    Scale(1.01,  9.79,  0.00, 0.232),
-        "sentences": Scale(1.00,  9.74,  0.00, 0.228),
-        "tokens":    Scale(0.98, 10.21,  0.00, 0.281),
+        "words":     Scale(0.98,  8.49,  0.00, 0.226, 0.226),
+        "static":    Scale(1.00,  9.84,  0.00, 0.242, 0.242),
+        "sentences": Scale(1.00,  9.74,  0.00, 0.228, 0.228),
+        "tokens":    Scale(0.98, 10.20,  0.00, 0.246, 0.246),
     },
 }
 # fmt: on
