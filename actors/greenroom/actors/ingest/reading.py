@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -16,6 +17,10 @@ MAX_CONTAINER: Final = 64 << 20
 _HEAD: Final = 8_192
 _CONTAINERS: Final = frozenset({"pdf", "docx"})
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS: Final = (
+    getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
+"""A folder on the way need not be readable, where the system can open it for nothing but that."""
 
 
 class UnreadableFileError(Exception):
@@ -56,16 +61,31 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
 
 
 def _opened(path: str) -> io.FileIO:
-    descriptor = os.open(path, _FLAGS)
+    """Open a file from the root down, each folder in the one above it: so none of them can become a link."""
+    *folders, name = (part for part in path.split("/") if part)
+    above = os.open("/", _FOLDER_FLAGS)
+    try:
+        for each in folders:
+            below = _opened_folder(each, above)
+            os.close(above)
+            above = below
+        descriptor = os.open(name, _FLAGS, dir_fd=above)
+    finally:
+        os.close(above)
     file = io.FileIO(descriptor)
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()
         raise UnreadableFileError("it is no plain file")
-    if os.path.realpath(path) != path:
-        file.close()
-        raise UnreadableFileError("a folder above it is a symbolic link")
     return file
+
+
+def _opened_folder(name: str, above: int) -> int:
+    try:
+        return os.open(name, _FOLDER_FLAGS, dir_fd=above)
+    except OSError as error:
+        if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
+            raise
+        raise UnreadableFileError("a folder above it is a symbolic link") from None
 
 
 def _rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
