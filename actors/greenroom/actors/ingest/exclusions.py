@@ -17,30 +17,43 @@ IGNORED: Final = "a .gitignore says so"
 _SECRET_NAMES: Final = frozenset(
     {
         ".dockercfg",
+        ".boto",
         ".git-credentials",
+        ".envrc",
         ".htpasswd",
         ".netrc",
+        ".my.cnf",
         ".npmrc",
         ".pgpass",
         ".pypirc",
+        ".s3cfg",
+        ".terraformrc",
+        ".vault-token",
         "_netrc",
+        "application_default_credentials.json",
         "credentials",
-        "credentials.json",
+        "gshadow",
         "id_dsa",
         "id_ecdsa",
+        "id_ecdsa_sk",
         "id_ed25519",
+        "id_ed25519_sk",
         "id_rsa",
+        "kubeconfig",
+        "rootkey.csv",
+        "shadow",
     }
 )
 _SECRET_FOLDERS: Final = frozenset(
     {".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh"}
 )
 _SECRET_SUFFIXES: Final = (
-    *(".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfvars"),
-    ".tfstate.backup",
+    *(".pem", ".key", ".p8", ".p12", ".pfx", ".pk8", ".jks", ".keystore", ".kdb", ".kdbx", ".ppk"),
+    *(".ovpn", ".tfstate", ".tfstate.backup", ".tfvars", ".tfvars.json"),
 )
 _SECRET_PATTERN: Final = re.compile(
-    r"(\.env(\.(?!(example|sample|template|dist)$).*)?|.*\.env|secrets?\.(json|toml|ya?ml|ini|properties)"
+    r"(\.env([._~-](?!(example|sample|template|dist)$).*)?|.*\.env"
+    r"|(secrets?|credentials|passwords?)\.(csv|ini|json|properties|toml|txt|xml|ya?ml)"
     r"|service[-_]account.*\.json|client_secret.*\.json)"
 )
 _MADE_NAMES: Final = frozenset(
@@ -63,7 +76,7 @@ _MADE_FOLDERS: Final = frozenset({"__pycache__", "bower_components", "node_modul
 _MADE_SUFFIXES: Final = (".min.js", ".min.css", ".map")
 MARKS_OF_MADE: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that say of their folder that a program made all of it."""
-_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
+_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|AGE-SECRET-KEY-1")
 
 
 def file_reason(name: str) -> str | None:

@@ -6,6 +6,7 @@ Links are not followed. What is in memory at once are the entries of the folders
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
@@ -24,8 +25,11 @@ MAX_ENTRIES: Final = 100_000
 """The most entries of one folder that are looked at."""
 MAX_DEPTH: Final = 64
 LINK: Final = "it is a symbolic link"
+UNSHOWN: Final = "its name cannot be shown"
 OUR_OWN: Final = "it belongs to Greenroom"
 UNREADABLE: Final = "it cannot be read"
+_UNSHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What ends a line, turns its order round or is in no encoding."""
 
 
 class Found(NamedTuple):
@@ -57,10 +61,13 @@ def walk(root: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
         root: An absolute path without links.
         closed: Folders that nobody reads, such as our own.
     """
+    if not _is_shown(root):
+        yield _left_out(root, UNSHOWN, is_folder=os.path.isdir(root))  # noqa: PTH112
+        return
     if not os.path.isdir(root):  # noqa: PTH112  (paths are texts here, a million of them)
         name = os.path.basename(root)  # noqa: PTH119
         secret = file_reason(name) == SECRET
-        yield LeftOut(root, SECRET) if secret else Found(root)
+        yield _left_out(root, SECRET) if secret else Found(root)
         return
     waiting = [(root, rules_above(root), 0)]
     while waiting:
@@ -77,10 +84,10 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
         at = f"{at}/{name}"
         is_folder = depth < len(names) - 1 or os.path.isdir(at)  # noqa: PTH112
         if os.path.islink(at):  # noqa: PTH114
-            yield LeftOut(at, LINK, is_folder=is_folder)
+            yield _left_out(at, LINK, is_folder=is_folder)
             return
         if (reason := _reason(at, name, rules, closed, is_folder=is_folder)) is not None:
-            yield LeftOut(at, reason, is_folder=is_folder)
+            yield _left_out(at, reason, is_folder=is_folder)
             return
     if not os.path.isdir(at):  # noqa: PTH112
         if os.path.lexists(at):
@@ -124,7 +131,7 @@ def _entries(
         elif reason is None and is_folder and depth == MAX_DEPTH:
             reason = f"it is more than {MAX_DEPTH} folders deep"
         if reason is not None:
-            yield LeftOut(path, reason, is_folder=is_folder)
+            yield _left_out(path, reason, is_folder=is_folder)
         elif is_folder:
             below.append((path, rules, depth + 1))
         else:
@@ -137,6 +144,15 @@ def _with_own(rules: tuple[Rules, ...], folder: str) -> tuple[Rules, ...]:
     return rules if own is None else (*rules, own)
 
 
+def _left_out(path: str, reason: str, *, is_folder: bool = False) -> LeftOut:
+    """Say that something is left out, by a name that can be shown."""
+    return LeftOut(_UNSHOWN.sub("\ufffd", path), reason, is_folder=is_folder)
+
+
+def _is_shown(name: str) -> bool:
+    return _UNSHOWN.search(name) is None
+
+
 def _reason(
     path: str, name: str, rules: tuple[Rules, ...], closed: Collection[str], *, is_folder: bool
 ) -> str | None:
@@ -145,6 +161,6 @@ def _reason(
         return reason
     if path in closed:
         return OUR_OWN
-    if not name.isprintable() or len(path.encode(errors="replace")) > 4_096:  # noqa: PLR2004
-        return "its name cannot be shown"
+    if not _is_shown(name) or len(path.encode()) > 4_096:  # noqa: PLR2004
+        return UNSHOWN
     return reason or (IGNORED if is_ignored(path, rules, is_folder=is_folder) else None)
