@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Final
 
+import msgspec
+
 from greenroom.actors.documents import html, markdown, notebook, pdf, restructured_text, table, word_document
 from greenroom.actors.documents.blocks import Blocks, packed
 from greenroom.actors.documents.decode import SourceText, shown
@@ -21,6 +23,8 @@ from greenroom.actors.documents.splitting import CODE, PROSE, pieces
 from greenroom.actors.schemas.corpus import Chunk, Document
 
 MAX_TITLE: Final = 200
+_HEADINGS_FREE: Final = 262_144
+"""How many characters the headings that chunks repeat may have in one document, beside twice its text."""
 
 
 def _plain(_source: SourceText) -> Sections:
@@ -80,8 +84,18 @@ def document_of(path: str, kind: Kind, data: bytes, modified_at: int = 0) -> Doc
         digest=digest_of(data),
         bytes=len(data),
         modified_at=modified_at,
-        chunks=chunks,
+        chunks=_bounded(chunks),
     )
+
+
+def _bounded(chunks: list[Chunk]) -> list[Chunk]:
+    """Return chunks with their nearest heading, or none, where all would take far more than what is said."""
+    room = _HEADINGS_FREE + 2 * sum(len(chunk.text) for chunk in chunks)
+    for kept in (slice(-1, None), slice(0)):
+        if sum(len(heading) for chunk in chunks for heading in chunk.headings) <= room:
+            break
+        chunks = [msgspec.structs.replace(chunk, headings=chunk.headings[kept]) for chunk in chunks]
+    return chunks
 
 
 def _title(own: str, name: str) -> str:

@@ -55,6 +55,9 @@ _BLOCKS: Final = frozenset(
         "ul",
     ]
 )
+_IN_HEAD: Final = frozenset(
+    {"base", "head", "link", "meta", "noscript", "script", "style", "template", "title"}
+)
 _CELLS: Final = frozenset({"td", "th"})
 
 
@@ -94,7 +97,9 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a block, a heading, or what is hidden."""
         del attrs
-        if tag == "title" and not self.title:
+        if self._hidden == ["head"] and tag not in _IN_HEAD:
+            self._hidden.clear()  # neither its end nor the beginning of the body need be marked
+        if tag == "title" and not self.title and "svg" not in self._hidden:
             self._is_title = True
         elif tag in _HIDDEN:
             self.end_block(self._place)

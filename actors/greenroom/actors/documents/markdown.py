@@ -21,7 +21,7 @@ _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 MAX_FRONT_MATTER: Final = 65_536
-_TITLE: Final = re.compile(r"^title[ \t]*:[ \t]*(.+?)[ \t\r]*$", re.MULTILINE)
+_TITLE: Final = re.compile(r"^title[ \t]*:(.*)$", re.MULTILINE)
 _QUOTED: Final = re.compile(r"""(["'])(.*)\1$""")
 
 
@@ -47,8 +47,9 @@ def _title_of(front: re.Match[str] | None) -> str:
     found = None if front is None else _TITLE.search(front[1])
     if found is None:
         return ""
-    quoted = _QUOTED.match(found[1])
-    return plain(quoted[2] if quoted else found[1])
+    words = found[1].strip()
+    quoted = _QUOTED.match(words)
+    return plain(quoted[2] if quoted else words)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import zlib
 from typing import Final
@@ -31,13 +32,8 @@ def read(data: bytes) -> Blocks:
             body = _part(archive, "word/document.xml")
             return _blocks(body, levels)
     except (
-        BadZipFile,
-        KeyError,
-        zlib.error,
-        ET.ParseError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
+        *(BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError),  # of the archive
+        *(ET.ParseError, LookupError, ValueError),  # of the XML: the last two of its encoding
     ) as error:
         raise UnreadableDocumentError(f"it is no Word document: {error}") from None
 
@@ -49,7 +45,7 @@ def _part(archive: ZipFile, name: str) -> bytes:
         data = file.read(MAX_XML + 1)
     if len(data) > MAX_XML:
         raise UnreadableDocumentError(f"it has more than {MAX_XML:,} bytes when it is unpacked")
-    if b"<!DOCTYPE" in data[:4_096]:  # no Word document has one, and entities are defined there
+    if b"<!DOCTYPE" in data:  # no Word document has one, and entities are defined there
         raise UnreadableDocumentError("it is no Word document: its XML defines types")
     return data
 
