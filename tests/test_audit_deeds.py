@@ -242,6 +242,16 @@ DEEDS: dict[str, Deed] = {
         "corpus",
         "added",
     ),
+    "find_vendor_info": Deed(
+        lambda _: {"vendor_filter": CONTENT, "corpus": "docs"}, ("find_vendor_info",), "corpus", "found"
+    ),
+    "suggest_entities": Deed(lambda _: {"corpus": "docs"}, ("suggest_entities",), "corpus", "documents"),
+    "define_entities": Deed(
+        lambda _: {"entities": [{"name": CONTENT, "type": "vendor"}], "corpus": "docs"},
+        ("define_entities",),
+        "corpus",
+        "added",
+    ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
     "get_session": Deed(lambda _: IN_S),
@@ -505,6 +515,11 @@ DENIALS: dict[str, list[Denial]] = {
         Denial(lambda _: {"paths": ["/etc/hosts"]}, DENIED),
     ],
     "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
+    "find_vendor_info": [
+        Denial(lambda _: {"vendor_filter": "*", "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")
+    ],
+    "suggest_entities": [Denial(lambda _: {"corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
+    "define_entities": [Denial(lambda _: {"corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
 }
 NOBODY_IS_DENIED = frozenset(
     {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from greenroom.actors.entities import (
     EntityMatcher,
     MatchedNames,
-    NameCounts,
+    NameCounter,
     NamedEntity,
     UnreadableDeclarationsError,
     declarations_in,
@@ -218,7 +218,7 @@ entities:
         ("a.yaml", "- {name: A", "it is no YAML"),
         ("a.yaml", "a: &a [1]\nb: [*a, *a]", "refers to itself"),
         ("a.yaml", "[" * 100 + "]" * 100, "nested too deeply"),
-        ("a.yaml", "x" * (4 * 1_048_576 + 1), "the limit is 4,194,304"),
+        ("a.yaml", "x" * (1_048_576 + 1), "the limit is 1,048,576"),
         ("x/pyproject.toml", "a = ", "it cannot be read"),
         ("package.json", '{"dependencies": ', "it cannot be read"),
         ("package.json", "[" * 100_000, "it cannot be read"),
@@ -293,9 +293,9 @@ def test_a_manifest_declares_libraries_with_their_versions(name: str) -> None:
     assert {each.type for each in found} == {"library"}
 
 
-def test_a_library_whose_name_is_a_mere_word_is_ambiguous() -> None:
-    click, chi = declarations_in("pyproject.toml", '[project]\ndependencies = ["click", "markdown-it"]')
-    assert (click.ambiguous, chi.ambiguous) == (["click"], [])
+def test_a_library_whose_name_is_an_english_word_is_ambiguous() -> None:
+    click, httpx = declarations_in("pyproject.toml", '[project]\ndependencies = ["click", "httpx"]')
+    assert (click.ambiguous, httpx.ambiguous) == (["click"], [])
 
 
 def test_a_go_module_is_known_by_its_path_too() -> None:
@@ -324,7 +324,7 @@ TEXTS = [
 def suggested(
     texts: Sequence[str], known: Sequence[str] = (), least: int = 2
 ) -> list[tuple[str, str, int, int]]:
-    counts = NameCounts()
+    counts = NameCounter()
     for chunk, text in enumerate(texts):
         counts.add(chunk, text)
     return [
@@ -347,11 +347,11 @@ def test_names_and_identifiers_that_recur_are_suggested_with_counts() -> None:
 
 
 def test_counts_of_parts_are_those_of_the_whole() -> None:
-    whole, some, more = NameCounts(), NameCounts(), NameCounts()
+    whole, some, more = NameCounter(), NameCounter(), NameCounter()
     for chunk, text in enumerate(TEXTS):
         whole.add(chunk, text)
         (some if chunk < 1 else more).add(chunk, text)
-    some.merge(more)
+    some.merge(more.counted())
     assert some.suggestions((), 1, 50) == whole.suggestions((), 1, 50)
 
 

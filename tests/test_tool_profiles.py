@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("mcp.profiles")
 
-KNOWLEDGE = ["semantic_search", "get_full_content", "list_corpora", "ingest_documents"]
+KNOWLEDGE = [
+    *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
+    *("find_vendor_info", "suggest_entities", "define_entities"),
+]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.asking import GetFullContent as GetFullContent
     from greenroom.actors.corpus.asking import ListCorpora as ListCorpora
     from greenroom.actors.corpus.asking import SemanticSearch as SemanticSearch
+    from greenroom.actors.corpus.entity_tools import DefineEntities as DefineEntities
+    from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
+    from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
     from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
     from greenroom.actors.corpus.managing import DropCorpus as DropCorpus
@@ -110,6 +113,15 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.corpus import PutDocument as PutDocument
     from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
     from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
+    from greenroom.actors.schemas.entities import DeclarationFile as DeclarationFile
+    from greenroom.actors.schemas.entities import EntitiesDefined as EntitiesDefined
+    from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound
+    from greenroom.actors.schemas.entities import EntitiesSuggested as EntitiesSuggested
+    from greenroom.actors.schemas.entities import EntityDeclaration as EntityDeclaration
+    from greenroom.actors.schemas.entities import EntityView as EntityView
+    from greenroom.actors.schemas.entities import Relation as Relation
+    from greenroom.actors.schemas.entities import RelationshipView as RelationshipView
+    from greenroom.actors.schemas.entities import Suggestion as Suggestion
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory

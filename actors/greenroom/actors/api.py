@@ -30,6 +30,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
+from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
@@ -114,8 +115,11 @@ _OF_CORPORA: dict[str, type[Procedure[Any]]] = {
     "semantic_search": SemanticSearch,
     "get_full_content": GetFullContent,
     "list_corpora": ListCorpora,
+    "find_vendor_info": FindVendorInfo,
+    "suggest_entities": SuggestEntities,
 }
 _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
+    "define_entities": DefineEntities,
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
     "ingest_documents": IngestDocuments,

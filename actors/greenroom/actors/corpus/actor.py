@@ -6,10 +6,22 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from greenroom.actors.auth import corpora
-from greenroom.actors.corpus import embedding, filling, reading, records, resource, search, upkeep
+from greenroom.actors.corpus import (
+    declaring,
+    embedding,
+    entity_search,
+    filling,
+    mentions,
+    reading,
+    records,
+    resource,
+    search,
+    upkeep,
+)
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
@@ -51,6 +63,10 @@ class CorpusActor(Actor):
     find = _by(requests.FindChunks, search.find)
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)
+    declare = _by(entities.DeclareEntities, declaring.declare)
+    find_entities = _by(entities.FindEntities, entity_search.find)
+    count_names = _by(entities.CountNames, entity_search.count_names)
+    manifests = _by(entities.ReadManifests, entity_search.manifests)
     texts = _by(TextsToEmbed, embedding.texts)
     vectors = _by(StoreVectors, embedding.store)
     verify = _by(requests.VerifyCorpus, upkeep.verify)
@@ -70,6 +86,11 @@ class CorpusActor(Actor):
     def sweep(self, _: filling.SweepCorpus, context: Context) -> Slices[None]:
         """Remove a batch of what a dropped corpus had."""
         return filling.sweep(self.repository, context)
+
+    @handles(mentions.MatchDocuments)
+    def match(self, _: mentions.MatchDocuments, context: Context) -> Slices[None]:
+        """Look for the names of entities in some documents."""
+        return mentions.step(self.repository, context)
 
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:

@@ -49,7 +49,7 @@ class SemanticSearch(Procedure[schemas.ChunksFound], frozen=True, kw_only=True):
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        row = await _row(context, self.corpus)
+        row = await corpus_row(context, self.corpus)
         found: schemas.FoundChunks | None = None
         with trio.move_on_at(began + SEARCH_SECONDS):
             vectors, absence = await self._vectors(context)
@@ -135,7 +135,7 @@ class GetFullContent(Procedure[schemas.FullContent], frozen=True, kw_only=True):
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        row = await _row(context, self.corpus)
+        row = await corpus_row(context, self.corpus)
         request = schemas.ReadChunks(corpus=row.full_name, chunk_ids=self.chunk_ids, around=self.around)
         found = await context.ask(corpus_address(row), request)
         audit_record.record_read(
@@ -168,7 +168,12 @@ class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, kw_only=True):
         return schemas.CorporaListed(corpora=found)
 
 
-async def _row(context: ProcedureContext, name: str) -> CorpusRow:
+async def corpus_row(context: ProcedureContext, name: str) -> CorpusRow:
+    """Return the corpus that a name means.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``.
+    """
     check_owner(context.principal, name)
     row = await context.query(FindCorpus(name=name))
     if row is None:

@@ -10,7 +10,8 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.corpus import embedding, records
+from greenroom.actors.corpus import embedding, mentions, records
+from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -74,6 +75,8 @@ def put(
     context.put(where, fresh)
     context.put(records.number_key(number), where)
     yield from _index(repository, context, fresh, document, kept, old)
+    passages = [Passage(each.text, each.headings) for each in document.chunks]
+    yield from mentions.put(repository, context, fresh, passages)
     counted = moved(header, fresh, 1)
     repository.put_header(
         context,
@@ -143,13 +146,14 @@ def remove(
         document = None if not requests.is_text(path) else repository.document(context, path)
         if document is None:
             continue
-        room -= len(document.places) + len(document.blocks) + 2
+        room -= len(document.places) + len(document.blocks) + 3
         if room < 0 and removed:
             _note_removed(repository, context, header, removed)
             return requests.DocumentsRemoved(removed=removed, left=paths[at:])
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
         context.delete(records.number_key(document.number))
+        mentions.remove(repository, context, document.number)
         for block in range(len(document.blocks)):
             context.delete(records.text_key(document.number, block))
         for place in document.places:
@@ -234,7 +238,9 @@ def discard(repository: CorpusRepository, context: Context) -> None:
     repository.publish(context)
     repository.put_header(context, CorpusHeader(is_dropped=True))
     repository.index.unload()
+    repository.entities = EntityTable()
     context.cancel_timer(index_module.TIMER)
+    context.cancel_timer(mentions.TIMER)
     embedding.forget(repository, context)
     context.set_timer(SWEEP, context.now, SweepCorpus())
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.records import ChunkPlace, DocumentRecord, Passage
 from greenroom.actors.corpus.repository import CorpusRepository, Located, context_header
 from greenroom.actors.schemas import corpus as replies
@@ -42,6 +44,7 @@ def read(
     """Answer chunks in full, and which ids are unknown."""
     repository.check(context.principal, request.corpus)
     corpus = yield from repository.index.loaded(context)
+    yield from repository.entities.loaded(context)
     chunks: list[replies.ChunkContent] = []
     unknown: list[int] = []
     for asked in dict.fromkeys(request.chunk_ids):
@@ -77,14 +80,15 @@ def _content(
     passages = {number: repository.passage(context, Located(document, number)) for number in numbers}
     own = passages[located.number]
     places = [document.places[number] for number in numbers]
+    speaks_of = repository.entities.of_chunk(context, document.number, located.place.id)
     return replies.ChunkContent(
         chunk_id=located.place.id,
-        entity_id=None,
+        entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
-        entity_type=None,
+        entity_type=speaks_of[0].type if speaks_of else None,
         chunk_text=joined([passages[number] for number in numbers]),
         context_header=context_header(document, own),
-        vendor_names=[],
+        vendor_names=[entity.name for entity in speaks_of],
         section_title=section(document, own),
         citation=citation(document, places[0]),
         last_line=UNSET if places[-1].page is not None else places[-1].last_line,
@@ -108,6 +112,7 @@ def result(
     document: DocumentRecord,
     place: ChunkPlace,
     passage: Passage | None,
+    speaks_of: Sequence[EntityRecord],
     *,
     score: float,
     rank: int,
@@ -115,9 +120,9 @@ def result(
     """Return a chunk as a search answers it; metadata alone without what it says."""
     found = replies.ChunkFound(
         chunk_id=place.id,
-        entity_id=None,
+        entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
-        entity_type=None,
+        entity_type=speaks_of[0].type if speaks_of else None,
         hybrid_score=score,
         rank=rank,
     )
@@ -127,7 +132,7 @@ def result(
         found,
         chunk_text=passage.text,
         context_header=context_header(document, passage),
-        vendor_names=[],
+        vendor_names=[entity.name for entity in speaks_of],
         section_title=section(document, passage),
         citation=citation(document, place),
     )

@@ -14,6 +14,7 @@ from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
+from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -49,6 +50,7 @@ class CorpusRepository:
         header: What holds for all of it.
         index: Of its chunks; ``author`` is the path of a chunk's document there, ``key`` the title and the
             headings, and the only tag the heading next above it.
+        entities: What is declared of entities, and which chunks mention them.
         embedder_notified: Whether the embedder knows that chunks lack vectors.
         answers: Searches answered since the last change, by their requests.
         view: What every search of the present index needs.
@@ -58,6 +60,7 @@ class CorpusRepository:
         self.owner = corpora.owner_of(context.address.key)
         self.header = context.get(records.HEADER, CorpusHeader) or CorpusHeader()
         self.index = MemoryIndex(str, self.indexed, packed=True)
+        self.entities = EntityTable()
         self.embedder_notified = False
         self.answers: dict[bytes, FoundChunks] = {}
         self.view: Chunks | None = None
@@ -122,9 +125,8 @@ class CorpusRepository:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.index.resident_bytes() + sum(
-            1_000 + 300 * len(answer.results) for answer in self.answers.values()
-        )
+        answers = sum(1_000 + 300 * len(answer.results) for answer in self.answers.values())
+        return self.index.resident_bytes() + self.entities.resident_bytes() + answers
 
 
 def indexed_chunk(document: DocumentRecord, id: int, passage: Passage) -> IndexedChunk:

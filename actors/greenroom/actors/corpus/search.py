@@ -30,7 +30,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     asked = msgspec.msgpack.encode(request)
     known = repository.answers.get(asked)
     if known is not None:
-        fresh = _freshness(repository, context)
+        fresh = freshness(repository, context)
         return msgspec.structs.replace(known, cache_hit=True, freshness=fresh)
     yield from imported("greenroom.actors.ranking.documents")
     corpus = yield from repository.index.loaded(context)
@@ -44,6 +44,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     elif absence is None:
         absence = "there is no embedder"
     taken = route(request.query, request.strategy, absence if vectors is None else None)
+    yield from repository.entities.loaded(context)
     ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
     near: Located | None = None
@@ -52,7 +53,10 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
         passage = repository.passage(context, near) if full else None
-        results.append(result(near.document, near.place, passage, score=round(score, 4), rank=number))
+        speaks_of = repository.entities.of_chunk(context, near.document.number, near.place.id)
+        results.append(
+            result(near.document, near.place, passage, speaks_of, score=round(score, 4), rank=number)
+        )
         if context.should_yield():
             yield
     answer = FoundChunks(
@@ -65,7 +69,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
             corrected={word: list(meant) for word, meant in ranked.corrected.items()},
             unknown=list(ranked.unknown),
         ),
-        freshness=_freshness(repository, context),
+        freshness=freshness(repository, context),
         cache_hit=False,
     )
     while len(repository.answers) >= KEPT:
@@ -109,7 +113,8 @@ def _ranked(
     )
 
 
-def _freshness(repository: CorpusRepository, context: Context) -> FreshnessView:
+def freshness(repository: CorpusRepository, context: Context) -> FreshnessView:
+    """Return how fresh the corpus is."""
     return FreshnessView(
         indexed_at=optional_datetime(repository.header.indexed_at),
         waiting_for_vectors=embedding.waiting(context),

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.corpus import embedding, records
+from greenroom.actors.corpus import embedding, mentions, records
 from greenroom.actors.corpus.catalogue import AllCorpora, corpus_address
+from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.filling import SWEEP
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import index as index_module
@@ -48,6 +49,7 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
         repository.index.unload()
         context.cancel_timer(index_module.TIMER)
     context.cancel_timer(SWEEP)
+    context.cancel_timer(mentions.TIMER)
     # Its head goes last: until then it is there for nobody.
     for key in keys:
         context.delete(key)
@@ -55,6 +57,7 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
             yield
     repository.header = records.CorpusHeader(is_dropped=True)
     repository.answers.clear()
+    repository.entities = EntityTable()
     remaining = len(keys) == most
     if remaining:
         context.put(records.HEADER, repository.header)

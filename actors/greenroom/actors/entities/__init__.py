@@ -8,5 +8,4 @@ from greenroom.actors.entities.lookup import look_up as look_up
 from greenroom.actors.entities.matching import EntityMatcher as EntityMatcher
 from greenroom.actors.entities.matching import MatchedNames as MatchedNames
 from greenroom.actors.entities.names import folded as folded
-from greenroom.actors.entities.suggestions import NameCounts as NameCounts
-from greenroom.actors.entities.suggestions import Suggestion as Suggestion
+from greenroom.actors.entities.suggestions import NameCounter as NameCounter

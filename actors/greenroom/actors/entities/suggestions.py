@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from greenroom.actors.entities.names import folded
+from greenroom.actors.schemas.entities import NameCounts, Suggestion
 
 _WORD: Final = r"[^\W\d_][^\W_]*+(?:[.-][^\W_]++)*+(?!\w)"
 _NAMES: Final = re.compile(
@@ -31,40 +30,25 @@ _LEAST_SHARE: Final = 0.5
 """Of all a word's occurrences, how many have a capital if it is a name."""
 
 
-class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that texts repeat.
+class NameCounter:
+    """Counts what texts name."""
 
-    Attributes:
-        name: As it is mostly spelled.
-        looks_like: What kind of word it is.
-        count: How often it is there.
-        chunks: In how many chunks.
-        example: One of these.
-    """
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._chunks: Counter[str] = Counter()
+        self._examples: dict[str, int] = {}
+        self._small: Counter[str] = Counter()
+        self._code: set[str] = set()
 
-    name: str
-    looks_like: Literal["name", "code"]
-    count: int
-    chunks: int
-    example: int
-
-
-class NameCounts(msgspec.Struct):
-    """Names counted over many texts.
-
-    Attributes:
-        counts: How often each spelling of a name is there.
-        chunks: In how many texts.
-        examples: The first of these.
-        small: How often a word is there in small letters.
-        code: Which of them are identifiers of code.
-    """
-
-    counts: Counter[str] = msgspec.field(default_factory=Counter)
-    chunks: Counter[str] = msgspec.field(default_factory=Counter)
-    examples: dict[str, int] = msgspec.field(default_factory=dict)
-    small: Counter[str] = msgspec.field(default_factory=Counter)
-    code: set[str] = msgspec.field(default_factory=set)
+    def counted(self) -> NameCounts:
+        """Return what was counted, to be merged elsewhere."""
+        return NameCounts(
+            counts=self._counts,
+            chunks=self._chunks,
+            examples=self._examples,
+            small=self._small,
+            code=self._code,
+        )
 
     def add(self, chunk: int, text: str) -> None:
         """Count what a text names."""
@@ -72,25 +56,25 @@ class NameCounts(msgspec.Struct):
         for match in _NAMES.finditer(text):
             if (code := match["code"]) is not None:
                 name = code.strip("`")
-                self.code.add(name)
+                self._code.add(name)
                 found[name] += 1
             else:
                 found.update(self._names(match["words"].split(" "), begins=match["before"] is not None))
-        self.counts.update(found)
-        self.chunks.update(found.keys())
+        self._counts.update(found)
+        self._chunks.update(found.keys())
         for name in found:
-            self.examples.setdefault(name, chunk)
-        if len(self.counts) > 2 * MAX_KEPT:
+            self._examples.setdefault(name, chunk)
+        if len(self._counts) > 2 * MAX_KEPT:
             self._forget()
 
     def merge(self, other: NameCounts) -> None:
         """Add what was counted elsewhere."""
-        self.counts.update(other.counts)
-        self.chunks.update(other.chunks)
-        self.small.update(other.small)
-        self.code |= other.code
-        self.examples = {**other.examples, **self.examples}
-        if len(self.counts) > 2 * MAX_KEPT:
+        self._counts.update(other.counts)
+        self._chunks.update(other.chunks)
+        self._small.update(other.small)
+        self._code |= other.code
+        self._examples = {**other.examples, **self._examples}
+        if len(self._counts) > 2 * MAX_KEPT:
             self._forget()
 
     def suggestions(self, known: Iterable[str], least: int, most: int) -> list[Suggestion]:
@@ -103,22 +87,22 @@ class NameCounts(msgspec.Struct):
         """
         left_out = {folded(name) for name in known}
         best: dict[str, Suggestion] = {}
-        for name, count in self.counts.items():
+        for name, count in self._counts.items():
             alike = folded(name)
             if (
                 count < least
                 or alike in left_out
-                or count < _LEAST_SHARE * (count + self.small[name.lower()])
+                or count < _LEAST_SHARE * (count + self._small[name.lower()])
             ):
                 continue
             known_as = best.get(alike)
             if known_as is None or known_as.count < count:
                 best[alike] = Suggestion(
                     name=name,
-                    looks_like="code" if name in self.code else "name",
+                    looks_like="code" if name in self._code else "name",
                     count=count,
-                    chunks=self.chunks[name],
-                    example=self.examples[name],
+                    chunks=self._chunks[name],
+                    example=self._examples[name],
                 )
         return sorted(best.values(), key=lambda each: (-each.chunks, -each.count, each.name))[:most]
 
@@ -136,13 +120,13 @@ class NameCounts(msgspec.Struct):
                     yield name
                 run = []
             if word[:1].islower():
-                self.small[word] += 1
+                self._small[word] += 1
 
     def _forget(self) -> None:
         """Keep the names that are there most."""
-        kept = dict(self.counts.most_common(MAX_KEPT))
-        self.counts = Counter(kept)
-        self.chunks = Counter({name: self.chunks[name] for name in kept})
-        self.examples = {name: self.examples[name] for name in kept}
-        self.small = Counter(dict(self.small.most_common(MAX_KEPT)))
-        self.code &= kept.keys()
+        kept = dict(self._counts.most_common(MAX_KEPT))
+        self._counts = Counter(kept)
+        self._chunks = Counter({name: self._chunks[name] for name in kept})
+        self._examples = {name: self._examples[name] for name in kept}
+        self._small = Counter(dict(self._small.most_common(MAX_KEPT)))
+        self._code &= kept.keys()

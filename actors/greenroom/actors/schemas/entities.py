@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Message
 
 EntityType = Literal["vendor", "library", "framework", "service"]
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -15,12 +21,19 @@ MAX_ENTITIES = 20_000
 """The most entities that a corpus has."""
 MAX_DECLARED = 5_000
 """The most entities that one call declares."""
-MAX_SOURCE_CHARACTERS = 4 * 1_048_576
+MAX_SOURCE_CHARACTERS = 1_048_576
 """The most that one YAML file or manifest has."""
 
 EntityName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 EntityId = Annotated[str, Meta(pattern="^e[1-9][0-9]{0,14}(?!\\n)$", extra={"takes": "an entity_id"})]
 RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
+VendorFilter = Annotated[
+    str,
+    Meta(
+        min_length=1, max_length=100, description="a name, also mistyped, a part of one, or a pattern with *"
+    ),
+]
+EntityLimit = Annotated[int, Meta(ge=1, le=50, description="entities at most")]
 
 
 class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,3 +71,235 @@ class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     version: Annotated[str, Meta(max_length=200)] | None = None
     relations: Annotated[list[Relation], Meta(max_length=100)] = msgspec.field(default_factory=list)
     entity_id: EntityId | None = None
+
+
+class DeclarationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that declares entities.
+
+    Attributes:
+        name: Its path; a manifest is known by its name.
+        text: What it says.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    text: Annotated[str, Meta(max_length=MAX_SOURCE_CHARACTERS)]
+
+
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A name that texts repeat.
+
+    Attributes:
+        name: As it is mostly spelled.
+        looks_like: What kind of word it is.
+        count: How often it is there.
+        chunks: In how many chunks.
+        example: One of these.
+    """
+
+    name: str
+    looks_like: Literal["name", "code"]
+    count: int
+    chunks: int
+    example: int
+
+
+class NameCounts(msgspec.Struct, kw_only=True):
+    """Names counted over some texts.
+
+    Attributes:
+        counts: How often each spelling of a name is there.
+        chunks: In how many texts.
+        examples: The first of these.
+        small: How often a word is there in small letters.
+        code: Which of them are identifiers of code.
+    """
+
+    counts: dict[str, int] = msgspec.field(default_factory=Counter)
+    chunks: dict[str, int] = msgspec.field(default_factory=Counter)
+    examples: dict[str, int] = msgspec.field(default_factory=dict)
+    small: dict[str, int] = msgspec.field(default_factory=Counter)
+    code: set[str] = msgspec.field(default_factory=set)
+
+
+# -- messages to the actor of a corpus; not tools -------------------------------------------
+
+
+class EntitiesDeclared(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `DeclareEntities`, with names.
+
+    Attributes:
+        waiting: Documents in which names are still to be looked for.
+    """
+
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+    unchanged: int
+    waiting: int
+
+
+class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
+    """Declare entities and remove some: all of it or nothing.
+
+    Attributes:
+        declarations: Each takes the place of the one with its name or id.
+        libraries: What manifests name; of one that is declared already only the version is taken.
+        remove: Names or ids; an unknown one is no error.
+    """
+
+    corpus: CorpusName
+    declarations: list[EntityDeclaration] = msgspec.field(default_factory=list)
+    libraries: list[EntityDeclaration] = msgspec.field(default_factory=list)
+    remove: list[str] = msgspec.field(default_factory=list)
+
+
+class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
+    """Find entities of a corpus. Not a tool: `FindVendorInfo` asks it."""
+
+    corpus: CorpusName
+    wanted: VendorFilter
+    entity_type: EntityType | None = None
+    include_relationships: bool = True
+    detail_level: DetailLevel = "full"
+    limit: EntityLimit = 10
+
+
+class CountNames(Message["NamesCounted"], frozen=True, kw_only=True):
+    """Count the names in some documents of a corpus."""
+
+    corpus: CorpusName
+    after: int = 0
+
+
+class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CountNames`.
+
+    Attributes:
+        counts: What they name.
+        documents: How many were read.
+        after: Where to go on; None at the end.
+        known: The names of the entities that are declared, with the last documents.
+    """
+
+    counts: NameCounts
+    documents: int
+    after: int | None
+    known: list[str]
+
+
+class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
+    """Read those documents of a corpus that are manifests of projects."""
+
+    corpus: CorpusName
+
+
+class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadManifests`: paths and texts."""
+
+    manifests: list[DeclarationFile]
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+class EntityView(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity; of metadata only the first four members.
+
+    Attributes:
+        mention_count: How often the documents mention it.
+        source_chunks: The chunks that mention it most.
+        version: Which version is used, where a manifest says so.
+    """
+
+    entity_id: str
+    name: str
+    entity_type: EntityType
+    mention_count: int
+    description: str | UnsetType = UNSET
+    source_chunks: list[int] | UnsetType = UNSET
+    created_at: datetime | UnsetType = UNSET
+    aliases: list[str] | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+
+
+class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
+    """A relation between two entities: declared, or that texts mention them together.
+
+    Attributes:
+        declared: Whether somebody said so; else it is seen in the texts.
+        chunk_count: Of what is seen: how many chunks mention both.
+        example_chunks: Some of these.
+    """
+
+    source_id: str
+    target_id: str
+    relationship_type: str
+    source_name: str
+    target_name: str
+    declared: bool
+    chunk_count: int | UnsetType = UNSET
+    example_chunks: list[int] | UnsetType = UNSET
+
+
+class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindEntities`; members as in `EntitiesFound`."""
+
+    entities: list[EntityView]
+    relationships: list[RelationshipView]
+    total_entities: int
+    total_relationships: int
+    freshness: FreshnessView
+    waiting: int
+    names: list[str]
+
+
+class EntitiesFound(Reply, frozen=True, kw_only=True):
+    """Answers `FindVendorInfo`, the likeliest first.
+
+    Attributes:
+        total_entities: How many entities may be meant.
+        total_relationships: How many relations those that are answered have.
+        waiting_for_matching: Documents in which names are still to be looked for, if there are any.
+    """
+
+    entities: list[EntityView]
+    relationships: list[RelationshipView]
+    total_entities: int
+    total_relationships: int
+    execution_time_ms: float
+    corpus: str
+    freshness: FreshnessView
+    waiting_for_matching: int | UnsetType = UNSET
+
+
+class EntitiesDefined(Reply, frozen=True, kw_only=True):
+    """Answers `DefineEntities`, with names.
+
+    Attributes:
+        unchanged: How many were declared so before.
+        unreadable: Files that could not be read, each with the reason.
+        waiting_for_matching: Documents in which names are still to be looked for; it goes on by itself.
+    """
+
+    corpus: str
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+    unchanged: int
+    unreadable: list[str]
+    waiting_for_matching: int
+
+
+class EntitiesSuggested(Reply, frozen=True, kw_only=True):
+    """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
+
+    Attributes:
+        documents: How many were read.
+        partial: Present when not all were read, and why.
+    """
+
+    suggestions: list[Suggestion]
+    documents: int
+    corpus: str
+    execution_time_ms: float
+    partial: str | UnsetType = UNSET

@@ -40,7 +40,10 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
     ),
     "all": ToolProfile(tools=None),
     "knowledge": ToolProfile(
-        tools=("semantic_search", "get_full_content", "list_corpora", "ingest_documents")
+        tools=(
+            *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
+            *("find_vendor_info", "suggest_entities", "define_entities"),
+        )
     ),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,

@@ -302,6 +302,29 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="find_vendor_info",
+        title="Find vendors and libraries",
+        description="Find what documents say of a vendor, library, framework or service: how often and "
+        "in which passages it is mentioned, and what it is to others. Typing errors are forgiven.",
+        weight=4,
+    ),
+    Tool(
+        name="suggest_entities",
+        title="Suggest entities",
+        description="List names and identifiers that the documents repeat and nobody has declared, with "
+        "counts; declare those that matter with define_entities.",
+        weight=4,
+    ),
+    Tool(
+        name="define_entities",
+        title="Define entities",
+        description="Declare vendors, libraries, frameworks and services that documents mention, with their "
+        "other names and relations: here, or in YAML or manifests. Also rename and remove them.",
+        overwrites=True,
+        repeatable=True,
+        weight=4,
+    ),
+    Tool(
         name="update_memory",
         title="Update memory",
         description="Correct or change a memory that you have: fix or replace a fact or preference that "

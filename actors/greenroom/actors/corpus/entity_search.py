@@ -1,0 +1,224 @@
+"""Answering about entities: which are meant, where they are mentioned, what they are to others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.base.threads import imported
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.corpus import entity_records as records
+from greenroom.actors.corpus import mentions
+from greenroom.actors.corpus import records as corpus_records
+from greenroom.actors.corpus.entity_records import EntityRecord
+from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
+from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.corpus.search import freshness
+from greenroom.actors.entities import MANIFESTS, NameCounter, folded, look_up
+from greenroom.actors.schemas import entities as schemas
+from greenroom.actors.schemas.entities import EntityView, RelationshipView
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.corpus.mention_counts import MentionCounts
+
+SOURCES: Final = 10
+"""Chunks that are named of one entity."""
+TOGETHER: Final = 10
+"""Entities that are named of those with which one is mentioned together."""
+EXAMPLES: Final = 3
+TOGETHER_WITH: Final = "mentioned_with"
+_READ_CHARACTERS: Final = 400_000
+"""Of the texts whose names one message counts: about 50 ms."""
+_MOST_MANIFESTS: Final = 200
+
+
+def find(
+    repository: CorpusRepository, request: schemas.FindEntities, context: Context
+) -> Slices[schemas.FoundEntities]:
+    """Answer the entities that may be meant."""
+    repository.check(context.principal, request.corpus)
+    table = yield from repository.entities.loaded(context)
+    mentions.go_on(repository, context)
+    likely = yield from look_up(table.named, request.wanted, context.should_yield)
+    counts = yield from _counts(repository, context)
+    meant = [
+        (likeness, table.by_number[number])
+        for number, likeness in likely
+        if request.entity_type in {None, table.by_number[number].type}
+    ]
+    meant.sort(key=lambda each: (-each[0], -counts.mentions(each[1].number), each[1].name))
+    found = [entity for _, entity in meant[: request.limit]]
+    is_full = request.detail_level == "full"
+    relations = _Relations([], 0)
+    if request.include_relationships:
+        relations = yield from _relations(repository, found, counts, context, is_full=is_full)
+    return schemas.FoundEntities(
+        entities=[_view(entity, counts, is_full=is_full) for entity in found],
+        relationships=relations.shown,
+        total_entities=len(meant),
+        total_relationships=relations.total,
+        freshness=freshness(repository, context),
+        waiting=mentions.waiting(repository),
+        names=found[0].names if found else [],
+    )
+
+
+def _counts(repository: CorpusRepository, context: Context) -> Slices[MentionCounts]:
+    """Return all mentions, counted; read once, and counted again after a change."""
+    yield from imported("greenroom.actors.corpus.mention_counts")
+    from greenroom.actors.corpus.mention_counts import MentionCounts  # noqa: PLC0415 - needs numpy, loaded by now
+
+    table = repository.entities
+    if table.mentions is None:
+        read: dict[int, bytes] = {}
+        for key, record in context.scan(bytes, prefix=records.MENTIONS):
+            read[int.from_bytes(key[len(records.MENTIONS) :])] = record
+            if context.should_yield():
+                yield
+        table.mentions = read
+    if table.counts is None:
+        table.counts = MentionCounts(table.mentions.values(), table.by_match, table.header.next_match)
+    return table.counts
+
+
+def _view(entity: EntityRecord, counts: MentionCounts, *, is_full: bool) -> EntityView:
+    view = EntityView(
+        entity_id=entity.id,
+        name=entity.name,
+        entity_type=entity.type,
+        mention_count=counts.mentions(entity.number),
+    )
+    if not is_full:
+        return view
+    return EntityView(
+        entity_id=view.entity_id,
+        name=view.name,
+        entity_type=view.entity_type,
+        mention_count=view.mention_count,
+        description=entity.description,
+        source_chunks=counts.chunks(entity.number, SOURCES),
+        created_at=to_datetime(entity.created_at),
+        aliases=[name for name in entity.names if name != entity.name],
+        version=entity.version or msgspec.UNSET,
+    )
+
+
+class _Relations(NamedTuple):
+    """The relations of some entities, and how many there are with those that are not shown."""
+
+    shown: list[RelationshipView]
+    total: int
+
+
+def _relations(
+    repository: CorpusRepository,
+    found: list[EntityRecord],
+    counts: MentionCounts,
+    context: Context,
+    *,
+    is_full: bool,
+) -> Slices[_Relations]:
+    """Return the relations of entities in both directions, what was declared first."""
+    shown = yield from _declared(repository, found, context)
+    total = len(shown)
+    pairs: set[frozenset[int]] = set()
+    for entity in found:
+        count, best = counts.together(entity.number, TOGETHER, EXAMPLES)
+        total += count
+        for other, chunks, examples in best:
+            pair = frozenset({entity.number, other})
+            if pair in pairs:
+                continue
+            pairs.add(pair)
+            target = repository.entities.by_number[other]
+            seen = _relation(entity, target, TOGETHER_WITH, declared=False)
+            shown.append(
+                msgspec.structs.replace(
+                    seen, chunk_count=chunks, example_chunks=examples if is_full else msgspec.UNSET
+                )
+            )
+        if context.should_yield():
+            yield
+    return _Relations(shown, total)
+
+
+def _declared(
+    repository: CorpusRepository, found: list[EntityRecord], context: Context
+) -> Slices[list[RelationshipView]]:
+    table = repository.entities
+    numbers = table.numbers_by_name()
+    asked = {entity.number for entity in found}
+    shown: list[RelationshipView] = []
+    for source in table.by_number.values():
+        for relation in source.relations:
+            target = table.by_number.get(numbers.get(folded(relation.to), 0))
+            if target is not None and not asked.isdisjoint({source.number, target.number}):
+                shown.append(_relation(source, target, relation.type, declared=True))
+        if context.should_yield():
+            yield
+    return shown
+
+
+def _relation(source: EntityRecord, target: EntityRecord, type_: str, *, declared: bool) -> RelationshipView:
+    return RelationshipView(
+        source_id=source.id,
+        target_id=target.id,
+        relationship_type=type_,
+        source_name=source.name,
+        target_name=target.name,
+        declared=declared,
+    )
+
+
+def count_names(
+    repository: CorpusRepository, request: schemas.CountNames, context: Context
+) -> Slices[schemas.NamesCounted]:
+    """Count the names in some documents."""
+    repository.check(context.principal, request.corpus)
+    table = yield from repository.entities.loaded(context)
+    counter = NameCounter()
+    documents = characters = 0
+    after: int | None = None
+    start = corpus_records.number_key(request.after)
+    for key, where in context.scan(bytes, prefix=corpus_records.NUMBERS, start=start):
+        if characters >= _READ_CHARACTERS:
+            after = int.from_bytes(key[len(corpus_records.NUMBERS) :])
+            break
+        document = context.get(where, DocumentRecord)
+        assert document is not None, "a number's row goes with its document"
+        documents += 1
+        characters += document.text_bytes
+        places = iter(document.places)
+        for block in range(len(document.blocks)):
+            for passage in repository.passages(context, document, block):
+                counter.add(next(places).id, passage.text)
+                if context.should_yield():
+                    yield
+    known = [] if after is not None else [name for each in table.by_number.values() for name in each.names]
+    return schemas.NamesCounted(counts=counter.counted(), documents=documents, after=after, known=known)
+
+
+def manifests(
+    repository: CorpusRepository, request: schemas.ReadManifests, context: Context
+) -> Slices[schemas.ManifestsRead]:
+    """Answer the manifests among the documents."""
+    repository.check(context.principal, request.corpus)
+    found: list[schemas.DeclarationFile] = []
+    for key, summary in context.scan(DocumentSummary, prefix=corpus_records.DOCUMENTS):
+        if context.should_yield():
+            yield
+        if summary.path.rpartition("/")[2] not in MANIFESTS or len(found) >= _MOST_MANIFESTS:
+            continue
+        document = context.get(key, DocumentRecord)
+        assert document is not None, "it was read just now"
+        if document.text_bytes > schemas.MAX_SOURCE_CHARACTERS:
+            continue
+        passages = [
+            passage.text
+            for block in range(len(document.blocks))
+            for passage in repository.passages(context, document, block)
+        ]
+        found.append(schemas.DeclarationFile(document.path, "\n".join(passages)))
+    return schemas.ManifestsRead(manifests=found)

@@ -1,0 +1,143 @@
+"""The entities of a corpus in memory, and what its documents mention."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from greenroom.actors.corpus import entity_records as records
+from greenroom.actors.corpus.entity_records import EntitiesHeader, EntityRecord
+from greenroom.actors.entities import EntityMatcher, MatchedNames, NamedEntity, folded
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.corpus.mention_counts import MentionCounts
+
+_ENTITY_BYTES: Final = 1_500
+
+
+class EntityTable:
+    """What an activation of a corpus knows of its entities; read when it is first needed.
+
+    Attributes:
+        header: What holds for all.
+        by_number: The entities.
+        mentions: What each document mentions, by its number; None until it is read.
+        counts: The same, counted; None after a change.
+    """
+
+    def __init__(self) -> None:
+        self.header = EntitiesHeader()
+        self.by_number: dict[int, EntityRecord] = {}
+        self.mentions: dict[int, bytes] | None = None
+        self.counts: MentionCounts | None = None
+        self._is_loaded = False
+        self._matcher: EntityMatcher | None = None
+        self._named: list[NamedEntity] | None = None
+        self._by_match: dict[int, EntityRecord] | None = None
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next entity."""
+        return self.header.next_entity
+
+    def loaded(self, context: Context) -> Slices[EntityTable]:
+        """Read the entities, once."""
+        if not self._is_loaded:
+            header = context.get(records.HEADER, EntitiesHeader) or EntitiesHeader()
+            found: dict[int, EntityRecord] = {}
+            for _, record in context.scan(EntityRecord, prefix=records.ENTITIES):
+                found[record.number] = record
+                if context.should_yield():
+                    yield
+            self.replace(header, found)
+            self._is_loaded = True
+        return self
+
+    def replace(self, header: EntitiesHeader, entities: dict[int, EntityRecord]) -> None:
+        """Take note of other entities."""
+        self.header = header
+        self.by_number = entities
+        self._matcher = self._named = self._by_match = self.counts = None
+
+    def put_header(self, context: Context, header: EntitiesHeader) -> None:
+        """Stage what holds for all, and take note of it."""
+        context.put(records.HEADER, header)
+        self.header = header
+
+    def put_mentions(self, context: Context, document: int, record: bytes) -> None:
+        """Stage what a document mentions, and take note of it."""
+        key = records.mentions_key(document)
+        if (context.get(key, bytes) or b"") == record:
+            return
+        if record:
+            context.put(key, record)
+        else:
+            context.delete(key)
+        if self.mentions is not None:
+            self.mentions.pop(document, None)
+            if record:
+                self.mentions[document] = record
+        self.counts = None
+
+    def of_chunk(self, context: Context, document: int, chunk: int) -> list[EntityRecord]:
+        """Return the entities that a chunk mentions, the one that it mentions most first."""
+        if not self.by_number:
+            return []
+        record = context.get(records.mentions_key(document), bytes) or b""
+        entities = self.by_match
+        found = [
+            (-mention.times, entities[mention.match])
+            for mention in records.unpacked_mentions(record)
+            if mention.chunk == chunk and mention.match in entities
+        ]
+        return [entity for _, entity in sorted(found, key=lambda each: (each[0], each[1].number))]
+
+    @property
+    def by_match(self) -> dict[int, EntityRecord]:
+        """The entities by their match numbers."""
+        if self._by_match is None:
+            self._by_match = {entity.match: entity for entity in self.by_number.values()}
+        return self._by_match
+
+    @property
+    def named(self) -> list[NamedEntity]:
+        """The entities with all that they are called."""
+        if self._named is None:
+            self._named = [
+                NamedEntity(entity.number, [folded(name) for name in entity.names])
+                for entity in self.by_number.values()
+            ]
+        return self._named
+
+    def numbers_by_name(self) -> dict[str, int]:
+        """Return the numbers of entities by their names, `folded`, without aliases."""
+        return {folded(entity.name): number for number, entity in self.by_number.items()}
+
+    def matcher(self) -> EntityMatcher:
+        """Return what finds the entities' names, by match numbers; see `can_match`."""
+        if self._matcher is None:
+            related: dict[int, set[int]] = defaultdict(set)
+            numbers = self.numbers_by_name()
+            for entity in self.by_number.values():
+                for relation in entity.relations:
+                    other = self.by_number.get(numbers.get(folded(relation.to), 0))
+                    if other is not None:
+                        related[entity.match].add(other.match)
+                        related[other.match].add(entity.match)
+            self._matcher = EntityMatcher(
+                MatchedNames(entity.match, entity.names, entity.ambiguous, frozenset(related[entity.match]))
+                for entity in list(self.by_number.values())
+            )
+        return self._matcher
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        kept = sum(map(len, self.mentions.values())) if self.mentions else 0
+        return _ENTITY_BYTES * len(self.by_number) + 3 * kept
+
+
+def can_match() -> bool:
+    """Return whether names can be looked for here: that is what the extra ``knowledge`` brings."""
+    return find_spec("ahocorasick_rs") is not None
