@@ -52,6 +52,7 @@ NAMES = (
     "passport",
     "tool_choice",
     "handover",
+    "entities",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from greenroom.actors.entities import (
     EntityMatcher,
+    EntityName,
     MatchedNames,
     NameCounter,
-    NamedEntity,
     UnreadableDeclarationsError,
     declarations_in,
     folded,
@@ -122,7 +122,7 @@ def test_every_whole_word_is_found(vocabulary: list[str], data: st.DataObject) -
 # -- looking up -------------------------------------------------------------------------------
 
 KNOWN = [
-    NamedEntity(key, [folded(name) for name in names])
+    EntityName(folded(name), key)
     for key, names in {
         1: ["Stripe"],
         2: ["PostgreSQL", "Postgres"],
@@ -131,6 +131,7 @@ KNOWN = [
         5: ["React Native"],
         6: ["(a+)+$"],
     }.items()
+    for name in names
 ]
 
 
@@ -175,7 +176,7 @@ def test_an_entity_is_found_by_a_name_a_part_a_pattern_or_with_typing_errors(
 def test_a_pattern_means_the_same_as_in_a_shell(pattern: str, name: str) -> None:
     from fnmatch import fnmatchcase  # noqa: PLC0415 - the oracle of this test alone
 
-    found = done(look_up([NamedEntity(1, [name])], pattern, lambda: False))
+    found = done(look_up([EntityName(name, 1)], pattern, lambda: False))
     if "*" in pattern or "?" in pattern:
         assert bool(found) == fnmatchcase(name, pattern)
 

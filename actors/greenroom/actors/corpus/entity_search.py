@@ -15,7 +15,7 @@ from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.corpus.search import freshness
-from greenroom.actors.entities import MANIFESTS, NameCounter, folded, look_up
+from greenroom.actors.entities import MANIFESTS, NameCounter, look_up
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
 from greenroom.runtime import Context, Slices
@@ -41,7 +41,7 @@ def find(
     repository.check(context.principal, request.corpus)
     table = yield from repository.entities.loaded(context)
     mentions.go_on(repository, context)
-    likely = yield from look_up(table.named, request.wanted, context.should_yield)
+    likely = yield from look_up(table.names, request.wanted, context.should_yield)
     counts = yield from _counts(repository, context)
     meant = [
         (likeness, table.by_number[number])
@@ -77,8 +77,9 @@ def _counts(repository: CorpusRepository, context: Context) -> Slices[MentionCou
             read[int.from_bytes(key[len(records.MENTIONS) :])] = record
             if context.should_yield():
                 yield
-        table.mentions = read
+        table.take_mentions(read)
     if table.counts is None:
+        assert table.mentions is not None, "they were read just now"
         table.counts = MentionCounts(table.mentions.values(), table.by_match, table.header.next_match)
     return table.counts
 
@@ -121,7 +122,7 @@ def _relations(
     is_full: bool,
 ) -> Slices[_Relations]:
     """Return the relations of entities in both directions, what was declared first."""
-    shown = yield from _declared(repository, found, context)
+    shown = _declared(repository, found)
     total = len(shown)
     pairs: set[frozenset[int]] = set()
     for entity in found:
@@ -144,21 +145,13 @@ def _relations(
     return _Relations(shown, total)
 
 
-def _declared(
-    repository: CorpusRepository, found: list[EntityRecord], context: Context
-) -> Slices[list[RelationshipView]]:
+def _declared(repository: CorpusRepository, found: list[EntityRecord]) -> list[RelationshipView]:
     table = repository.entities
-    numbers = table.numbers_by_name()
-    asked = {entity.number for entity in found}
-    shown: list[RelationshipView] = []
-    for source in table.by_number.values():
-        for relation in source.relations:
-            target = table.by_number.get(numbers.get(folded(relation.to), 0))
-            if target is not None and not asked.isdisjoint({source.number, target.number}):
-                shown.append(_relation(source, target, relation.type, declared=True))
-        if context.should_yield():
-            yield
-    return shown
+    both = (each for entity in found for each in table.relations.get(entity.number, ()))
+    return [
+        _relation(table.by_number[each.source], table.by_number[each.target], each.type, declared=True)
+        for each in dict.fromkeys(both)
+    ]
 
 
 def _relation(source: EntityRecord, target: EntityRecord, type_: str, *, declared: bool) -> RelationshipView:

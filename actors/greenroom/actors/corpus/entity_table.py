@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus.entity_records import EntitiesHeader, EntityRecord
-from greenroom.actors.entities import EntityMatcher, MatchedNames, NamedEntity, folded
+from greenroom.actors.entities import EntityMatcher, EntityName, MatchedNames, folded
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.corpus.mention_counts import MentionCounts
 
 _ENTITY_BYTES: Final = 1_500
+
+
+class DeclaredRelation(NamedTuple):
+    """What an entity is declared to be to another."""
+
+    source: int
+    type: str
+    target: int
 
 
 class EntityTable:
@@ -33,14 +41,12 @@ class EntityTable:
         self.mentions: dict[int, bytes] | None = None
         self.counts: MentionCounts | None = None
         self._is_loaded = False
+        self._kept_bytes = 0
         self._matcher: EntityMatcher | None = None
-        self._named: list[NamedEntity] | None = None
+        self._names: list[EntityName] | None = None
+        self._numbers: dict[str, int] | None = None
+        self._relations: dict[int, list[DeclaredRelation]] | None = None
         self._by_match: dict[int, EntityRecord] | None = None
-
-    @property
-    def next_number(self) -> int:
-        """The number of the next entity."""
-        return self.header.next_entity
 
     def loaded(self, context: Context) -> Slices[EntityTable]:
         """Read the entities, once."""
@@ -59,7 +65,7 @@ class EntityTable:
         """Take note of other entities."""
         self.header = header
         self.by_number = entities
-        self._matcher = self._named = self._by_match = self.counts = None
+        self._matcher = self._names = self._numbers = self._relations = self._by_match = self.counts = None
 
     def put_header(self, context: Context, header: EntitiesHeader) -> None:
         """Stage what holds for all, and take note of it."""
@@ -76,10 +82,15 @@ class EntityTable:
         else:
             context.delete(key)
         if self.mentions is not None:
-            self.mentions.pop(document, None)
+            self._kept_bytes += len(record) - len(self.mentions.pop(document, b""))
             if record:
                 self.mentions[document] = record
         self.counts = None
+
+    def take_mentions(self, found: dict[int, bytes]) -> None:
+        """Take note of what all documents mention."""
+        self.mentions = found
+        self._kept_bytes = sum(map(len, found.values()))
 
     def of_chunk(self, context: Context, document: int, chunk: int) -> list[EntityRecord]:
         """Return the entities that a chunk mentions, the one that it mentions most first."""
@@ -102,40 +113,56 @@ class EntityTable:
         return self._by_match
 
     @property
-    def named(self) -> list[NamedEntity]:
-        """The entities with all that they are called."""
-        if self._named is None:
-            self._named = [
-                NamedEntity(entity.number, [folded(name) for name in entity.names])
+    def names(self) -> list[EntityName]:
+        """All that the entities are called."""
+        if self._names is None:
+            self._names = [
+                EntityName(folded(name), entity.number)
                 for entity in self.by_number.values()
+                for name in entity.names
             ]
-        return self._named
+        return self._names
 
-    def numbers_by_name(self) -> dict[str, int]:
-        """Return the numbers of entities by their names, `folded`, without aliases."""
-        return {folded(entity.name): number for number, entity in self.by_number.items()}
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the entities by their names, `folded`, without aliases."""
+        if self._numbers is None:
+            self._numbers = {folded(entity.name): number for number, entity in self.by_number.items()}
+        return self._numbers
+
+    @property
+    def relations(self) -> dict[int, list[DeclaredRelation]]:
+        """What was declared between entities that there are, by the numbers of both."""
+        if self._relations is None:
+            found: dict[int, list[DeclaredRelation]] = defaultdict(list)
+            for source in self.by_number.values():
+                for relation in source.relations:
+                    target = self.numbers.get(folded(relation.to))
+                    if target is not None:
+                        for number in {source.number, target}:
+                            found[number].append(DeclaredRelation(source.number, relation.type, target))
+            self._relations = dict(found)
+        return self._relations
 
     def matcher(self) -> EntityMatcher:
         """Return what finds the entities' names, by match numbers; see `can_match`."""
         if self._matcher is None:
-            related: dict[int, set[int]] = defaultdict(set)
-            numbers = self.numbers_by_name()
-            for entity in self.by_number.values():
-                for relation in entity.relations:
-                    other = self.by_number.get(numbers.get(folded(relation.to), 0))
-                    if other is not None:
-                        related[entity.match].add(other.match)
-                        related[other.match].add(entity.match)
             self._matcher = EntityMatcher(
-                MatchedNames(entity.match, entity.names, entity.ambiguous, frozenset(related[entity.match]))
-                for entity in list(self.by_number.values())
+                MatchedNames(entity.match, entity.names, entity.ambiguous, self._related(entity))
+                for entity in self.by_number.values()
             )
         return self._matcher
 
+    def _related(self, entity: EntityRecord) -> frozenset[int]:
+        """Return the match numbers of the entities that an entity is related to."""
+        both = self.relations.get(entity.number, ())
+        return frozenset(
+            self.by_number[number].match for each in both for number in (each.source, each.target)
+        )
+
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        kept = sum(map(len, self.mentions.values())) if self.mentions else 0
-        return _ENTITY_BYTES * len(self.by_number) + 3 * kept
+        return _ENTITY_BYTES * len(self.by_number) + 3 * self._kept_bytes
 
 
 def can_match() -> bool:

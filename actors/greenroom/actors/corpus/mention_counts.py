@@ -35,12 +35,10 @@ class MentionCounts:
         self._entities: NDArray[np.int64] = numbers[kept]
         self._chunks: NDArray[np.int64] = rows["chunk"][kept].astype(np.int64)
         self._counts: NDArray[np.int64] = rows["count"][kept].astype(np.int64)
-        starts = np.ones(len(self._chunks), np.bool_)
-        starts[1:] = self._chunks[1:] != self._chunks[:-1]  # rows of a chunk stand together
-        self._groups: NDArray[np.int64] = np.cumsum(starts) - 1
-        order = np.argsort(self._entities, kind="stable")
-        self._by_entity: NDArray[np.int64] = order
-        self._sorted: NDArray[np.int64] = self._entities[order]
+        begins = np.ones(len(self._chunks), np.bool_)
+        begins[1:] = self._chunks[1:] != self._chunks[:-1]  # rows of a chunk stand together
+        self._starts: NDArray[np.int64] = np.append(np.flatnonzero(begins), len(self._chunks))
+        self._groups: NDArray[np.int64] = np.cumsum(begins) - 1
         self._totals: Any = np.bincount(self._entities, weights=self._counts)
 
     def mentions(self, entity: int) -> int:
@@ -61,9 +59,11 @@ class MentionCounts:
             How many there are; of each of the most frequent its number, in how many chunks both are, and some
             of these.
         """
-        shared = np.zeros(int(self._groups[-1]) + 1 if len(self._groups) else 0, np.bool_)
-        shared[self._groups[self._rows(entity)]] = True
-        rows = np.flatnonzero(shared[self._groups])
+        groups = self._groups[self._rows(entity)]
+        first = self._starts[groups]
+        sizes = self._starts[groups + 1] - first
+        before = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + np.repeat(first - before, sizes)
         others = self._entities[rows]
         chunks = self._chunks[rows]
         counted = np.bincount(others, minlength=entity + 1)
@@ -76,5 +76,4 @@ class MentionCounts:
         ]
 
     def _rows(self, entity: int) -> NDArray[np.int64]:
-        first, last = np.searchsorted(self._sorted, [entity, entity + 1])
-        return self._by_entity[first:last]
+        return np.flatnonzero(self._entities == entity)

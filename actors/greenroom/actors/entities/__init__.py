@@ -3,7 +3,7 @@
 from greenroom.actors.entities.declarations import MANIFESTS as MANIFESTS
 from greenroom.actors.entities.declarations import declarations_in as declarations_in
 from greenroom.actors.entities.errors import UnreadableDeclarationsError as UnreadableDeclarationsError
-from greenroom.actors.entities.lookup import NamedEntity as NamedEntity
+from greenroom.actors.entities.lookup import EntityName as EntityName
 from greenroom.actors.entities.lookup import look_up as look_up
 from greenroom.actors.entities.matching import EntityMatcher as EntityMatcher
 from greenroom.actors.entities.matching import MatchedNames as MatchedNames

@@ -19,15 +19,15 @@ _NEXT_BEST: Final = 0.05
 """How much less likely than the likeliest the others may be."""
 
 
-class NamedEntity(NamedTuple):
-    """An entity and what it is called, each name `folded`."""
+class EntityName(NamedTuple):
+    """A name, `folded`, and what tells the entity from others that has it."""
 
+    name: str
     key: int
-    names: Sequence[str]
 
 
 def look_up(
-    entities: Sequence[NamedEntity], wanted: str, should_yield: Callable[[], bool]
+    names: Sequence[EntityName], wanted: str, should_yield: Callable[[], bool]
 ) -> Slices[list[tuple[int, float]]]:
     """Return the keys of entities that may be meant, the likeliest first, with how likely each is (0-1).
 
@@ -37,26 +37,24 @@ def look_up(
     sought = folded(wanted)
     fits = _pattern(sought) if "*" in sought or "?" in sought else None
     found: dict[int, float] = {}
-    for at, entity in enumerate(entities):
-        likeness = max((_likeness(name, sought, fits) for name in entity.names), default=0.0)
-        if likeness:
-            found[entity.key] = likeness
-        if at % _AT_ONCE == 0 and should_yield():
+    for start in range(0, len(names), _AT_ONCE):
+        for name, key in names[start : start + _AT_ONCE]:
+            if name == sought:
+                found[key] = 1.0
+            elif fits(name) if fits is not None else sought in name:
+                found[key] = max(found.get(key, 0.0), _likeness(name, sought, is_pattern=fits is not None))
+        if should_yield():
             yield
     if not found and len(sought) >= _SHORTEST:
-        found = yield from _misspelled(entities, sought, should_yield)
+        found = yield from _misspelled(names, sought, should_yield)
     return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
 
-def _likeness(name: str, sought: str, fits: Callable[[str], bool] | None) -> float:
-    if name == sought:
-        return 1.0
-    if fits is not None:
-        return 0.9 if fits(name) else 0.0
-    if len(sought) > 1 and sought in name:
-        starts = name.startswith(sought) or f" {sought}" in name
-        return (0.8 if starts else 0.6) * (0.9 + 0.1 * len(sought) / len(name))
-    return 0.0
+def _likeness(name: str, sought: str, *, is_pattern: bool) -> float:
+    if is_pattern:
+        return 0.9
+    starts = name.startswith(sought) or f" {sought}" in name
+    return (0.8 if starts else 0.6) * (0.9 + 0.1 * len(sought) / len(name))
 
 
 def _pattern(sought: str) -> Callable[[str], bool]:
@@ -88,15 +86,14 @@ def _part(part: str) -> re.Pattern[str]:
 
 
 def _misspelled(
-    entities: Sequence[NamedEntity], sought: str, should_yield: Callable[[], bool]
+    names: Sequence[EntityName], sought: str, should_yield: Callable[[], bool]
 ) -> Slices[dict[int, float]]:
     from rapidfuzz import process  # noqa: PLC0415 - not before somebody mistypes
     from rapidfuzz.distance import OSA  # noqa: PLC0415 - as above
 
-    pairs = [(name, entity.key) for entity in entities for name in entity.names if len(name) >= _SHORTEST]
     found: dict[int, float] = {}
-    for start in range(0, len(pairs), _AT_ONCE):
-        some = pairs[start : start + _AT_ONCE]
+    for start in range(0, len(names), _AT_ONCE):
+        some = names[start : start + _AT_ONCE]
         near = process.extract(
             sought,
             [name for name, _ in some],
@@ -106,7 +103,7 @@ def _misspelled(
             limit=None,
         )
         for _, likeness, at in near:
-            key = some[at][1]
+            key = some[at].key
             found[key] = max(found.get(key, 0.0), 0.5 * likeness)
         if should_yield():
             yield
