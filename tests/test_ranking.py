@@ -48,14 +48,14 @@ def test_words_of_a_note_count_by_the_part_of_the_query_that_they_are() -> None:
     assert covered[21] == pytest.approx(words[21] * rarity[2] / whole, rel=1e-5)
 
 
-def test_a_note_that_shares_a_word_by_chance_comes_after_one_that_means_what_is_asked() -> None:
+def test_a_note_that_shares_words_by_chance_comes_after_one_that_means_what_is_asked() -> None:
     notes = [
         *(Note(f"filler {place}", vector=(0, 0, 1)) for place in range(20)),
-        Note("the usual price of fish", vector=(0.2, 1, 0)),
-        Note("rent is due monthly", vector=(1, 0.2, 0)),
+        Note("fresh fish on the harbour street market, price on the board", vector=(0.2, 1, 0)),
+        Note("rent is due monthly", vector=(1, 1.6, 0)),
     ]
-    query = "price of the flat each month"
-    asked = QueryVectors(space=SPACE, words=query.split(), rows=floats(*[(1.0, 0.0, 0.0)] * 6))
+    query = "price of renting the rooms on Harbour Street"
+    asked = QueryVectors(space=SPACE, words=query.split(), rows=floats(*[(1.0, 0.0, 0.0)] * 8))
     assert order(notes, query, asked)[0] == 21
 
 
@@ -236,8 +236,8 @@ def test_the_vector_of_a_word_that_may_be_mistyped_counts_less() -> None:
 
 def test_a_word_whose_vector_is_long_means_more() -> None:
     notes = [Note("feline", vector=(1, 0, 0)), Note("canine", vector=(0, 1, 0))]
-    asked = QueryVectors(space=SPACE, words=["cat", "dog"], rows=floats((1, 0, 0), (0, 3, 0)))
-    assert order(notes, "cat dog", asked) == [1, 0]
+    asked = QueryVectors(space=SPACE, words=["cat", "dog"], rows=floats((3, 0, 0), (0, 1, 0)))
+    assert order(notes, "cat dog", asked) == [0, 1]
 
 
 def test_a_sentence_s_vector_is_taken_as_it_is() -> None:
