@@ -39,6 +39,7 @@ NAMES = (
     "chaos",
     "damage",
     "finding",
+    "ingest",
     "heavy",
     "roots",
     "embedding",
