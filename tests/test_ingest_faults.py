@@ -13,12 +13,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import trio
+import trio.testing
 from harness import PROGRAM, clean_environment
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.documents import digest_of
 from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.parsers import open_parsers
+from greenroom.actors.ingest.parsers import MOST_AT_ONCE, open_parsers
 from greenroom.actors.ingest.run import open_ingestion
 from greenroom.actors.schemas.corpus import ListDocuments
 
@@ -155,3 +156,22 @@ async def test_odd_files_end_in_time(kind: str, data: bytes) -> None:
         parsed = await parsers.parse(Job("odd", kind, 0, data))  # type: ignore[arg-type]  # one of the kinds
         assert "longer than" not in parsed.failure
         assert "ended" not in parsed.failure
+
+
+@pytest.mark.promise("documents.few-processes")
+async def test_however_many_ingest_at_once_few_have_processes() -> None:
+    end, having = trio.Event(), []
+
+    async def ingest(number: int) -> None:
+        async with open_parsers() as parsers:
+            having.append(number)
+            assert (await parsers.parse(Job("a.md", "markdown", 0, b"text"))).document is not None
+            await end.wait()
+
+    async with trio.open_nursery() as nursery:
+        for number in range(9):
+            nursery.start_soon(ingest, number)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(having) == MOST_AT_ONCE
+        end.set()
+    assert sorted(having) == list(range(9))

@@ -15,7 +15,10 @@ from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
 
 SECONDS: Final = 30.0
 """How long one file may take."""
+MOST_AT_ONCE: Final = 4
+"""How many may have processes at once, whoever asks; others wait."""
 MAX_ANSWER: Final = 256 << 20
+_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("ingestions")
 _PROGRAM: Final = "greenroom.actors.ingest.parser_process"
 
 
@@ -59,12 +62,18 @@ class Parsers:
 
 @asynccontextmanager
 async def open_parsers(seconds: float = SECONDS) -> AsyncIterator[Parsers]:
-    """Have processes as long as they are needed."""
-    parsers = Parsers(seconds)
+    """Have processes as long as they are needed; wait where too many have some."""
     try:
-        yield parsers
-    finally:
-        await parsers.close()
+        limiter = _limiter.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(MOST_AT_ONCE)
+        _limiter.set(limiter)
+    async with limiter:
+        parsers = Parsers(seconds)
+        try:
+            yield parsers
+        finally:
+            await parsers.close()
 
 
 async def _exchange(process: trio.Process, job: bytes) -> Parsed | None:

@@ -152,6 +152,10 @@ class Ingestion:
                     self._progress(done, len(texts))
         return run.report.reply()
 
+    async def waits_for_vectors(self) -> bool:
+        """Return whether some of the corpus is found by its words alone as yet; raises as `ask`."""
+        return (await self.ask(schemas.DescribeCorpus(row=self._row))).waiting_for_vectors > 0
+
     async def _learn(self, roots: Sequence[str]) -> None:
         """Learn what the corpus has below the roots."""
         self._known.clear()

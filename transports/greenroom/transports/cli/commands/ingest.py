@@ -63,11 +63,14 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
                 if chosen.watch:
                     await _keep_up(chosen, ingestion, roots)
                 done = await ingestion.files(roots)
+                waits = await ingestion.waits_for_vectors()
     except Refusal as refusal:
         return complain("ingest", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     except NotWatchedError as error:
         return complain("ingest", str(error), exit_codes.FAILED)
     _show(chosen, done)
+    if waits:
+        remark("greenroom ingest: all of it is found by its words; its meaning follows while a server runs")
     return exit_codes.OK if done.complete else exit_codes.FAILED
 
 
