@@ -16,7 +16,7 @@ import pytest
 from greenroom.actors.documents import UnreadableDocumentError, document_of
 from greenroom.actors.ingest.exclusions import SECRET, content_reason, file_reason
 from greenroom.actors.ingest.reading import UnreadableFileError, read_document
-from greenroom.actors.ingest.walk import UNSHOWN, LeftOut, walk
+from greenroom.actors.ingest.walk import UNSHOWN, Found, LeftOut, walk
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 BODY = f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>words</w:t></w:r></w:p></w:body></w:document>'
@@ -118,6 +118,18 @@ def test_what_cannot_be_shown_is_left_out_by_a_name_that_can(
             assert each.reason == (SECRET if each.path.endswith(".pem") and root == tmp_path else UNSHOWN)
             assert msgspec.json.decode(msgspec.json.encode(each.path)) == each.path
             assert "\ufffd" in each.path
+
+
+@pytest.mark.promise("documents.hostile")
+@pytest.mark.parametrize("rule", ["a/" + "**/a/" * 30 + "b", "*a" * 40 + "b", "**" + "/**" * 30 + "/b"])
+def test_rules_that_would_take_for_ever_are_passed_over(tmp_path: Path, rule: str) -> None:
+    deep = tmp_path.joinpath(*["a"] * 40)
+    deep.mkdir(parents=True)
+    for name in ("a" * 200 + ".md", "x.log"):
+        (deep / name).write_text("x")
+    (tmp_path / ".gitignore").write_text(f"{rule}\n**/*.log\n")
+    found = [each.path for each in walk(str(tmp_path)) if isinstance(each, Found)]
+    assert found == [str(deep / ("a" * 200 + ".md"))]
 
 
 @pytest.mark.promise("documents.no-secrets")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
 
 NAME: Final = ".gitignore"
 MAX_BYTES: Final = 262_144
-_MOST_STARS: Final = 4
-"""A rule becomes a pattern, and with many of these one could take for ever."""
+_MOST_STARS: Final = 3
+_MOST_OF_SEVERAL: Final = 100
+"""A rule becomes a pattern, and with many stars one could take for ever, while nothing else runs."""
 _DEEPEST: Final = 100
 
 
@@ -58,8 +60,17 @@ def rules_in(folder: str) -> Rules | None:
         text = read_bounded(f"{folder}/{NAME}", MAX_BYTES).decode(errors="replace")
     except (OSError, UnreadableFileError):
         return None
-    lines = [line for line in text.splitlines() if line.replace("**", "").count("*") <= _MOST_STARS]
     try:
-        return Rules(folder, GitIgnoreSpec.from_lines(lines))
+        return Rules(folder, GitIgnoreSpec.from_lines(_quick(text.splitlines())))
     except ValueError:  # a rule that git would not take, either
         return None
+
+
+def _quick(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the rules that take no time to compare, and some of those that take a little."""
+    of_several = 0
+    for line in lines:
+        stars = line.replace("**", "*").count("*")
+        of_several += stars > 1
+        if stars <= 1 or (stars <= _MOST_STARS and of_several <= _MOST_OF_SEVERAL):
+            yield line
