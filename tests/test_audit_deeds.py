@@ -245,6 +245,9 @@ DEEDS: dict[str, Deed] = {
     "find_vendor_info": Deed(
         lambda _: {"vendor_filter": CONTENT, "corpus": "docs"}, ("find_vendor_info",), "corpus", "found"
     ),
+    "find_entity": Deed(
+        lambda _: {"vendor_filter": CONTENT, "corpus": "docs"}, ("find_entity",), "corpus", "found"
+    ),
     "suggest_entities": Deed(lambda _: {"corpus": "docs"}, ("suggest_entities",), "corpus", "documents"),
     "define_entities": Deed(
         lambda _: {"entities": [{"name": CONTENT, "type": "vendor"}], "corpus": "docs"},
@@ -518,6 +521,7 @@ DENIALS: dict[str, list[Denial]] = {
     "find_vendor_info": [
         Denial(lambda _: {"vendor_filter": "*", "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")
     ],
+    "find_entity": [Denial(lambda _: {"vendor_filter": "*", "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
     "suggest_entities": [Denial(lambda _: {"corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
     "define_entities": [Denial(lambda _: {"corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
 }

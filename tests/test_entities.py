@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 from support.agents import FAST
 from support.corpora import document_of
 
 from greenroom.actors import (
+    AddMessage,
     Agent,
+    CreateSession,
     DeclarationFile,
     DefineEntities,
     EntitiesDefined,
     EntitiesFound,
     EntityDeclaration,
+    FindEntity,
     FindVendorInfo,
     GetFullContent,
     Principal,
@@ -23,6 +27,7 @@ from greenroom.actors import (
     Relation,
     RemoveDocuments,
     SemanticSearch,
+    StoreMemory,
     SuggestEntities,
     ask_corpus,
     open_greenroom,
@@ -309,6 +314,32 @@ async def test_suggestions_are_what_documents_repeat_until_it_is_declared(corpus
     assert await suggested() == {"Redis": 3, "PostgreSQL": 2}
     await corpus.define(REDIS)
     assert await suggested() == {"PostgreSQL": 2}
+
+
+@pytest.mark.promise("entities.elsewhere")
+async def test_memories_and_sessions_that_mention_an_entity_are_found_by_who_may_see_them(
+    corpus: Corpus,
+) -> None:
+    await corpus.put(PAYING)
+    await corpus.define(STRIPE, POSTGRES)
+    for content in ("We left Stripe.", "A stripling fell.", "postgres it is", "Striped."):
+        await corpus.agent.ask(StoreMemory(content=content, key=content, namespace="user:ann"))
+    await Agent(corpus.runtime, BEN).ask(StoreMemory(content="Stripe is mine", namespace="user:ben"))
+    for session, content in (("one", "Does Stripe answer?"), ("two", "no stripling"), ("three", "Postgres")):
+        await corpus.agent.ask(CreateSession(session_id=session, purpose=f"About {session}"))
+        await corpus.agent.ask(AddMessage(session_id=session, content="hello"))
+        await corpus.agent.ask(AddMessage(session_id=session, content=content))
+    found = await corpus.agent.ask(FindEntity(vendor_filter="strpe", corpus="docs"))
+    assert [each.name for each in found.entities] == ["Stripe"]
+    assert [each.key for each in found.memories] == ["We left Stripe."]
+    assert [(each.session_id, each.purpose) for each in found.sessions] == [("one", "About one")]
+    assert len(found.sessions[0].message_ids) == 1
+    postgres = await corpus.agent.ask(FindEntity(vendor_filter="postgresql", corpus="docs"))
+    assert [each.key for each in postgres.memories] == ["postgres it is"]
+    assert [each.session_id for each in postgres.sessions] == ["three"]
+    reader = msgspec.structs.replace(ANN, scopes=frozenset({"knowledge:read"}))
+    narrow = await Agent(corpus.runtime, reader).ask(FindEntity(vendor_filter="stripe", corpus="docs"))
+    assert (len(narrow.entities), narrow.memories, narrow.sessions) == (1, [], [])
 
 
 @pytest.mark.promise("knowledge.policy")

@@ -230,6 +230,7 @@ def any_of(name: str) -> Any:
         "list_corpora": b"{}",
         "ingest_documents": b'{"texts":[{"path":"a.md","text":"hello"}]}',
         "find_vendor_info": b'{"vendor_filter":"*"}',
+        "find_entity": b'{"vendor_filter":"*"}',
         "suggest_entities": b"{}",
         "define_entities": b"{}",
         "import_memories": b'{"source":"{}"}',

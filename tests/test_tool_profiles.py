@@ -34,7 +34,7 @@ pytestmark = pytest.mark.promise("mcp.profiles")
 
 KNOWLEDGE = [
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
-    *("find_vendor_info", "suggest_entities", "define_entities"),
+    *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 ]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",

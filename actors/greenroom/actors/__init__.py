@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
+    from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
     from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
@@ -118,9 +119,12 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound
     from greenroom.actors.schemas.entities import EntitiesSuggested as EntitiesSuggested
     from greenroom.actors.schemas.entities import EntityDeclaration as EntityDeclaration
+    from greenroom.actors.schemas.entities import EntityFound as EntityFound
     from greenroom.actors.schemas.entities import EntityView as EntityView
+    from greenroom.actors.schemas.entities import MemoryMention as MemoryMention
     from greenroom.actors.schemas.entities import Relation as Relation
     from greenroom.actors.schemas.entities import RelationshipView as RelationshipView
+    from greenroom.actors.schemas.entities import SessionMention as SessionMention
     from greenroom.actors.schemas.entities import Suggestion as Suggestion
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory

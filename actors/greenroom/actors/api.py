@@ -50,6 +50,7 @@ from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
+from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.resources.listing import CompleteResource, ListResources
@@ -116,6 +117,7 @@ _OF_CORPORA: dict[str, type[Procedure[Any]]] = {
     "get_full_content": GetFullContent,
     "list_corpora": ListCorpora,
     "find_vendor_info": FindVendorInfo,
+    "find_entity": FindEntity,
     "suggest_entities": SuggestEntities,
 }
 _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {

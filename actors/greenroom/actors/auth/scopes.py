@@ -69,6 +69,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "list_corpora": "knowledge:read",
     "ingest_documents": "knowledge:write",
     "find_vendor_info": "knowledge:read",
+    "find_entity": "knowledge:read",
     "suggest_entities": "knowledge:read",
     "define_entities": "knowledge:write",
     "start_session": "sessions:write",

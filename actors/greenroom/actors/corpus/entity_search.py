@@ -62,6 +62,7 @@ def find(
         freshness=freshness(repository, context),
         waiting=mentions.waiting(repository),
         names=found[0].names if found else [],
+        ambiguous=found[0].ambiguous if found else [],
     )
 
 

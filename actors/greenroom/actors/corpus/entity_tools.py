@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 import msgspec
 import trio
@@ -47,6 +47,14 @@ class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``.
         """
+        return (await self.answered(context, "find_vendor_info")).said
+
+    async def answered(self, context: ProcedureContext, deed: str) -> AnsweredEntities:
+        """Ask the corpus, and leave an audit record of the deed.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``.
+        """
         began = trio.current_time()
         row = await corpus_row(context, self.corpus)
         found = await context.ask(
@@ -61,14 +69,9 @@ class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True
             ),
         )
         audit_record.record_read(
-            context,
-            context.principal,
-            "find_vendor_info",
-            None,
-            corpus=row.full_name,
-            found=found.total_entities,
+            context, context.principal, deed, None, corpus=row.full_name, found=found.total_entities
         )
-        return schemas.EntitiesFound(
+        said = schemas.EntitiesFound(
             entities=found.entities,
             relationships=found.relationships,
             total_entities=found.total_entities,
@@ -78,6 +81,21 @@ class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True
             freshness=found.freshness,
             waiting_for_matching=found.waiting or UNSET,
         )
+        return AnsweredEntities(said, found.names, found.ambiguous)
+
+
+class AnsweredEntities(NamedTuple):
+    """An answer, and what the likeliest entity in it is called.
+
+    Attributes:
+        said: The answer.
+        names: All names.
+        ambiguous: Those that also mean something else.
+    """
+
+    said: schemas.EntitiesFound
+    names: list[str]
+    ambiguous: list[str]
 
 
 class SuggestEntities(Procedure[schemas.EntitiesSuggested], frozen=True, kw_only=True):

@@ -108,6 +108,11 @@ class EntityMatcher:
             present |= each.sure.keys()
         return [self._settled(each, present) for each in found]
 
+    def mentions(self, text: str) -> dict[int, int]:
+        """Return how often a short text that stands alone mentions which entities."""
+        found = self._find(text)
+        return self._settled(found, set(found.sure))
+
     def _settled(self, found: _Found, present: set[int]) -> dict[int, int]:
         counts = dict(found.sure)
         for doubt, count in found.doubts.items():

@@ -242,7 +242,12 @@ class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindEntities`; members as in `EntitiesFound`."""
+    """Answers `FindEntities`; members as in `EntitiesFound`.
+
+    Attributes:
+        names: All that the likeliest entity is called.
+        ambiguous: Those of its names that also mean something else.
+    """
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -251,6 +256,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
     freshness: FreshnessView
     waiting: int
     names: list[str]
+    ambiguous: list[str]
 
 
 class EntitiesFound(Reply, frozen=True, kw_only=True):
@@ -270,6 +276,36 @@ class EntitiesFound(Reply, frozen=True, kw_only=True):
     corpus: str
     freshness: FreshnessView
     waiting_for_matching: int | UnsetType = UNSET
+
+
+class MemoryMention(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that mentions an entity."""
+
+    memory_id: str
+    namespace: str
+    key: str
+
+
+class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
+    """A session whose messages mention an entity: some of them, the likeliest first."""
+
+    session_id: str
+    purpose: str
+    message_ids: list[int]
+
+
+class EntityFound(EntitiesFound, frozen=True, kw_only=True):
+    """Answers `FindEntity`: what `EntitiesFound` has, and where else the first entity is mentioned.
+
+    Attributes:
+        memories: Memories that mention it.
+        sessions: Of the sessions with the newest activity those that mention it.
+        partial: Present when something was left out, and why.
+    """
+
+    memories: list[MemoryMention]
+    sessions: list[SessionMention]
+    partial: str | UnsetType = UNSET
 
 
 class EntitiesDefined(Reply, frozen=True, kw_only=True):

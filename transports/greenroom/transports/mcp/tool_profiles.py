@@ -42,7 +42,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
     "knowledge": ToolProfile(
         tools=(
             *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
-            *("find_vendor_info", "suggest_entities", "define_entities"),
+            *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
         )
     ),
     "shared-context": SHARED_CONTEXT,

@@ -309,6 +309,13 @@ _ALL = (
         weight=4,
     ),
     Tool(
+        name="find_entity",
+        title="Find an entity everywhere",
+        description="Find a vendor, library, framework or service as find_vendor_info does, and also the "
+        "memories and sessions that mention it.",
+        weight=4,
+    ),
+    Tool(
         name="suggest_entities",
         title="Suggest entities",
         description="List names and identifiers that the documents repeat and nobody has declared, with "
