@@ -132,7 +132,7 @@ def chooser(plan: Plan) -> Iterator[tuple[Listing, Callable[[Listing], Choose]]]
             settle(client, namespace)
 
             def find(task: str) -> Sequence[str]:
-                found = search(client, task, namespace, mode="semantic", limit=50)
+                found = search(client, task, namespace, mode="semantic", limit=50, min_relevance=0)
                 return [names[memory["key"]] for memory in found["memories"]]
 
             return find

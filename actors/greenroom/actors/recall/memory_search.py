@@ -51,7 +51,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
     quality_boost: kinds.Boost | None = None
-    min_relevance: kinds.Relevant | None = None
+    min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False

@@ -115,7 +115,7 @@ Zone = Annotated[
     str, Meta(min_length=1, max_length=64, description="of all times named here, such as Europe/Berlin")
 ]
 Boost = Annotated[float, Meta(ge=0, le=1, description="part of quality in the score; hybrid: 0.3")]
-Relevant = Annotated[float, Meta(ge=0, le=1, description="least score; else none if even the best is poor")]
+Relevant = Annotated[float, Meta(ge=0, le=1, description="least score; default: all or none")]
 Budget = Annotated[int, Meta(ge=1, le=1_000_000, description="tokens at most")]
 Task = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you are about to do")]
 
