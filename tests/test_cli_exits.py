@@ -183,6 +183,8 @@ ARGUMENTS = {
     "rekey": ["env:KEY", "--encryption-key", "env:KEY"],
     "encrypt": ["--encryption-key", "env:KEY"],
     "readmit": ["session", "s"],
+    "corpora rename": ["docs", "manual"],
+    "corpora drop": ["docs"],
     "erase": ["--user", "ann"],
     "keys rotate": ["abcdefghijkl"],
     "keys revoke": ["abcdefghijkl"],

@@ -81,6 +81,7 @@ _MOST_LINES: Final = 1_000_000
 _MOST_FOUND: Final = 100
 _WHO: Final = frozenset({"agent", "agent_type", "user", "project"})
 _WRITES: Final = frozenset({"durability", "max_size"})
+_CORPUS: Final = "its name, in full or a word, as `greenroom corpora list` shows it"
 _WORKS_WITH_MEMORIES: Final = _WHO | _WRITES | {"embedder", "embedder_model", "models"}
 _OPERATES: Final = _WRITES | {"user"}
 _TRAVELS: Final = _WORKS_WITH_MEMORIES | {"trust_signer"}
@@ -152,6 +153,25 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WORKS_WITH_MEMORIES,
         several=True,
         examples=("ingest docs README.md", "ingest ~/notes --corpus notes --watch"),
+    ),
+    "corpora list": Command(
+        "list the corpora that you may see: what is in each, and how fresh it is",
+        ("corpora", "corpora"),
+        settings=_WORKS_WITH_MEMORIES,
+    ),
+    "corpora rename": Command(
+        "give a corpus another name",
+        ("corpora", "corpora"),
+        {"corpus": _CORPUS, "to": "its new name, a word"},
+        settings=_WORKS_WITH_MEMORIES,
+        examples=("corpora rename docs manual",),
+    ),
+    "corpora drop": Command(
+        "remove a corpus with all its documents; the files that they came from stay",
+        ("corpora", "corpora"),
+        {"corpus": _CORPUS},
+        settings=_WORKS_WITH_MEMORIES,
+        examples=("corpora drop project:atlas:docs",),
     ),
     "import": Command(
         "import memories from a file or a folder, all of them or none",
@@ -424,6 +444,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 
 FAMILIES: Final[Mapping[str, str]] = {
     "embedder": "install a model that finds what means the same in other words",
+    "corpora": "list, rename or drop corpora of documents, also while servers run",
     "passport": "write a session into a passport or make one of it, and show whose passports are taken",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "show, export or check the audit log, also while servers run",
@@ -433,7 +454,15 @@ FAMILIES: Final[Mapping[str, str]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("serve", "demo", "config"),
     "to see what happens": ("watch", "top", "stats"),
-    "documents, memories and sessions": ("ingest", "embedder", "import", "export", "evaluate", "passport"),
+    "documents, memories and sessions": (
+        "ingest",
+        "corpora",
+        "embedder",
+        "import",
+        "export",
+        "evaluate",
+        "passport",
+    ),
     "who comes in, and what they did": ("keys", "audit"),
     "to look after the store": (
         "backup",

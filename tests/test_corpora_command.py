@@ -1,0 +1,43 @@
+"""`greenroom corpora`: list, rename and drop, on a stopped store and beside a running server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from support.commands import run_on_store, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHO = ("--user", "ann", "--embedder", "none")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_corpora_are_listed_renamed_and_dropped(tmp_path: Path, state: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Birds\n\nThe heron stands in the reeds.\n")
+    assert run_on_store(tmp_path, "ingest", str(page), "--corpus", "docs", *WHO).returncode == 0
+
+    def check() -> None:
+        renamed = run_on_store(tmp_path, "corpora", "rename", "docs", "birds", "--user", "ann")
+        assert (renamed.returncode, renamed.stdout) == (0, "renamed: user:ann:birds\n")
+        listed = run_on_store(tmp_path, "corpora", "list", "--json", "--user", "ann")
+        (corpus,) = json.loads(listed.stdout)
+        assert (corpus["corpus"], corpus["documents"], corpus["chunks"]) == ("user:ann:birds", 1, 1)
+        hidden = run_on_store(tmp_path, "corpora", "list", "--user", "ben")
+        assert (hidden.returncode, hidden.stdout) == (0, "")
+        for who, name in (("ben", "user:ann:birds"), ("ann", "docs"), ("ann", "../x")):
+            refused = run_on_store(tmp_path, "corpora", "drop", name, "--user", who)
+            assert (refused.returncode, refused.stdout) == (1, "")
+        dropped = run_on_store(tmp_path, "corpora", "drop", "birds", "--user", "ann")
+        assert (dropped.returncode, dropped.stdout) == (0, "dropped: user:ann:birds\n")
+        assert run_on_store(tmp_path, "corpora", "list", "--user", "ann").stdout == ""
+
+    if state == "stopped":
+        check()
+    else:
+        with serving(tmp_path, "--embedder", "none"):
+            check()

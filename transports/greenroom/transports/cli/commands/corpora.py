@@ -1,0 +1,65 @@
+"""`greenroom corpora`: corpora of documents, shown, renamed and dropped.
+
+A running server has the store: then we attach to it, as any other process does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from greenroom.actors import Agent, CorpusView, DropCorpus, ListCorpora, Principal, RenameCorpus
+from greenroom.actors.base.parse import check_request
+from greenroom.runtime import Refusal, RuntimeClient
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.error_report import with_flags
+from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.config.load import Resolved
+
+_Deed = Callable[[argparse.Namespace, RuntimeClient, Principal], Awaitable[None]]
+
+
+async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carry one of the commands out; return the exit code."""
+    settings = resolved.settings
+    try:
+        async with open_store(settings) as runtime:
+            await _DEEDS[chosen.action](chosen, runtime, principal_of(settings))
+    except Refusal as refusal:
+        return complain("corpora", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    return exit_codes.OK
+
+
+async def _list(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
+    found = (await Agent(runtime, principal).ask(ListCorpora())).corpora
+    if chosen.json:
+        say(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+        return
+    for each in found:
+        say(_line(each))
+
+
+async def _rename(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
+    request = check_request(RenameCorpus(corpus=chosen.corpus, to=chosen.to))
+    _tell(chosen, "renamed", (await request.run(runtime, principal)).corpus)
+
+
+async def _drop(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
+    request = check_request(DropCorpus(corpus=chosen.corpus))
+    _tell(chosen, "dropped", (await request.run(runtime, principal)).corpus)
+
+
+_DEEDS: Mapping[str, _Deed] = {"list": _list, "rename": _rename, "drop": _drop}
+
+
+def _tell(chosen: argparse.Namespace, deed: str, corpus: str) -> None:
+    say(json.dumps({deed: corpus}) if chosen.json else f"{deed}: {corpus}")
+
+
+def _line(corpus: CorpusView) -> str:
+    fresh = "" if corpus.indexed_at is None else f", last changed {corpus.indexed_at:%Y-%m-%d %H:%M} UTC"
+    return f"{corpus.corpus}: {corpus.documents:,} documents in {corpus.chunks:,} chunks{fresh}"
