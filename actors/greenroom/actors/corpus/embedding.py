@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from greenroom.actors.corpus.reading import locate
-from greenroom.actors.corpus.repository import CorpusRepository, Located, embedded
+from greenroom.actors.corpus.records import DocumentRecord
+from greenroom.actors.corpus.repository import CorpusRepository, embedded
 from greenroom.actors.embedding import rows
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
@@ -64,11 +65,11 @@ def texts(repository: CorpusRepository, request: TextsToEmbed, context: Context)
     corpus = yield from repository.index.loaded(context)
     found: list[UnembeddedText] = []
     size = 0
-    located: Located | None = None
+    known: dict[int, DocumentRecord] = {}
     for chunk in corpus.without_vectors(request.space, request.limit):
         if size >= BATCH_CHARACTERS:
             break
-        located = locate(repository, context, corpus, chunk, near=located)
+        located = locate(repository, context, corpus, chunk, known)
         if located is not None:
             passage = repository.passage(context, located)
             text = embedded(located.document, passage)[:EMBEDDED_CHARACTERS]

@@ -19,18 +19,23 @@ if TYPE_CHECKING:
 
 
 def locate(
-    repository: CorpusRepository, context: Context, corpus: Corpus, id: int, *, near: Located | None = None
+    repository: CorpusRepository,
+    context: Context,
+    corpus: Corpus,
+    id: int,
+    known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its id, None where there is none; the document of ``near`` is not read again."""
+    """Return a chunk by its id, None where there is none; documents that are ``known`` are not read again."""
     row = corpus.row(id)
     if row is None:
         return None
     number = int(corpus.numbers[row])
-    if near is not None and near.document.number == number:
-        document: DocumentRecord | None = near.document
-    else:
+    document = None if known is None else known.get(number)
+    if document is None:
         document = repository.by_number(context, number)
-    assert document is not None, "what is in the index is in the store"
+        assert document is not None, "what is in the index is in the store"
+        if known is not None:
+            known[number] = document
     places = document.places
     guess = id - places[0].id  # of a document that was put in once
     if not (0 <= guess < len(places) and places[guess].id == id):

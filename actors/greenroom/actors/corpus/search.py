@@ -11,7 +11,8 @@ from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.corpus import embedding
 from greenroom.actors.corpus.query_form import Route, route
 from greenroom.actors.corpus.reading import locate, result
-from greenroom.actors.corpus.repository import CorpusRepository, Located
+from greenroom.actors.corpus.records import DocumentRecord
+from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, FreshnessView, QueryAnalysis
 from greenroom.runtime import Context, Slices
@@ -47,9 +48,9 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     yield from repository.entities.loaded(context)
     ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
-    near: Located | None = None
+    documents: dict[int, DocumentRecord] = {}
     for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
-        near = locate(repository, context, corpus, int(corpus.ids[row]), near=near)
+        near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
         passage = repository.passage(context, near) if full else None
