@@ -142,6 +142,8 @@ async def test_a_file_that_takes_too_much_memory_costs_itself_alone() -> None:
         ("markdown", b"---\n" + b"title: [" * 50_000),
         ("html", b"<div>" * 200_000 + b"x"),
         ("html", b"&" * 300_000),
+        ("html", b"<![a" * 100_000 + b"><![if IE]>x<![endif]>"),
+        ("html", b"<!x [" * 100_000 + b">x"),
         ("rst", b"=\n" * 200_000),
         ("csv", b'"' * 300_001),
         ("csv", b"," * 300_000),

@@ -137,6 +137,11 @@ class _Reader(HTMLParser):
                 self._first = self._place
             self._words.append(data if self._preformatted else _folded(data))
 
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """Pass over what no browser shows, such as ``<![if IE]>``, and what the library does not know."""
+        del report
+        return self.rawdata.find(">", i) + 1 or -1
+
     def end_block(self, place: int) -> None:
         """End the block that is being collected."""
         if self._level:

@@ -49,6 +49,8 @@ def parsed(job: Job) -> Parsed:
         return Parsed(failure="it takes too much memory to be read")
     except RecursionError:
         return Parsed(failure="it is nested too deeply")
+    except Exception as error:  # noqa: BLE001  whatever its bytes made a reader stumble over
+        return Parsed(failure=f"it cannot be read: {str(error)[:200] or type(error).__name__}")
 
 
 def main(seconds: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from signal import SIGXCPU
 from typing import Final
 
 import msgspec
@@ -14,7 +15,9 @@ import trio
 from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
 
 SECONDS: Final = 30.0
-"""How long one file may take."""
+"""How much time on the processor one file may take."""
+_PATIENCE: Final = 4
+"""How much longer it may take where the processor is busy."""
 MOST_AT_ONCE: Final = 4
 """How many may have processes at once, whoever asks; others wait."""
 MAX_ANSWER: Final = 256 << 20
@@ -26,7 +29,7 @@ class Parsers:
     """Processes that parse, one file at a time each.
 
     Args:
-        seconds: How long one file may take.
+        seconds: How much time on the processor one file may take.
     """
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -38,10 +41,13 @@ class Parsers:
         process = self._idle.pop() if self._idle else await self._start()
         is_sound = False
         try:
-            with trio.move_on_after(self._seconds):
+            with trio.move_on_after(_PATIENCE * self._seconds):
                 answer = await _exchange(process, msgspec.msgpack.encode(job))
                 is_sound = answer is not None
-                return Parsed(failure="it ended the process that read it") if answer is None else answer
+                if answer is not None:
+                    return answer
+                if await process.wait() != -SIGXCPU:
+                    return Parsed(failure="it ended the process that read it")
             return Parsed(failure=f"it took longer than {self._seconds:g} s to be read")
         finally:
             if is_sound:
