@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import msgspec
 import pytest
 from harness import greenroom, server_process
 
-from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.actors.ingest.places import Reach
+from greenroom.actors import (
+    Agent,
+    GetFullContent,
+    IngestDocuments,
+    Principal,
+    Reach,
+    SemanticSearch,
+    open_greenroom,
+)
 from greenroom.testing import McpClient, mcp_client
 
 
@@ -101,6 +109,21 @@ async def test_texts_or_paths_and_not_both(tmp_path: Path, docs: Path) -> None:
             await client.send_call("ingest_documents", arguments)
             answer = await client.receive()
             assert "one of them" in said(answer)["error"]
+
+
+async def test_what_has_no_lines_is_cited_by_its_file(tmp_path: Path, docs: Path) -> None:
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    with ZipFile(docs / "plan.docx", "w") as archive:
+        archive.writestr("word/document.xml", f'<p xmlns="{word}"><t>whales go south</t></p>')
+    async with open_greenroom(tmp_path / "store", embedder="none") as runtime:
+        ann = Agent(runtime, Principal(agent_id="a", user="ann"), reach=Reach(roots=[str(docs)]))
+        await ann.ask(IngestDocuments(paths=[str(docs)]))
+        found = await ann.ask(SemanticSearch(query="whales", top_k=1))
+        read = await ann.ask(GetFullContent(chunk_ids=[found.results[0].chunk_id]))
+        assert (read.chunks[0].citation, read.chunks[0].chunk_text) == (
+            f"{docs}/plan.docx",
+            "whales go south",
+        )
 
 
 @pytest.mark.promise("documents.tool-progress")

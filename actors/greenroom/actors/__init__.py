@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from greenroom.actors.embedding.embedder import read_choice as read_choice
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
+    from greenroom.actors.ingest.places import Reach as Reach
     from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
     from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
     from greenroom.actors.keys.admin import ApiKeyRevoked as ApiKeyRevoked
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.handover import StartSession as StartSession
     from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
     from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
+    from greenroom.actors.orchestrations.ingest_documents import DocumentText as DocumentText
+    from greenroom.actors.orchestrations.ingest_documents import IngestDocuments as IngestDocuments
     from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
@@ -126,6 +129,8 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.entities import RelationshipView as RelationshipView
     from greenroom.actors.schemas.entities import SessionMention as SessionMention
     from greenroom.actors.schemas.entities import Suggestion as Suggestion
+    from greenroom.actors.schemas.ingest import DocumentsIngested as DocumentsIngested
+    from greenroom.actors.schemas.ingest import LeftOutFile as LeftOutFile
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory

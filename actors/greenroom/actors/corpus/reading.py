@@ -67,7 +67,7 @@ def citation(document: DocumentRecord, place: ChunkPlace) -> str:
     """Return where a chunk begins, as one cites it."""
     if place.page is not None:
         return f"{document.path}#page={place.page}"
-    return f"{document.path}:{place.first_line}"
+    return f"{document.path}:{place.first_line}" if place.first_line else document.path
 
 
 def section(document: DocumentRecord, passage: Passage) -> str:

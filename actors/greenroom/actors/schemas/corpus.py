@@ -55,7 +55,7 @@ class Chunk(msgspec.Struct, frozen=True):
         text: What it says, without its headings.
         headings: The headings above it, from the outermost.
         title: The title of its document.
-        first_line: Its first line in the file, counted from 1.
+        first_line: Its first line in the file, counted from 1; 0 in a document that has no lines.
         last_line: Its last line.
         first_byte: Where it begins in the file.
         last_byte: The first byte after it.
