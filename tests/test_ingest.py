@@ -161,6 +161,25 @@ async def test_time_that_is_up_is_told_and_the_next_run_goes_on(
         assert (done.complete, done.removed, done.added + done.unchanged) == (True, 1, 3)
 
 
+async def test_what_may_not_be_stored_any_more_ends_it_and_what_was_put_in_is_there(
+    docs: Path, tmp_path: Path
+) -> None:
+    charged: list[int] = []
+
+    async def charge(size: int, _: str) -> None:
+        if charged:
+            raise Refusal("QUOTA_EXCEEDED", "that is too much")
+        charged.append(size)
+
+    async with store(tmp_path) as runtime:
+        async with open_ingestion(runtime, ANN, "docs", charge=charge) as ingestion:
+            with pytest.raises(Refusal, match="too much"):
+                await ingestion.files([str(docs)])
+        assert len(charged) == 1
+        done = await ingested(runtime, docs)
+        assert (done.added + done.unchanged, done.added in {2, 3}) == (3, True)
+
+
 async def test_texts_are_documents_by_the_endings_of_their_names(tmp_path: Path) -> None:
     async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
         texts = [Text("notes/a.md", "# A\nx"), Text("b", "plain"), Text("c.pdf", "no PDF")]
