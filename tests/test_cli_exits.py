@@ -178,6 +178,10 @@ NEED_NONE = {"demo", "config", "passport show", "embedder install"}
 ARGUMENTS = {
     "backup": ["copy"],
     "repair": ["saved"],
+    "entities define": [__file__],
+    "entities add": ["Stripe", "--type", "vendor"],
+    "entities remove": ["Stripe"],
+    "entities find": ["Stripe"],
     "export": ["-"],
     "evaluate": [__file__],
     "rekey": ["env:KEY", "--encryption-key", "env:KEY"],

@@ -23,6 +23,7 @@ from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
 from greenroom.actors.corpus.catalogue import CatalogueActor
+from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
@@ -37,6 +38,7 @@ from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.recall.context_search import SearchSession
+from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
@@ -199,6 +201,9 @@ async def open_greenroom(
             SemanticSearch,
             GetFullContent,
             ListCorpora,
+            FindVendorInfo,
+            FindEntity,
+            SuggestEntities,
             ReadCorpusResource,
             *queries,
         ],

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
+from greenroom.actors.schemas.entities import EntityType
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.config.parsers import integer, list_of, name, number, word
 
@@ -81,11 +82,13 @@ _MOST_LINES: Final = 1_000_000
 _MOST_FOUND: Final = 100
 _WHO: Final = frozenset({"agent", "agent_type", "user", "project"})
 _WRITES: Final = frozenset({"durability", "max_size"})
-_CORPUS: Final = "its name, in full or a word, as `greenroom corpora list` shows it"
+_CORPUS_ID: Final = "its name, in full or a word, as `greenroom corpora list` shows it"
 _WORKS_WITH_MEMORIES: Final = _WHO | _WRITES | {"embedder", "embedder_model", "models"}
 _OPERATES: Final = _WRITES | {"user"}
 _TRAVELS: Final = _WORKS_WITH_MEMORIES | {"trust_signer"}
 _PASSPORT: Final = Option("file of the passport", "FILE", required=True)
+_CORPUS: Final = {"--corpus": Option("the corpus [default default]", "NAME", default=DEFAULT_CORPUS)}
+_ENTITY_TYPES: Final = get_args(EntityType)
 _KEY_ID: Final = {"key_id": "the key, as `greenroom keys list` shows it"}
 
 COMMANDS: Final[Mapping[str, Command]] = {
@@ -147,7 +150,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ("ingest", "ingest"),
         {"paths": "folders, or files of text, Markdown, HTML, source code, PDF, Word and others"},
         options={
-            "--corpus": Option("the corpus [default default]", "NAME", default=DEFAULT_CORPUS),
+            **_CORPUS,
             "--watch": Option("go on, and take in whatever changes, until Ctrl-C"),
         },
         settings=_WORKS_WITH_MEMORIES,
@@ -162,16 +165,61 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "corpora rename": Command(
         "give a corpus another name",
         ("corpora", "corpora"),
-        {"corpus": _CORPUS, "to": "its new name, a word"},
+        {"corpus": _CORPUS_ID, "to": "its new name, a word"},
         settings=_WORKS_WITH_MEMORIES,
         examples=("corpora rename docs manual",),
     ),
     "corpora drop": Command(
         "remove a corpus with all its documents; the files that they came from stay",
         ("corpora", "corpora"),
-        {"corpus": _CORPUS},
+        {"corpus": _CORPUS_ID},
         settings=_WORKS_WITH_MEMORIES,
         examples=("corpora drop project:atlas:docs",),
+    ),
+    "entities define": Command(
+        "declare vendors, libraries, frameworks and services that documents speak of, by files",
+        ("entities", "entities"),
+        {"files": "YAML, pyproject.toml, package.json, go.mod or Cargo.toml, or folders with such manifests"},
+        options=_CORPUS,
+        settings=_WHO | _WRITES,
+        several=True,
+        examples=("entities define vendors.yaml --corpus docs", "entities define ."),
+    ),
+    "entities add": Command(
+        "declare some by their names alone, as they were suggested",
+        ("entities", "entities"),
+        {"names": "what they are called"},
+        options={
+            **_CORPUS,
+            "--type": Option(
+                f"one of {', '.join(_ENTITY_TYPES)}", "TYPE", word(*_ENTITY_TYPES), required=True
+            ),
+        },
+        settings=_WHO | _WRITES,
+        several=True,
+        examples=("entities add Stripe 'Acme Cloud' --type vendor",),
+    ),
+    "entities remove": Command(
+        "remove some: no answer names them any more",
+        ("entities", "entities"),
+        {"names": "their names or ids"},
+        options=_CORPUS,
+        settings=_WHO | _WRITES,
+        several=True,
+    ),
+    "entities suggest": Command(
+        "list names and identifiers that the documents repeat and nobody has declared",
+        ("entities", "entities"),
+        options=_CORPUS,
+        settings=_WHO | _WRITES,
+    ),
+    "entities find": Command(
+        "show how often one is mentioned and with which others",
+        ("entities", "entities"),
+        {"vendor_filter": "its name, also mistyped, or a pattern with *"},
+        options=_CORPUS,
+        settings=_WHO | _WRITES,
+        examples=("entities find strpe", "entities find '*' --json"),
     ),
     "import": Command(
         "import memories from a file or a folder, all of them or none",
@@ -443,6 +491,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 
 FAMILIES: Final[Mapping[str, str]] = {
+    "entities": "declare, suggest, find or remove what the documents of a corpus speak of",
     "embedder": "install a model that finds what means the same in other words",
     "corpora": "list, rename or drop corpora of documents, also while servers run",
     "passport": "write a session into a passport or make one of it, and show whose passports are taken",
@@ -457,6 +506,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "documents, memories and sessions": (
         "ingest",
         "corpora",
+        "entities",
         "embedder",
         "import",
         "export",
