@@ -124,10 +124,23 @@ def relevances(scale: Floats, answers: Sequence[Answers]) -> Floats:
 
 
 def _fit(answers: Sequence[Answers]) -> Floats:
-    """Return the scale by which what was right is most likely: Newton's steps, as far as they help."""
+    """Return the scale by which what was right is most likely.
+
+    What nothing must reach never falls with the number of memories: that would be said of stores of a size
+    that was not measured.
+    """
+    sizes = {each.size for each in answers if each.kind != "conversation"}
+    if len(sizes) > 1:
+        scale = _newton(answers, free=[0, 1, 2])
+        if scale[2] >= 0:
+            return scale
+    return _newton(answers, free=[0, 1])
+
+
+def _newton(answers: Sequence[Answers], free: Sequence[int]) -> Floats:
+    """Return the likeliest scale of which the ``free`` numbers vary: Newton's steps, as far as they help."""
     there = np.stack([each.strengths for each in answers]) > -np.inf
     right = np.stack([each.right for each in answers])[there].astype(float)
-    free = [0, 1, 2] if len({each.size for each in answers if each.kind != "conversation"}) > 1 else [0, 1]
 
     def chances(scale: Floats) -> Floats:
         found: Floats = np.clip(relevances(scale, answers)[there], _LEAST, 1 - _LEAST)

@@ -67,10 +67,10 @@ SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
         "tokens":    Scale(0.62,  5.78,  0.03, 0.046, 0.047),
     },
     "dated note": {
-        "words":     Scale(1.06, 10.68, -1.18, 0.004, 0.091),
-        "static":    Scale(1.04, 10.95, -1.11, 0.008, 0.058),
-        "sentences": Scale(0.97, 10.44, -1.03, 0.009, 0.100),
-        "tokens":    Scale(0.90, 10.50, -1.04, 0.018, 0.149),
+        "words":     Scale(1.03,  9.29,  0.00, 0.010, 0.057),
+        "static":    Scale(1.01,  9.67,  0.00, 0.012, 0.028),
+        "sentences": Scale(0.95,  9.33,  0.00, 0.011, 0.069),
+        "tokens":    Scale(0.88,  9.43,  0.00, 0.021, 0.066),
     },
     "conversation": {
         "words":     Scale(0.98,  8.49,  0.00, 0.226, 0.226),
