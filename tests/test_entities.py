@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -236,6 +238,25 @@ async def test_what_is_declared_again_is_replaced_and_the_same_is_no_change(corp
     assert (await corpus.find("redis")).entities[0].entity_type == "library"
 
 
+@pytest.mark.promise("entities.mentions")
+async def test_without_what_finds_names_nothing_is_declared_and_documents_wait_for_it(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await corpus.put(PAYING)
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "ahocorasick_rs", None)
+        with pytest.raises(Refusal, match=r"pip install 'greenroom\[knowledge\]'"):
+            await corpus.agent.ask(DefineEntities(corpus="docs", entities=[REDIS]))
+    await corpus.define(REDIS)
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "ahocorasick_rs", None)
+        await corpus.put(STORING)
+        found = await corpus.find("redis")
+        assert (found.entities[0].mention_count, found.waiting_for_matching) == (2, 1)
+    await corpus.define()
+    assert await corpus.counts() == {"Redis": 3}
+
+
 @pytest.mark.parametrize(
     ("entity", "field"),
     [
@@ -384,3 +405,34 @@ async def test_looking_for_names_in_many_documents_goes_on_after_a_restart(tmp_p
         corpus = Corpus(runtime)
         await corpus.define()
         assert await corpus.counts() == {"Redis": 40}
+
+
+@pytest.mark.promise("entities.mentions", "entities.no-trace")
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_comes_and_goes_counts_are_those_of_what_is_there(corpus: Corpus, seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - the same changes each time
+    names = ["Redis", "Stripe", "React", "React Native", "Go"]
+    texts: dict[str, str] = {}
+    known: dict[str, EntityDeclaration] = {}
+    await corpus.put(document_of("first.md", [(["A"], "Nothing.")]))
+    for _ in range(25):
+        path, name = f"{chance.randrange(4)}.md", chance.choice(names)
+        match chance.randrange(5):
+            case 0 | 1:
+                texts[path] = " and ".join(chance.choices(names, k=6))
+                await corpus.put(document_of(path, [(["A"], texts[path])]))
+            case 2:
+                texts.pop(path, None)
+                await ask_corpus(corpus.runtime, ANN, RemoveDocuments(corpus="docs", paths=[path]))
+            case 3:
+                known[name] = EntityDeclaration(name=name, type="library")
+                await corpus.agent.ask(DefineEntities(corpus="docs", entities=[known[name]]))
+            case _:
+                known.pop(name, None)
+                await corpus.agent.ask(DefineEntities(corpus="docs", remove=[name]))
+        assert set(await corpus.counts()) == set(known)
+    await corpus.define()
+    words = [word for text in texts.values() for word in text.split(" and ")]
+    if "React Native" not in known:
+        words = ["React" if word == "React Native" else word for word in words]
+    assert await corpus.counts() == {name: words.count(name) for name in known}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -311,6 +312,30 @@ def test_whatever_a_file_says_it_is_read_or_refused(name: str, text: str) -> Non
     except UnreadableDeclarationsError:
         return
     assert all(1 <= len(each.name) <= 100 for each in found)
+
+
+HOSTILE = (
+    "/b" * 50_000,
+    "\n" * 200_000,
+    "a_b" * 50_000 + "_",
+    "a" * 200_000,
+    "Aa " * 50_000,
+    "`" * 200_000,
+    "- " * 99_000,
+)
+
+
+@pytest.mark.promise("entities.files")
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_text_that_is_made_to_take_long_does_not(text: str) -> None:
+    for name in MANIFESTS:
+        with suppress(UnreadableDeclarationsError):
+            declarations_in(name, f"require a{text}" if name == "go.mod" else text)
+    with suppress(UnreadableDeclarationsError):
+        declarations_in("pyproject.toml", f'[project]\ndependencies = ["""a{text}"""]')
+    suggested([text])
+    mentions(named("a b", "aa", "b"), text)
+    done(look_up([EntityName("b" * 100, 1)], "*b" * 49 + "c", lambda: False))
 
 
 # -- suggestions ------------------------------------------------------------------------------

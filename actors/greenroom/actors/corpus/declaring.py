@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -34,6 +35,11 @@ class _Changes:
         self.before = entities
         self.after = dict(entities)
         self.numbers = {folded(entity.name): number for number, entity in entities.items()}
+        self._pointing: dict[str, set[int]] = defaultdict(
+            set
+        )  # which entities have a relation to a name, or had
+        for entity in entities.values():
+            self._note_relations(entity)
         self.next_entity = header.next_entity
         self.next_match = header.next_match
         self.unchanged = 0
@@ -92,6 +98,7 @@ class _Changes:
             fresh = msgspec.structs.replace(fresh, match=self._new_match())
         self.after[fresh.number] = fresh
         self.numbers[folded(fresh.name)] = fresh.number
+        self._note_relations(fresh)
         if old is not None and old.name != fresh.name:
             self._rename_target(old.name, fresh.name)
 
@@ -102,14 +109,21 @@ class _Changes:
     def _rename_target(self, old: str, new: str | None) -> None:
         """Let relations to an entity follow its new name, or end with it."""
         target = folded(old)
-        for number, entity in self.after.items():
-            if any(folded(relation.to) == target for relation in entity.relations):
-                moved = [
-                    Relation(new, relation.type) if new and folded(relation.to) == target else relation
-                    for relation in entity.relations
-                    if new or folded(relation.to) != target
-                ]
-                self.after[number] = msgspec.structs.replace(entity, relations=moved)
+        for number in sorted(self._pointing.pop(target, ())):
+            entity = self.after.get(number)
+            if entity is None:
+                continue
+            moved = [
+                Relation(new, relation.type) if new and folded(relation.to) == target else relation
+                for relation in entity.relations
+                if new or folded(relation.to) != target
+            ]
+            self.after[number] = msgspec.structs.replace(entity, relations=moved)
+            self._note_relations(self.after[number])
+
+    def _note_relations(self, entity: EntityRecord) -> None:
+        for relation in entity.relations:
+            self._pointing[folded(relation.to)].add(entity.number)
 
 
 def declare(

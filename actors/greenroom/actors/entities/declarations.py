@@ -18,7 +18,7 @@ _MAX_DEPTH: Final = 20
 _MAX_VERSION: Final = 200
 _SPACE: Final = re.compile(r"\s+")
 _REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?([^;]*)")
-_GO_MODULE: Final = re.compile(r"([^\s/]+(?:/\S+)*)\s+(v\S+)")
+_MODULE_AND_VERSION: Final = 2
 _GO_MAJOR: Final = re.compile(r"v\d+")
 _VOCABULARY: Final = ("word_vectors", "vocabulary.txt")
 _ORDINARY_WORDS: Final = 29_000
@@ -155,9 +155,9 @@ def _go_mod(text: str) -> Libraries:
         elif words[:2] == ["require", "("]:
             in_block = True
         elif in_block or words[:1] == ["require"]:
-            found = _GO_MODULE.search(said.strip().removeprefix("require").strip())
-            if found and remark.strip() != "indirect":
-                yield found[1], found[2]
+            required = words if in_block else words[1:]
+            if len(required) == _MODULE_AND_VERSION and remark.strip() != "indirect":
+                yield required[0], required[1]
 
 
 def _go_name(module: str) -> str:
