@@ -18,6 +18,7 @@ from greenroom.actors import (
     CreateSession,
     DeclarationFile,
     DefineEntities,
+    DropCorpus,
     EntitiesDefined,
     EntitiesFound,
     EntityDeclaration,
@@ -34,7 +35,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.runtime import Refusal
+from greenroom.runtime import Encryption, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -436,3 +437,29 @@ async def test_whatever_comes_and_goes_counts_are_those_of_what_is_there(corpus:
     if "React Native" not in known:
         words = ["React" if word == "React Native" else word for word in words]
     assert await corpus.counts() == {name: words.count(name) for name in known}
+
+
+@pytest.mark.promise("entities.no-trace")
+async def test_a_corpus_that_is_dropped_takes_its_entities_along(corpus: Corpus) -> None:
+    await corpus.put(PAYING)
+    await corpus.define(STRIPE)
+    await DropCorpus(corpus="docs").run(corpus.runtime, ANN)
+    await corpus.put(PAYING)
+    assert await corpus.counts() == {}
+    await corpus.define(REDIS)
+    assert await traces(corpus, "Stripe", []) == []
+
+
+@pytest.mark.promise("entities.mentions")
+async def test_in_an_encrypted_store_entities_are_found_and_their_names_are_not_readable(
+    tmp_path: Path,
+) -> None:
+    key = Encryption(lambda: b"\x07" * 32, required=True)
+    async with open_greenroom(tmp_path, encryption=key, **QUIET) as runtime:
+        corpus = Corpus(runtime)
+        await corpus.put(PAYING)
+        await corpus.define(STRIPE)
+        assert await corpus.counts() == {"Stripe": 2}
+    files = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    assert files
+    assert not any(b"Stripe" in each for each in files)
