@@ -14,10 +14,10 @@ from trio.testing import MockClock
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.documents import digest_of
-from greenroom.actors.ingest.parser_process import Job
-from greenroom.actors.ingest.parsers import open_parsers
+from greenroom.actors.ingest.parser_process import Job, Parsed, parsed
+from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import Reach, checked_place
-from greenroom.actors.ingest.run import Text, open_ingestion
+from greenroom.actors.ingest.run import Ingestion, Text, open_ingestion
 from greenroom.actors.ingest.walk import MAX_ENTRIES, Found, LeftOut, walk
 from greenroom.actors.schemas.ingest import DocumentsIngested
 from greenroom.runtime import Refusal, SharedRuntime
@@ -316,6 +316,94 @@ def test_a_folder_of_too_many_entries_is_left_out_and_others_are_read(docs: Path
     assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
     reasons = [each for each in walk(str(docs)) if isinstance(each, LeftOut)]
     assert reasons == [LeftOut(str(docs / "many"), "it has more than 100,000 entries", False, True)]
+
+
+# -- files that take long ---------------------------------------------------------------------------------
+
+
+class SlowParsers(Parsers):
+    """Parse here, and let the clock say how long HTML takes: a minute, however it is read."""
+
+    def __init__(self, clock: MockClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.begun: list[str] = []
+
+    async def parse_anew(self, job: Job) -> Parsed:
+        """Parse a file while the clock goes on."""
+        self.begun.append(os.path.basename(job.path))  # noqa: PTH119
+        for _ in range(120 if job.kind == "html" else 0):
+            self._clock.jump(0.5)
+            await trio.lowlevel.checkpoint()
+        return parsed(job)
+
+
+@asynccontextmanager
+async def slow_ingestion(
+    runtime: SharedRuntime, clock: MockClock
+) -> AsyncIterator[tuple[Ingestion, SlowParsers]]:
+    async with open_ingestion(runtime, ANN, "docs") as ingestion:
+        slow = ingestion.parsers = SlowParsers(clock)
+        yield ingestion, slow
+
+
+@pytest.mark.promise("documents.slow-files")
+async def test_slow_files_neither_end_a_call_without_an_answer_nor_starve_others(
+    tmp_path: Path, mock_clock: MockClock
+) -> None:
+    docs = (tmp_path / "docs").resolve()
+    docs.mkdir()
+    for number in range(4):
+        (docs / f"a{number}.html").write_text(f"<p>{number}")
+    (docs / "z.md").write_text("text")
+    async with store(tmp_path) as runtime, slow_ingestion(runtime, mock_clock) as (ingestion, slow):
+        with trio.fail_after(20):
+            done = await ingestion.files([str(docs)])
+        assert (done.added, done.complete, done.left_out) == (1, False, {})
+        (docs / "y.md").write_text("text")
+        slow.begun.clear()
+        with trio.fail_after(20):
+            done = await ingestion.files([str(docs)])
+        assert slow.begun[0] == "y.md"
+        assert (done.added, done.unchanged, done.complete) == (1, 1, False)
+        for _ in range(50):
+            with trio.fail_after(20):
+                done = await ingestion.files([str(docs)])
+            if done.complete:
+                break
+        assert (done.complete, done.unchanged) == (True, 2)
+        assert done.left_out == {"it could not be read in 120 s, in several calls": 4}
+        slow.begun.clear()
+        (docs / "a0.html").write_text("<p>changed")
+        assert counts(await ingestion.files([str(docs)])) == (1, 0, 0, 2)  # as it has no deadline
+        assert slow.begun == ["a0.html"]
+
+
+async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, mock_clock: MockClock) -> None:
+    texts = [Text("a.html", "<p>slow"), Text("z.md", "text")]
+    async with store(tmp_path) as runtime, slow_ingestion(runtime, mock_clock) as (ingestion, _):
+        with trio.fail_after(20):
+            done = await ingestion.texts(texts)
+        assert (done.added, done.complete) == (0, False)
+        with trio.fail_after(20):
+            done = await ingestion.texts(texts)
+        assert (done.added, done.complete) == (1, False)
+
+
+@pytest.mark.promise("documents.slow-files")
+async def test_the_older_version_stays_where_the_newer_one_takes_too_long(docs: Path, tmp_path: Path) -> None:
+    class Late(Parsers):
+        async def parse_anew(self, job: Job) -> Parsed:
+            return Parsed(failure=f"it took longer than 30 s to be read: {len(job.data)} bytes", is_late=True)
+
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        await ingestion.files([str(docs)])
+        (docs / "a.md").write_text("newer")
+        ingestion.parsers = Late()
+        for _ in range(2):
+            done = await ingestion.files([str(docs)])
+            assert (counts(done), done.complete) == ((0, 0, 0, 2), True)
+            assert left_out(done, docs) == {"a.md": "it took longer than 30 s to be read: 5 bytes"}
 
 
 # -- which places ---------------------------------------------------------------------------------------

@@ -33,10 +33,15 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
-    """What became of it: a document, or a sentence that says why not, beginning with "it"."""
+    """What became of it: a document, or a sentence that says why not, beginning with "it".
+
+    Attributes:
+        is_late: Whether only time was short: so what was there before stays.
+    """
 
     document: Document | None = None
     failure: str = ""
+    is_late: bool = False
 
 
 def parsed(job: Job) -> Parsed:

@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
+from greenroom.actors.ingest.setbacks import Setbacks
 
 SECONDS: Final = 30.0
 """How much time on the processor one file may take."""
@@ -22,6 +23,7 @@ MOST_AT_ONCE: Final = 4
 """How many may have processes at once, whoever asks; others wait."""
 MAX_ANSWER: Final = 256 << 20
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("ingestions")
+_setbacks: trio.lowlevel.RunVar[Setbacks] = trio.lowlevel.RunVar("setbacks")
 _PROGRAM: Final = "greenroom.actors.ingest.parser_process"
 
 
@@ -30,14 +32,41 @@ class Parsers:
 
     Args:
         seconds: How much time on the processor one file may take.
+
+    Attributes:
+        setbacks: What could not be parsed, by whomever.
     """
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
+        try:
+            self.setbacks = _setbacks.get()
+        except LookupError:
+            self.setbacks = Setbacks()
+            _setbacks.set(self.setbacks)
         self._idle: list[trio.Process] = []
 
     async def parse(self, job: Job) -> Parsed:
-        """Return what becomes of a file; one that is too much for its process has failed."""
+        """Return what becomes of a file; one that is too much for its process has failed.
+
+        One that failed is not tried again. Who cancels this ends the process; a file that was cancelled
+        for so long in sum has failed, too.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        failure = self.setbacks.failure(job)
+        if failure is not None:
+            return failure
+        began = trio.current_time()
+        try:
+            parsed = await self.parse_anew(job)
+        except trio.Cancelled:
+            self.setbacks.was_cut(job, trio.current_time() - began, _PATIENCE * self._seconds)
+            raise
+        self.setbacks.ended(job, parsed)
+        return parsed
+
+    async def parse_anew(self, job: Job) -> Parsed:
+        """Have a process parse a file, whatever became of it before."""
         process = self._idle.pop() if self._idle else await self._start()
         is_sound = False
         try:
@@ -48,7 +77,7 @@ class Parsers:
                     return answer
                 if await process.wait() != -SIGXCPU:
                     return Parsed(failure="it ended the process that read it")
-            return Parsed(failure=f"it took longer than {self._seconds:g} s to be read")
+            return Parsed(failure=f"it took longer than {self._seconds:g} s to be read", is_late=True)
         finally:
             if is_sound:
                 self._idle.append(process)

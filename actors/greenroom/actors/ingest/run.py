@@ -44,6 +44,8 @@ MAX_FILES: Final = 250_000
 _LOOKED_AT: Final = 256
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
+_SHARE: Final = 4
+"""A file has so much of the time that is left, as a part of it, before others are taken first."""
 _QUIET: Final = frozenset({HIDDEN, IGNORED, MADE})
 
 
@@ -84,7 +86,11 @@ async def open_ingestion(
 
 
 class Ingestion:
-    """Fills one corpus; made by `open_ingestion`."""
+    """Fills one corpus; made by `open_ingestion`.
+
+    Attributes:
+        parsers: What parses files.
+    """
 
     def __init__(
         self,
@@ -99,7 +105,7 @@ class Ingestion:
         self._runtime = runtime
         self._principal = principal
         self._row = row
-        self._parsers = parsers
+        self.parsers = parsers
         self._closed = frozenset(closed)
         self._progress = progress
         self._charge = charge
@@ -139,17 +145,23 @@ class Ingestion:
 
     async def texts(self, texts: Sequence[Text]) -> DocumentsIngested:
         """Put in documents that came as texts; raises as `files`."""
-        run = _Run(Report(self._row.full_name), set())
+        run = _Run(Report(self._row.full_name), set(), _deadline())
+        jobs: list[Job] = []
+        for text in texts:
+            data = text.text.encode(errors="replace")
+            kind = kind_of(text.path, data)
+            if kind is None:
+                run.report.left_out(text.path, "it is no text")
+            else:
+                jobs.append(Job(text.path, kind, 0, data))
+        jobs.sort(key=self.parsers.setbacks.seconds)
         with self._recorded(run):
-            for done, text in enumerate(texts, start=1):
-                data = text.text.encode(errors="replace")
-                kind = kind_of(text.path, data)
-                if kind is None:
-                    run.report.left_out(text.path, "it is no text")
-                else:
-                    await self._put(run, Job(text.path, kind, 0, data))
+            for done, job in enumerate(jobs, start=1):
+                if not await self._put(run, job, run.deadline):
+                    run.report.complete = False
+                    break
                 if self._progress is not None:
-                    self._progress(done, len(texts))
+                    self._progress(done, len(jobs))
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
@@ -176,11 +188,12 @@ class Ingestion:
     async def _ingested(
         self, found: Iterator[Found | LeftOut], gone: set[str], total: int
     ) -> DocumentsIngested:
-        run = _Run(Report(self._row.full_name), gone)
+        run = _Run(Report(self._row.full_name), gone, _deadline())
         with self._recorded(run):
-            failures = await self._filled(run, found, total)
-            if failures:
-                raise failures[0]
+            await self._filled(run, found, total, _SHARE)
+            if run.report.complete and run.slow:
+                slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
+                await self._filled(run, iter(slow), total, 1)
             if run.report.complete:
                 await self._removed(run)
         return run.report.reply()
@@ -195,17 +208,14 @@ class Ingestion:
                 corpus = self._row.full_name
                 tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
 
-    async def _filled(self, run: _Run, found: Iterator[Found | LeftOut], total: int) -> list[Exception]:
-        """Put in whatever is found; return why that ended before its time."""
+    async def _filled(self, run: _Run, found: Iterator[Found | LeftOut], total: int, share: int) -> None:
+        """Put in whatever is found, or all but what takes more than its share of the time that is left."""
         failures: list[Exception] = []
-        deadline = trio.current_effective_deadline() - _SLACK_SECONDS
         send, receive = trio.open_memory_channel[Job](0)
 
         async def work(jobs: trio.MemoryReceiveChannel[Job], scope: trio.CancelScope) -> None:
             try:
-                async with jobs:
-                    async for job in jobs:
-                        await self._put(run, job)
+                await self._work(run, jobs, share)
             except Exception as error:  # noqa: BLE001  (whatever it is, it is raised when all have ended)
                 failures.append(error)
                 scope.cancel()
@@ -218,18 +228,39 @@ class Ingestion:
                 step = await trio.to_thread.run_sync(_next_step, found, self._known)
                 run.take(step)
                 if step.job is not None:
-                    await send.send(step.job)
+                    seconds = self.parsers.setbacks.seconds(step.job)
+                    if seconds and share > 1:
+                        run.cut(step.job.path, seconds, is_last=False)
+                    else:
+                        await send.send(step.job)
                 if self._progress is not None:
                     self._progress(run.looked_at, total)
-                is_last = step.is_last or run.is_cut(deadline)
-        return failures
+                is_last = step.is_last or run.is_cut()
+        if failures:
+            raise failures[0]
 
-    async def _put(self, run: _Run, job: Job) -> None:
-        """Parse one file and put it in; what cannot be read is left out, and gone if it was there."""
-        parsed = await self._parsers.parse(job)
+    async def _work(self, run: _Run, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
+        """Put in files that changed, each in its share of the time that is left."""
+        async with jobs:
+            async for job in jobs:
+                now = trio.current_time()
+                if not await self._put(run, job, now + (run.deadline - now) / share):
+                    run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
+
+    async def _put(self, run: _Run, job: Job, until: float) -> bool:
+        """Parse one file and put it in; what cannot be read is left out, and gone if it was there.
+
+        Returns:
+            Whether it was parsed in time.
+        """
+        parsed = None
+        with trio.move_on_at(until):
+            parsed = await self.parsers.parse(job)
+        if parsed is None:
+            return False
         if parsed.document is None:
-            run.failed(job.path, parsed.failure)
-            return
+            run.failed(job.path, parsed.failure, stays=parsed.is_late)
+            return True
         document = parsed.document
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
@@ -239,9 +270,10 @@ class Ingestion:
             if refusal.code != "VALIDATION_ERROR":
                 raise
             run.failed(job.path, f"it is refused: {refusal.sentence}")
-            return
+            return True
         self._known[document.path] = document.digest
         run.report.stored(stored.state, stored.chunks, len(job.data))
+        return True
 
     async def _removed(self, run: _Run) -> None:
         """Remove the documents whose files are gone."""
@@ -317,12 +349,16 @@ class _Run:
         report: What happened.
         looked_at: How many files were looked at that may be documents.
         gone: Documents that were not found again so far.
+        slow: Files that come after the others, and how long they were parsed in vain.
+        deadline: When it ends, whatever is left then.
     """
 
-    def __init__(self, report: Report, gone: set[str]) -> None:
+    def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
         self.report = report
         self.looked_at = 0
         self.gone = gone
+        self.slow: dict[str, float] = {}
+        self.deadline = deadline
 
     def take(self, step: _Step) -> None:
         """Take note of what was seen."""
@@ -334,19 +370,33 @@ class _Run:
             if not each.is_known:
                 self.gone = {path for path in self.gone if not is_below(path, each.path)}
 
-    def is_cut(self, deadline: float) -> bool:
+    def cut(self, path: str, seconds: float, *, is_last: bool) -> None:
+        """Put off a file that takes long; at last there is no time for it."""
+        if is_last:
+            self.report.complete = False
+        else:
+            self.slow[path] = seconds
+            self.looked_at -= 1  # it is looked at once more
+
+    def is_cut(self) -> bool:
         """Return whether the run ends before its end, and say so."""
         if self.looked_at >= MAX_FILES:
             self.report.left_out("/", f"more than {MAX_FILES:,} files are there; name parts of it")
-        elif trio.current_time() < deadline:
+        elif trio.current_time() < self.deadline:
             return False
         self.report.complete = False
         return True
 
-    def failed(self, path: str, reason: str) -> None:
-        """Leave out what was read and cannot be put in; what was there before is no longer true."""
+    def failed(self, path: str, reason: str, *, stays: bool = False) -> None:
+        """Leave out what was read and cannot be put in; unless it stays, what was there before is gone."""
         self.report.left_out(path, reason)
-        self.gone.add(path)
+        if not stays:
+            self.gone.add(path)
+
+
+def _deadline() -> float:
+    """Return when a run ends, so that its answer comes in time."""
+    return trio.current_effective_deadline() - _SLACK_SECONDS
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
