@@ -99,6 +99,23 @@ def test_handshakes_and_envelopes_are_judged_as_the_sdk_does(held: Conversation)
 
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.pipelining")
 @given(bursts())
+@example(
+    conversation(
+        DISCOVER,
+        modern("tools/call", name="create_session", arguments={"purpose": "p"}),
+        Burst(
+            (
+                line_of(modern("ping")),
+                line_of(
+                    modern(
+                        "subscriptions/listen",
+                        notifications={"resourceSubscriptions": ["session://@session"]},
+                    )
+                ),
+            )
+        ),
+    )
+)
 def test_what_is_written_at_once_acts_as_if_one_waited_for_each_answer(held: Conversation) -> None:
     assert_alike(held)
 

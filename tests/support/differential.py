@@ -239,9 +239,11 @@ class Sides:
         # What follows a change in the same burst may come in time to hear of it, or to miss it.
         if any(Line(raw).method == "resources/unsubscribe" for raw in lines):
             theirs = [message for message in theirs if "id" in message]
-        heard = [message for message in theirs if "method" in message]
-        ours = [message for message in ours if "id" in message or message in heard]
-        return self._differ(burst, ours, theirs)
+        plain_theirs = [self._their_names.plain(message) for message in theirs]
+        plain_ours = [self._our_names.plain(message) for message in ours]
+        heard = [message for message in plain_theirs if "method" in message]
+        plain_ours = [message for message in plain_ours if "id" in message or message in heard]
+        return _told_apart(burst, plain_ours, plain_theirs)
 
     def _with_id(self, step: Step) -> bytes:
         self._last_id += 1
@@ -278,11 +280,7 @@ class Sides:
     ) -> str | None:
         plain_ours = [self._our_names.plain(message) for message in ours]
         plain_theirs = [self._their_names.plain(message) for message in theirs]
-        if plain_ours == plain_theirs:
-            return None
-        ours_alone = [message for message in plain_ours if message not in plain_theirs] or plain_ours
-        theirs_alone = [message for message in plain_theirs if message not in plain_ours] or plain_theirs
-        return f"after {step!r}\nours says      {_shown(ours_alone)}\nthe SDK's says {_shown(theirs_alone)}"
+        return _told_apart(step, plain_ours, plain_theirs)
 
     def _their_messages(self) -> list[dict[str, Any]]:
         messages = [_message(line) for line in self._theirs.lines]
@@ -312,6 +310,17 @@ class Sides:
             if "method" not in message and is_id(key := message["id"]):
                 self._open.discard((type(key), key))
         return messages
+
+
+def _told_apart(
+    step: Step | Wait | Burst, ours: list[dict[str, Any]], theirs: list[dict[str, Any]]
+) -> str | None:
+    """Return how what both say differs; None where it is the same."""
+    if ours == theirs:
+        return None
+    ours_alone = [message for message in ours if message not in theirs] or ours
+    theirs_alone = [message for message in theirs if message not in ours] or theirs
+    return f"after {step!r}\nours says      {_shown(ours_alone)}\nthe SDK's says {_shown(theirs_alone)}"
 
 
 def _without_time(message: dict[str, Any]) -> dict[str, Any]:
