@@ -295,9 +295,12 @@ async def test_a_file_that_says_no_unicode_is_refused(corpus: Corpus) -> None:
 
 @pytest.mark.promise("entities.files")
 async def test_files_in_the_call_and_manifests_in_the_corpus_declare_entities(corpus: Corpus) -> None:
-    toml = '[project]\ndependencies = [\n  "httpx>=0.27",\n  "attrs-x",\n]\n'
+    toml: list[tuple[list[str], str]] = [
+        ([], '[project]\ndependencies = [\n  "httpx>=0.27",'),
+        ([], '  "attrs-x",\n]'),
+    ]
     await corpus.put(
-        document_of("x/pyproject.toml", [([], toml)]), document_of("b.md", [(["B"], "Use httpx, not Redis.")])
+        document_of("x/pyproject.toml", toml), document_of("b.md", [(["B"], "Use httpx, not Redis.")])
     )
     done = await corpus.define(
         files=[
