@@ -40,6 +40,8 @@ AGENT = "bench"
 LIMIT = 50
 SEED = 11
 NOTES = Path(__file__).with_name("notes")
+UNSEEN = NOTES / "unseen"
+"""A world to which nothing was fitted."""
 RELIABLE_ERROR = 0.05
 INTERVAL = 1.96
 """Standard errors on either side within which 95 % of all samples lie."""
@@ -66,7 +68,10 @@ def run(plan: Plan) -> Report:
     """Measure Greenroom and the others on the same questions."""
     with plan.folder() as folder:
         embedders = _embedders(plan, folder / "models")
-        parts = [_notes(plan, embedders)]
+        parts = [
+            _notes(plan, embedders, "stand-alone notes", question_sets.pairs_of_worlds(NOTES)),
+            _notes(plan, embedders, "unseen notes", question_sets.worlds(UNSEEN)),
+        ]
         if plan.data is not None:
             parts.append(_conversations(plan, plan.data, embedders))
             parts.append(_sessions(plan, plan.data, embedders))
@@ -104,7 +109,7 @@ NOTHING = "nothing"
 EMPTIED, WRONGLY_EMPTIED = "nothing, emptied %", "others emptied %"
 
 
-def _notes(plan: Plan, embedders: Mapping[str, EmbedderChoice]) -> Report:
+def _notes(plan: Plan, embedders: Mapping[str, EmbedderChoice], title: str, every: Sequence[Store]) -> Report:
     scored: dict[str, list[Scored]] = {}
     present = notes.PRESENT.isoformat()
     contenders: dict[str, Open] = {
@@ -113,19 +118,19 @@ def _notes(plan: Plan, embedders: Mapping[str, EmbedderChoice]) -> Report:
         )
         for name, embedder in embedders.items()
     }
-    stores = question_sets.pairs_of_worlds(NOTES)[: plan.size(None, 1)]
+    stores = every[: plan.size(None, 1)]
     answers = _asked(plan, stores, contenders | _others(plan, embedders))
     rows = {name: _by_group(found) for name, found in answers.items()}
     columns = list(next(iter(rows.values())))
     least = min(len(store.memories) for store in stores)
-    table = _table(f"stand-alone notes, {least} or more in a store", rows, columns, answers)
+    table = _table(f"{title}, {least} or more in a store", rows, columns, answers)
     figures = [
-        Figure(what=f"notes, {name}: {column}", value=rows[f"greenroom, {name}"][column].mean, least=least)
+        Figure(what=f"{title}, {name}: {column}", value=rows[f"greenroom, {name}"][column].mean, least=least)
         for name, wanted in WANTED.items()
         if name in embedders
         for column, least in wanted.items()
     ]
-    calibration = _calibration("notes", scored)
+    calibration = _calibration(title, scored)
     return Report(
         tables=[table, *calibration.tables], figures=[] if plan.smoke else [*figures, *calibration.figures]
     )
