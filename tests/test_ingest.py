@@ -420,7 +420,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.promise("documents.within-roots")
 @pytest.mark.parametrize(
-    "place", ["/", "..", ".", "../..", "/proc/self", "/dev", "store", "store/below", ".ssh"]
+    "place",
+    [
+        *("/", "..", ".", "../..", "/proc/self", "/dev", "/sys", "/run/secrets", "/run/secrets/key"),
+        *("store", "store/below", ".ssh", ".aws/config", ".gnupg", ".config/gh/hosts.yml", ".config/gcloud"),
+        *("notes/.git", "notes/.git/config", "notes/.GIT/modules/a/config"),
+    ],
 )
 def test_a_machine_a_home_our_own_and_secrets_are_never_read(home: Path, place: str) -> None:
     (home / "store/below").mkdir(parents=True)
@@ -429,6 +434,16 @@ def test_a_machine_a_home_our_own_and_secrets_are_never_read(home: Path, place: 
     with pytest.raises(Refusal, match="is not read"):
         checked_place(str(home / place), reach)
     assert checked_place(str(home / "notes/../notes"), reach) == str(home / "notes")
+
+
+@pytest.mark.promise("documents.no-secrets")
+def test_tokens_of_programs_are_left_out_below_what_is_read(home: Path) -> None:
+    for name in ("gh/hosts.yml", "gcloud/token.txt", "other/a.md"):
+        (home / ".config" / name).parent.mkdir(parents=True)
+        (home / ".config" / name).write_text("text")
+    root = checked_place(str(home / ".config"), Reach(roots=None))
+    assert found_in(Path(root)) == {"other/a.md"}
+    assert {each.reason for each in walk(root) if isinstance(each, LeftOut)} == {"it may hold secrets"}
 
 
 def test_our_own_is_left_out_below_what_is_read(docs: Path) -> None:

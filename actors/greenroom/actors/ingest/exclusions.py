@@ -47,6 +47,8 @@ _SECRET_NAMES: Final = frozenset(
 _SECRET_FOLDERS: Final = frozenset(
     {".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh"}
 )
+_SECRET_PLACES: Final = ("/.config/gcloud/", "/.config/gh/")
+_SECRETS_OF_CONTAINERS: Final = "/run/secrets/"
 _SECRET_SUFFIXES: Final = (
     *(".pem", ".key", ".p8", ".p12", ".pfx", ".pk8", ".jks", ".keystore", ".kdb", ".kdbx", ".ppk"),
     *(".ovpn", ".tfstate", ".tfstate.backup", ".tfvars", ".tfvars.json"),
@@ -99,6 +101,14 @@ def folder_reason(name: str) -> str | None:
     if name.startswith("."):
         return HIDDEN
     return MADE if folded in _MADE_FOLDERS else None
+
+
+def place_reason(path: str) -> str | None:
+    """Return why what is at a path is left out, whatever it is called; None as `file_reason`."""
+    folded = f"{path.lower()}/"
+    if folded.startswith(_SECRETS_OF_CONTAINERS) or any(place in folded for place in _SECRET_PLACES):
+        return SECRET
+    return None
 
 
 def content_reason(head: bytes) -> str | None:

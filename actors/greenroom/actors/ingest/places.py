@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.ingest.exclusions import SECRET, folder_reason
+from greenroom.actors.ingest.exclusions import SECRET, folder_reason, place_reason
 
 _SYSTEM: Final = ("/dev", "/proc", "/sys")
 
@@ -74,9 +74,12 @@ def _never(path: str, closed: Sequence[str]) -> str | None:
         return "what is there are no files"
     if any(is_below(path, os.path.realpath(own)) for own in closed):
         return "it belongs to Greenroom"
-    if any(folder_reason(part) == SECRET for part in Path(path).parts):
+    parts = Path(path).parts
+    if any(part.lower() == ".git" for part in parts):
+        return "it is git's own, with addresses that may hold secrets"
+    if any(folder_reason(part) == SECRET for part in parts):
         return SECRET
-    return None
+    return place_reason(path)
 
 
 def _homes() -> set[str]:

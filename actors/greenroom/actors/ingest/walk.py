@@ -18,6 +18,7 @@ from greenroom.actors.ingest.exclusions import (
     file_reason,
     folder_reason,
     is_made,
+    place_reason,
 )
 from greenroom.actors.ingest.ignore_files import NAME, Rules, is_ignored, rules_above, rules_in
 
@@ -159,6 +160,8 @@ def _reason(
     reason = folder_reason(name) if is_folder else file_reason(name)
     if reason in {SECRET, HIDDEN}:
         return reason
+    if place_reason(path) is not None:
+        return SECRET
     if path in closed:
         return OUR_OWN
     if not _is_shown(name) or len(path.encode()) > 4_096:  # noqa: PLR2004
