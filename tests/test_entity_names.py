@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -118,6 +119,53 @@ def test_every_whole_word_is_found(vocabulary: list[str], data: st.DataObject) -
     [found] = mentions(named(name), " ".join(text))
     assert found.get(1, 0) >= text.count(name)
     assert sum(found.values()) <= len(text)
+
+
+def whole_words(names: Sequence[str], text: str) -> dict[int, int]:
+    """Find names slowly: of those that begin first, the longest whole word."""
+    found: dict[int, int] = {}
+    place = 0
+    while place < len(text):
+        fitting = [name for name in names if text.startswith(name, place) and is_whole(text, name, place)]
+        if fitting:
+            longest = max(fitting, key=len)
+            key = names.index(longest) + 1
+            found[key] = found.get(key, 0) + 1
+        place += len(longest) if fitting else 1
+    return found
+
+
+def is_whole(text: str, name: str, place: int) -> bool:
+    before, after = text[place - 1 : place], text[place + len(name) : place + len(name) + 1]
+    if name[0].isalnum() and before.isalnum():
+        return False
+    return not ((name[-1].isalnum() and (after.isalnum() or after in {"+", "#"})) or after == name[-1] == "+")
+
+
+odd = st.text(alphabet="a+#.\0\1é", min_size=1, max_size=5)
+
+
+@given(st.lists(odd, min_size=1, max_size=8, unique=True), st.text(alphabet="a+#.\0\1é ", max_size=40))
+@example(["a a", "a", "a+", "+"], "a aa a++ a+a")
+def test_of_all_names_the_first_and_longest_whole_words_are_found(names: list[str], text: str) -> None:
+    # The marks are one and the same sign in names and texts; plurals begin with three letters.
+    signs = str.maketrans("\0\1", "\ufffd\ufffd")
+    names = list(
+        dict.fromkeys(name.translate(signs) for name in names if "aaa" not in name and len(name) < 3)
+    )
+    assert mentions(named(*names), text) == [whole_words(names, text.translate(signs))]
+
+
+def test_names_that_begin_alike_take_no_memory_for_each_of_them_at_each_place() -> None:
+    names = named(*("a" * length for length in range(1, 100)), *("a " * length for length in range(2, 100)))
+    for text in ("a" * 20_000, "a " * 10_000):
+        matcher = EntityMatcher(names)
+        tracemalloc.start()
+        try:
+            matcher.mentions(text)
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
 
 
 # -- looking up -------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """Names found in texts by an Aho-Corasick automaton: all names at once, in one pass over the text.
 
+Words of texts and of names stand between marks. So nothing but whole words is found, the longest name
+at each place, and a text has no more matches than characters, whatever the names are.
+
 1. A name is a whole word: no letter or digit stands before or after it, and no ``+`` or ``#`` after it, so
    that C is not found in C++.
 2. Of names that overlap the one that begins first counts, and of those the longest.
@@ -10,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,9 +26,12 @@ from greenroom.runtime import Slices
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
+_BEGIN: Final = "\0"
+_END: Final = "\1"
+_NO_MARKS: Final = str.maketrans(_BEGIN + _END, "\ufffd\ufffd")
+_WORD: Final = re.compile(r"[^\W_]+")
 _ADDED: Final = "+#"
-_INTRODUCED: Final = ("import ", "install ", "require ", "require('", 'require("')
-_LONGEST_INTRODUCTION: Final = max(map(len, _INTRODUCED))
+_PLUSES: Final = re.compile(r"\++")
 
 
 class MatchedNames(msgspec.Struct, frozen=True):
@@ -65,7 +72,7 @@ class EntityMatcher:
     """Finds the names of entities; it is made anew when one changes."""
 
     def __init__(self, entities: Iterable[MatchedNames]) -> None:
-        from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - of an extra: only who declares entities has it
+        from ahocorasick_rs import AhoCorasick, MatchKind  # noqa: PLC0415 - of an extra: only who declares entities has it
 
         sure: dict[str, set[int]] = {}
         doubtful: dict[str, set[int]] = {}
@@ -78,14 +85,14 @@ class EntityMatcher:
                 for spelling in spellings(name):
                     meant.setdefault(spelling, set()).add(entity.key)
         patterns = sorted(spelling for spelling in {*sure, *doubtful} if spelling)
-        self._patterns = patterns
         self._meanings: list[int | _Doubt] = []
         for spelling in patterns:
             keys = sure.get(spelling, set()) | doubtful.get(spelling, set())
             only = next(iter(keys)) if len(keys) == 1 and spelling in sure else None
             self._meanings.append(_Doubt(tuple(sorted(keys))) if only is None else only)
+        marked = list(map(_marked, patterns))
         self._automaton: AhoCorasick | None = (
-            AhoCorasick(patterns, store_patterns=False) if patterns else None
+            AhoCorasick(marked, matchkind=MatchKind.LeftmostLongest, store_patterns=False) if marked else None
         )
 
     def match(
@@ -126,13 +133,8 @@ class EntityMatcher:
         found = _Found(Counter(), Counter())
         if self._automaton is None:
             return found
-        searched = plain(text)
-        end = 0
-        matches = self._automaton.find_matches_as_indexes(searched, overlapping=True)
-        for pattern, first, last in sorted(matches, key=lambda match: (match[1], -match[2])):
-            if first < end or not _is_whole(searched, first, last):
-                continue
-            end = last
+        searched = _marked(plain(text))
+        for pattern, first, last in self._automaton.find_matches_as_indexes(searched):
             meaning = self._meanings[pattern]
             if isinstance(meaning, int):
                 found.sure[meaning] += 1
@@ -143,16 +145,16 @@ class EntityMatcher:
         return found
 
 
-def _is_whole(text: str, first: int, last: int) -> bool:
-    """Return whether what is found is no part of a longer word."""
-    if first and text[first].isalnum() and text[first - 1].isalnum():
-        return False
-    if last == len(text):
-        return True
-    after = text[last]
-    return not (
-        (text[last - 1].isalnum() and (after.isalnum() or after in _ADDED)) or after == text[last - 1] == "+"
-    )
+def _marked(text: str) -> str:
+    """Return a text with marks where words begin and end; with ``+`` or ``#`` after it, a word goes on."""
+    text = _WORD.sub(rf"{_BEGIN}\g<0>{_END}", text.translate(_NO_MARKS))
+    for each in _ADDED:
+        text = text.replace(_END + each, each)
+    return _PLUSES.sub(rf"\g<0>{_END}", text) if "+" in text else text
+
+
+_INTRODUCED: Final = tuple(map(_marked, ("import ", "install ", "require ", "require('", 'require("')))
+_LONGEST_INTRODUCTION: Final = max(map(len, _INTRODUCED))
 
 
 def _is_code(text: str, first: int, last: int) -> bool:
