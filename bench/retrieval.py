@@ -129,6 +129,7 @@ def _notes(plan: Plan, embedders: Mapping[str, EmbedderChoice], title: str, ever
         for name, wanted in WANTED.items()
         if name in embedders
         for column, least in wanted.items()
+        if column in columns
     ]
     calibration = _calibration(title, scored)
     return Report(
