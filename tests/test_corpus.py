@@ -230,6 +230,40 @@ async def test_a_corpus_is_renamed_and_dropped_and_its_name_is_free(tmp_path: Pa
         assert (await search(runtime, "apt")).total_found == 1
 
 
+@pytest.mark.promise("knowledge.everybodys")
+async def test_a_corpus_of_all_is_renamed_and_dropped_by_who_made_it_or_an_administrator(
+    tmp_path: Path,
+) -> None:
+    keyed = Principal(agent_id="k", user="cleo", scopes=frozenset({"knowledge:*"}), key_id="k1")
+    admin = Principal(agent_id="k", scopes=frozenset({"admin"}), key_id="k2")
+    nobody = Principal(agent_id="n")
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL, corpus="all:docs")
+        await put(runtime, INSTALL, corpus="all:more")
+        await put(runtime, INSTALL, corpus="all:none", who=nobody)
+        for who in (BEN, keyed, nobody):
+            for request in (RenameCorpus(corpus="all:docs", to="mine"), DropCorpus(corpus="all:docs")):
+                with pytest.raises(Refusal) as refused:
+                    await request.run(runtime, who)
+                assert refused.value.code == "PERMISSION_DENIED"
+        assert (await search(runtime, "apt", corpus="all:docs", who=BEN)).total_found == 1
+        await RenameCorpus(corpus="all:docs", to="ours").run(
+            runtime, msgspec.structs.replace(ANN, agent_id="b")
+        )
+        await DropCorpus(corpus="all:ours").run(runtime, ANN)
+        await DropCorpus(corpus="all:more").run(runtime, admin)
+        await DropCorpus(corpus="all:none").run(runtime, msgspec.structs.replace(nobody, agent_id="m"))
+
+
+@pytest.mark.promise("knowledge.everybodys")
+async def test_who_is_erased_has_made_nothing(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL, corpus="all:docs")
+        await EraseUser(user="ann", confirm=True).run(runtime, BEN)
+        with pytest.raises(Refusal, match="who made it"):
+            await DropCorpus(corpus="all:docs").run(runtime, ANN)
+
+
 @pytest.mark.promise("knowledge.found")
 async def test_hostile_strings_are_just_text(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:

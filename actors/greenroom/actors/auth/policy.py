@@ -14,6 +14,7 @@ nothing itself. They know neither actors nor storage.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
 6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
+   One of all is renamed and dropped by who made it, or by an administrator.
 7. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
 8. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
@@ -35,6 +36,7 @@ from greenroom.actors.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.scopes import ADMIN, EVERYTHING
 from greenroom.actors.auth.scopes import NEEDED as NEEDED
 from greenroom.actors.auth.scopes import allows as allows
 
@@ -283,6 +285,23 @@ def may_see_corpora(principal: Principal, owner: str) -> bool:
     if owner.startswith(PROJECT):
         return is_member(principal, owner[len(PROJECT) :])
     return owner == corpora_owner(principal)
+
+
+def corpus_maker(principal: Principal) -> str:
+    """Return who makes a corpus: a user, an agent with a key but no user, or anybody without either."""
+    if principal.user is not None:
+        return USER + segment(principal.user)
+    return ALL if principal.key_id is None else agent_namespace(principal)
+
+
+def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
+    """Return whether who may see a corpus may also rename and drop it.
+
+    All scopes make an administrator only of who has them by a key: without keys everybody has all.
+    """
+    if owner != ALL or made_by == corpus_maker(principal) or ADMIN in principal.scopes:
+        return True
+    return EVERYTHING in principal.scopes and principal.key_id is not None
 
 
 def is_member(principal: Principal, project: str) -> bool:

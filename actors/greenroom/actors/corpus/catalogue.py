@@ -92,7 +92,8 @@ class CatalogueActor(Actor):
             raise Refusal("QUOTA_EXCEEDED", f"there are {MOST:,} corpora, which is the limit", limit=MOST)
         number = (context.get(_NEXT, int) or 0) + 1
         context.put(_NEXT, number)
-        row = CorpusRow(context.address.key, request.name, number, context.now)
+        made_by = policy.corpus_maker(context.principal)
+        row = CorpusRow(context.address.key, request.name, number, context.now, made_by)
         _list(context, row)
         audit_record.record(context, "create_corpus", None, corpus=row.full_name)
         return row
@@ -100,7 +101,7 @@ class CatalogueActor(Actor):
     @handles(requests.RenameOwned)
     def rename(self, request: requests.RenameOwned, context: Context) -> CorpusRow:
         """Give a corpus another name."""
-        row = _find(context, request.name)
+        row = _find_own(context, request.name)
         if request.to == request.name:
             return row
         if context.get(_key(request.to), CorpusRow) is not None:
@@ -117,7 +118,7 @@ class CatalogueActor(Actor):
     def drop(self, request: requests.DropOwned, context: Context) -> CorpusRow:
         """Drop a corpus: it is gone with this commit, and its records follow."""
         context.use_reserve()
-        row = _find(context, request.name)
+        row = _find_own(context, request.name)
         _unlist(context, row)
         context.tell(corpus_address(row), requests.DiscardCorpus())
         audit_record.record(context, "drop_corpus", None, corpus=row.full_name)
@@ -147,6 +148,12 @@ class CatalogueActor(Actor):
                     if context.should_yield():
                         yield
                 context.delete(_NEXT)
+        elif not request.dry_run:
+            for _, row in list(context.scan(CorpusRow, prefix=_ENTRIES)):
+                if request.person.has_root(row.made_by):
+                    nobodys = msgspec.structs.replace(row, made_by="")
+                    context.put(_key(row.name), nobodys)
+                    context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), nobodys)
         return ErasedPart(counts=counts)
 
 
@@ -204,11 +211,22 @@ def _check(context: Context, name: str) -> None:
         raise auth_errors.denial(corpus_not_found(f"{owner}:{name}"))
 
 
-def _find(context: Context, name: str) -> CorpusRow:
+def _find_own(context: Context, name: str) -> CorpusRow:
+    """Return a corpus that the sender may rename and drop.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``, or ``PERMISSION_DENIED``: it is everybody's, and another made it.
+    """
     _check(context, name)
     row = context.get(_key(name), CorpusRow)
     if row is None:
         raise corpus_not_found(f"{context.address.key}:{name}")
+    if not policy.may_drop_corpus(context.principal, row.owner, row.made_by):
+        raise auth_errors.permission_denied(
+            "corpus",
+            f"corpus: {row.full_name!r} is everybody's: who made it may rename or drop it, or who has a "
+            "key with the scope admin",
+        )
     return row
 
 

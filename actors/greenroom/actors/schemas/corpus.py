@@ -189,12 +189,14 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
         name: What it is called there.
         number: What tells its actor from others of the same owner; a name may come to be another's.
         created_at: When it was made.
+        made_by: Who made it, as `policy.corpus_maker` says; empty for somebody who was erased.
     """
 
     owner: str
     name: str
     number: int
     created_at: int
+    made_by: str = ""
 
     @property
     def full_name(self) -> str:
