@@ -371,6 +371,26 @@ async def test_metadata_costs_fifty_tokens_a_result_and_leaves_the_text_out(tmp_
     assert sum(len(msgspec.json.encode(each)) / 4 for each in full.results) > 3_000
 
 
+@pytest.mark.promise("knowledge.policy")
+async def test_nobody_hears_what_somebody_else_asked(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL, corpus="all:docs")
+        asked = [await search(runtime, "apt", corpus="all:docs", who=who) for who in (ANN, BEN, BEN, ANN)]
+        assert [each.cache_hit for each in asked] == [False, False, True, True]
+
+
+async def test_not_everything_counts_as_found_by_what_it_means(tmp_path: Path) -> None:
+    pages = [([f"Page {number}"], "The heron stands in the reeds and waits.") for number in range(40)]
+    async with open_greenroom(tmp_path, embedder="static", options=FAST) as runtime:
+        await put(runtime, document_of("birds.md", pages))
+        await put(runtime, INSTALL)
+        await runtime_has_vectors(runtime)
+        found = await search(runtime, "how do I install with apt?")
+        assert found.strategy_used == "hybrid"
+        assert len(found.results) == 10
+        assert 10 <= found.total_found < 40
+
+
 async def test_the_same_question_is_answered_from_memory_until_something_changes(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)

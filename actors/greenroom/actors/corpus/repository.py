@@ -52,7 +52,7 @@ class CorpusRepository:
             headings, and the only tag the heading next above it.
         entities: What is declared of entities, and which chunks mention them.
         embedder_notified: Whether the embedder knows that chunks lack vectors.
-        answers: Searches answered since the last change, by their requests.
+        answers: Searches answered since the last change, by who asked and the requests.
         view: What every search of the present index needs.
     """
 
@@ -62,7 +62,7 @@ class CorpusRepository:
         self.index = MemoryIndex(str, self.indexed, packed=True)
         self.entities = EntityTable()
         self.embedder_notified = False
-        self.answers: dict[bytes, FoundChunks] = {}
+        self.answers: dict[tuple[Principal | None, bytes], FoundChunks] = {}
         self.view: Chunks | None = None
 
     def check(self, principal: Principal, name: str) -> None:

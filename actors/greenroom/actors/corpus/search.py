@@ -28,7 +28,11 @@ _NO_CHUNKS = "no chunk has a vector yet"
 def find(repository: CorpusRepository, request: requests.FindChunks, context: Context) -> Slices[FoundChunks]:
     """Answer the best chunks."""
     repository.check(context.principal, request.corpus)
-    asked = msgspec.msgpack.encode(request)
+    # Of each principal's own: that an answer is known tells nobody what somebody else asked.
+    asked = (
+        None if context.principal is None else context.principal.identity,
+        msgspec.msgpack.encode(request),
+    )
     known = repository.answers.get(asked)
     if known is not None:
         fresh = freshness(repository, context)

@@ -86,7 +86,8 @@ class RankedChunks(NamedTuple):
     Attributes:
         rows: Their numbers in the index.
         scores: 0 to 1.
-        total: How many rows have anything to do with the query and the least score at least.
+        total: How many rows have a word of the query, or a score of a half, and the least score at least; not
+            fewer than are returned.
         corrected: What was looked for instead of terms that no chunk has.
         unknown: Terms that no chunk has, and that nothing is like.
         has_vectors: Whether meaning was compared.
@@ -199,11 +200,14 @@ def rank_chunks(
     share = strength / np.float32(worth + EVEN)
     scores = 1 / (1 + np.exp((np.float32(middle) - share) / np.float32(width)))
     found = view.visible & (scores >= least)
+    related = values.get("coverage", np.zeros(1, np.float32)) > 0
     if cosine is None:
-        found &= values.get("coverage", np.zeros(1, np.float32)) > 0
+        found &= related
     rows = np.flatnonzero(found)
     best = rows[_best(strength[rows], limit)]
-    return RankedChunks(best, scores[best], len(rows), corrected, unknown, cosine is not None)
+    # What is meant is near everything, more or less: that alone says nothing of how many there are.
+    total = max(len(best), int(np.count_nonzero(found & (related | (scores >= 0.5)))))  # noqa: PLR2004
+    return RankedChunks(best, scores[best], total, corrected, unknown, cosine is not None)
 
 
 def word_signals(

@@ -366,10 +366,11 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
 
     Attributes:
         corpus: Which corpus was searched, in full.
-        total_found: How many chunks have anything to do with the query, and ``min_score`` at least.
+        total_found: How many chunks have a word of the query, or a score of a half, and ``min_score`` at
+            least; not fewer than are answered.
         query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
             ``auto`` never is, or a word is not known.
-        cache_hit: Whether the same was asked just before.
+        cache_hit: Whether you asked the same just before.
         partial: Present when the search was cut, and why.
     """
 
