@@ -67,6 +67,16 @@ def test_a_note_that_is_asked_for_by_its_time_is_weighed_as_such() -> None:
         assert kinds == {0: kind, 1: "conversation"}
 
 
+def test_a_time_of_which_there_is_nothing_changes_no_weights() -> None:
+    notes = [Note("we went to the zoo", day=19_000), Note("the zoo is closed", day=19_200)]
+    assert {KINDS[kind] for kind in search(notes, "zoo in January 2022").kinds} == {"dated note"}
+    assert {KINDS[kind] for kind in search(notes, "zoo in January 2021").kinds} == {"note"}
+    hidden = search([notes[0]._replace(hidden=True), notes[1]], "zoo in January 2022")
+    assert {KINDS[kind] for kind in hidden.kinds} == {"note"}
+    left_out = search([notes[0]._replace(out=True), notes[1]], "zoo in January 2022")
+    assert {KINDS[kind] for kind in left_out.kinds} == {"dated note"}, "a filter changes no score"
+
+
 def test_shares_add_up_to_the_score() -> None:
     notes = [*FILLERS, Note("Ann fed the walrus in May", author="Ann", conversation="c", tags=("zoo",))]
     found = search(notes, "When did Ann feed the walrus? zoo")

@@ -115,7 +115,7 @@ def rank(
     if should_yield():
         yield
     first: VectorSet = "sentences" if vectors == "tokens" else vectors
-    kinds = view.kinds_asked(dated=bool(query.times or query.dates))
+    kinds = view.kinds_asked(dated=_is_of_time(values, view.visible))
     strength = yield from _strengths(values, kinds, first, rows, should_yield)
     found, places = values, rows
     if vectors == "tokens":
@@ -160,6 +160,12 @@ def _vectors(query: RankQuery, of_vectors: Values) -> VectorSet:
     if query.vectors.sentence is None:
         return "static"
     return "tokens" if query.vectors.words else "sentences"
+
+
+def _is_of_time(values: Values, visible: Mask) -> bool:
+    """Return whether the query names a time of which there is anything visible."""
+    found = (values[name] for name in ("month", "day", "time"))
+    return any(bool((each[visible] > 0).any()) for each in found if not is_nothing(each))
 
 
 def _touched(values: Values) -> Mask:

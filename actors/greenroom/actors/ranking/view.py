@@ -255,7 +255,7 @@ class View:
         return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
 
     def kinds_asked(self, *, dated: bool) -> npt.NDArray[np.uint8]:
-        """Return `kinds`; for a query that names a time that of notes is another."""
+        """Return `kinds`; for a query that names a time of which there is anything notes have another."""
         if not dated:
             return self.kinds
         return np.where(self.kinds == KINDS.index("note"), np.uint8(KINDS.index("dated note")), self.kinds)

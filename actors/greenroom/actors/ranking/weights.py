@@ -26,7 +26,7 @@ VectorSet = Literal["words", "static", "sentences", "tokens"]
 Kind = Literal["note", "conversation", "dated note"]
 """Kinds of memories: one that stands alone, a turn of a conversation, and a note asked for by its time.
 
-Where a query names a time, all notes are of the last kind.
+Where a query names a time of which there is anything, all notes are of the last kind.
 """
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
