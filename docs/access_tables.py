@@ -33,6 +33,10 @@ def _memory(namespace: str, scope: policy.MemoryScope | None = None) -> Callable
     return lambda reader: policy.may_see_memory(reader, partition)
 
 
+def _corpus(owner: str) -> Callable[[Principal], bool]:
+    return lambda reader: policy.may_see_corpora(reader, owner)
+
+
 SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "a session without a project": lambda reader: policy.may_see_session(reader, None),
     "a session of its project": lambda reader: policy.may_see_session(reader, "p"),
@@ -46,8 +50,13 @@ SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "a public memory of its user": _memory("user:ann", "public"),
     "a memory in the namespace of its project": _memory("project:p"),
     "a memory in a namespace of everybody's": _memory("team:kitchen"),
+    "a corpus of its user": _corpus("user:ann"),
+    "a corpus of its project": _corpus("project:p"),
+    "a corpus of all": _corpus("all"),
 }
-"""What others see of what `scribe` wrote; seeing is reading, finding, counting and hearing of changes."""
+"""What others see of what `scribe` wrote; seeing is reading, finding, counting and hearing of changes.
+
+Whoever sees a corpus fills it, too."""
 
 WRITES: Final[Mapping[str, str]] = {
     "the namespace of its user": "user:ann",

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import trio
 from support.agents import json, refused
+from support.corpora import document_of
 from test_security import DENIED, GONE, KEPT, READERS, finds, table
 
 from greenroom.actors import (
@@ -21,7 +22,9 @@ from greenroom.actors import (
     Agent,
     CreateApiKey,
     CreateSession,
+    DefineEntities,
     EndSession,
+    EntityDeclaration,
     ExportMemories,
     ExportSession,
     GetMessages,
@@ -29,10 +32,12 @@ from greenroom.actors import (
     ListSessions,
     MigrateSession,
     Principal,
+    PutDocument,
     ReadResource,
     RestoreSession,
     SetMemory,
     StoreMemory,
+    ask_corpus,
     parse_request,
 )
 from greenroom.actors.auth.scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
@@ -46,6 +51,7 @@ pytestmark = pytest.mark.promise("identity.matrix")
 
 SESSION = "a session of its project"
 MEMORY = "a private memory of its user"
+CORPUS = "a corpus of its user"
 INTO_USER = "the namespace of its user"
 BY_SCOPE = "its scope alone"
 
@@ -109,6 +115,14 @@ ASKED = {
         INTO_USER, '{"namespace":"user:ann","source":"{\\"key\\":\\"i\\",\\"content\\":\\"x\\"}"}'
     ),
     "export_memories": Asked(MEMORY, '{"namespace":"user:ann","filters":{"key":"WORD"}}', '"count":1'),
+    "semantic_search": Asked(CORPUS, '{"query":"WORD","corpus":"CORPUS"}', "MARK"),
+    "get_full_content": Asked(CORPUS, '{"chunk_ids":[1],"corpus":"CORPUS"}', "MARK"),
+    "list_corpora": Asked(CORPUS, "{}", "CORPUS"),
+    "ingest_documents": Asked(CORPUS, '{"texts":[{"path":"b.md","text":"x"}],"corpus":"CORPUS"}'),
+    "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
+    "find_vendor_info": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
+    "find_entity": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
+    "suggest_entities": Asked(CORPUS, '{"corpus":"CORPUS"}'),
     "get_audit_log": Asked(BY_SCOPE, "{}"),
     "create_api_key": Asked(BY_SCOPE, '{"name":"n","scopes":["memory:read"]}'),
     "list_api_keys": Asked(BY_SCOPE, "{}", "KEY"),
@@ -148,6 +162,11 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     await scribe.ask(EndSession(session_id=names["ENDED"]))
     await scribe.ask(SetMemory(key=f"kept-{word}", value=json(f'"{text}"')))
     names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
+    names["CORPUS"] = f"user:ann:docs-{number}"
+    put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
+    await ask_corpus(at.runtime, scribe.principal, put, make=True)
+    declared = EntityDeclaration(name=word, type="vendor")
+    await scribe.ask(DefineEntities(corpus=names["CORPUS"], entities=[declared]))
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
     return names | {"KEY": made.key.key_id}
 
@@ -186,7 +205,7 @@ async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reade
 
 # -- resources ---------------------------------------------------------------------------------------
 
-READING = {"session": SESSION, "memory": KEPT, "export": KEPT, "passport": MEMORY}
+READING = {"session": SESSION, "memory": KEPT, "export": KEPT, "passport": MEMORY, "corpus": CORPUS}
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
 
 
@@ -199,6 +218,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "session": f"session://{names['SESSION']}",
             "memory": "agent://scribe/memory",
             "export": (await scribe.ask(ExportMemories())).uri,
+            "corpus": f"greenroom://corpus/{names['CORPUS']}",
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
         whole = Agent(at.runtime, Principal(**READERS[reader]))

@@ -16,6 +16,7 @@ import pytest
 import trio
 from msgspec.json import encode
 from support.agents import json, refused
+from support.corpora import document_of
 from support.postings import posting
 from test_scopes import any_of
 
@@ -26,9 +27,11 @@ from greenroom.actors import (
     CompleteResource,
     CreateSession,
     ForgetMemory,
+    GetFullContent,
     GetMemory,
     GetMessages,
     GetSession,
+    ListCorpora,
     ListMemories,
     ListMemory,
     ListResources,
@@ -36,14 +39,17 @@ from greenroom.actors import (
     ListVersions,
     MemorySearch,
     Principal,
+    PutDocument,
     ReadResource,
     SearchBySender,
     SearchByTimerange,
     SearchContext,
+    SemanticSearch,
     SetMemory,
     StoreMemory,
     UpdateMemory,
     UpdateSession,
+    ask_corpus,
     parse_request,
 )
 from greenroom.actors.api import _ASKED as ASKED
@@ -87,7 +93,12 @@ READERS: dict[str, dict[str, Any]] = {
 
 
 DENIED = frozenset({"PERMISSION_DENIED"})
-GONE = frozenset({"SESSION_NOT_FOUND", "RESOURCE_NOT_FOUND", "MEMORY_NOT_FOUND", "PARENT_MESSAGE_NOT_FOUND"})
+GONE = frozenset(
+    {
+        *("SESSION_NOT_FOUND", "RESOURCE_NOT_FOUND", "MEMORY_NOT_FOUND", "PARENT_MESSAGE_NOT_FOUND"),
+        "CORPUS_NOT_FOUND",
+    }
+)
 
 
 async def finds(seen: Awaitable[Any], codes: frozenset[str] = GONE) -> Any:
@@ -254,6 +265,11 @@ NAMESPACES = {
     "a memory in the namespace of its project": ("project:p", None),
     "a memory in a namespace of everybody's": ("team:kitchen", None),
 }
+CORPORA = {
+    "a corpus of its user": "user:ann:docs",
+    "a corpus of its project": "project:p:docs",
+    "a corpus of all": "all:docs",
+}
 MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "a public message": ("open", {}),
     "a public message in a session of its project": ("closed", {}),
@@ -266,7 +282,7 @@ SESSIONS = {"a session without a project": "open", "a session of its project": "
 async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) -> None:
     head, *rows = table("sight")
     assert head[1:] == list(READERS)
-    assert [row[0] for row in rows] == [*SESSIONS, *MESSAGES, KEPT, *NAMESPACES]
+    assert [row[0] for row in rows] == [*SESSIONS, *MESSAGES, KEPT, *NAMESPACES, *CORPORA]
     async with enter(embedder="none") as at:
         scribe = Agent(at.runtime, Principal(**READERS["itself"]))
         await scribe.ask(CreateSession(purpose="p", session_id="open"))
@@ -281,6 +297,9 @@ async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) 
                 encode({"content": f"about {key}", "key": key, "namespace": namespace, "metadata": metadata}),
             )
             stored[what] = key, namespace, (await scribe.ask(made)).memory_id
+        for corpus in CORPORA.values():
+            put = PutDocument(corpus=corpus, document=document_of("a.md", [([], "about it")]))
+            await ask_corpus(at.runtime, scribe.principal, put, make=True)
         for what, *cells in rows:
             for name, cell in zip(READERS, cells, strict=True):
                 reader = Agent(at.runtime, Principal(**READERS[name]))
@@ -291,12 +310,26 @@ async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) 
                     seen = await sees_message(at, scribe, reader, session_id, **audience)
                 elif what == KEPT:
                     seen = await sees_kept(reader)
+                elif what in CORPORA:
+                    seen = await sees_corpus(reader, CORPORA[what])
                 else:
                     seen = await sees_memory(reader, *stored[what])
                 assert cell == ("yes" if seen else "no"), (what, name)
 
 
 KEPT = "what it keeps with `set_memory`"
+
+
+async def sees_corpus(reader: Agent, corpus: str) -> bool:
+    search = SemanticSearch(query="about", corpus=corpus)
+    ways = {
+        await finds(reader.ask(search)) is not None,
+        await finds(reader.ask(GetFullContent(chunk_ids=[1], corpus=corpus))) is not None,
+        await finds(reader.ask(ReadResource(uri=f"greenroom://corpus/{corpus}"))) is not None,
+        corpus in {each.corpus for each in (await reader.ask(ListCorpora())).corpora},
+    }
+    assert len(ways) == 1, ways
+    return ways.pop()
 
 
 async def sees_kept(reader: Agent) -> bool:
