@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 
 from bench import minilm
+from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.embedding.quantization import normalized
 from greenroom.actors.embedding.safetensors import write_tensors
 from greenroom.actors.embedding.static import VOCABULARY, WEIGHTS

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import pytest
 import trio
 from onnx import TensorProto, helper, save
@@ -20,6 +19,7 @@ from greenroom.actors import EmbedderChoice, EmbedderError
 from greenroom.actors.embedding.loader import check_choice, load
 from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.onnx import OnnxEmbedder
+from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,14 @@ async def test_a_server_ends_though_a_class_hangs(
         await server.process.stdin.aclose()
         assert await server.process.wait() == 0
     assert "Traceback" not in server.errors()
+
+
+@pytest.mark.promise("embedding.tells-nobody")
+@pytest.mark.parametrize("module", ["onnx", "minilm_onnx"])
+def test_the_library_that_runs_models_notes_down_nothing_of_it(tmp_path: Path, module: str) -> None:
+    """Onnxruntime does so when it is imported, in the user's cache, before it sends it anywhere."""
+    environment = {**clean_environment(tmp_path), "HOME": str(tmp_path)}
+    environment.pop("XDG_CACHE_HOME", None)
+    imports = f"import greenroom.actors.embedding.{module}"
+    subprocess.run([sys.executable, "-c", imports], env=environment, check=True)
+    assert list(tmp_path.rglob("*onnxruntime*")) == []

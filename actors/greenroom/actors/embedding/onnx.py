@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of, words_of_tokens
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
+from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 _TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
