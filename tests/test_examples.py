@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from harness import clean_environment
@@ -20,6 +23,8 @@ RUNS = [
     ("embedding", "help_desk.py", "asyncio"),
     ("embedding", "help_desk.py", "trio"),
 ]
+MOST_TOKENS = 5_000
+LEAST_ANSWERED = 8
 METHODS = {
     "sessions": "create_session get_session append_event update_status get_state set_state",
     "memory": "add_memory get_memory update_memory delete_memory list_versions search_memories",
@@ -27,28 +32,71 @@ METHODS = {
 """What the page of the services has, against which alone the embedding program was written."""
 
 
-@pytest.mark.promise("service.database", "service.by-key")
-@pytest.mark.parametrize(("project", "program", "arguments"), [(*run[:2], run[2:]) for run in RUNS])
-def test_it_prints_what_its_page_shows(
-    project: str, program: str, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
-    page = (EXAMPLES / project / "README.md").read_text()
-    shown = page.partition("```text\n")[2].partition("```")[0]
+def printed_by(project: str, program: str, arguments: Sequence[str], folder: Path) -> str:
+    """Return what a program of an example prints; it must end well, and say nothing else."""
     scripts = Path(sys.executable).parent  # where `greenroom` is
     done = subprocess.run(
         [sys.executable, EXAMPLES / project / program, *arguments, "data"],
-        cwd=tmp_path,
-        env=clean_environment(tmp_path, PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}"),
+        cwd=folder,
+        env=clean_environment(folder, PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}"),
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(re.escape(shown).replace("…", ".*"), done.stdout), done.stdout
+    return done.stdout
+
+
+def shown_by(project: str) -> str:
+    return (EXAMPLES / project / "README.md").read_text().partition("```text\n")[2].partition("```")[0]
+
+
+@pytest.mark.promise("service.database", "service.by-key")
+@pytest.mark.parametrize(("project", "program", "arguments"), [(*run[:2], run[2:]) for run in RUNS])
+def test_it_prints_what_its_page_shows(
+    project: str, program: str, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    printed = printed_by(project, program, arguments, tmp_path)
+    assert re.fullmatch(re.escape(shown_by(project)).replace("…", ".*"), printed), printed
+
+
+class Costs(NamedTuple):
+    """The end of the reading agent's table, by ways: tokens of a question, and how many are answered."""
+
+    tokens: list[int]
+    answered: list[int]
+
+
+def costs(table: str) -> Costs:
+    *_, tokens, answered = table.splitlines()
+    return Costs(
+        [int(each.replace(",", "")) for each in re.findall(r"[\d,]+", tokens.partition("average")[2])],
+        [int(each) for each in re.findall(r"(\d+) of 10", answered)],
+    )
+
+
+def test_metadata_first_answers_with_a_few_tokens_as_its_page_shows(tmp_path: Path) -> None:
+    printed = printed_by("reading", "reader.py", [], tmp_path)
+    shown, now = costs(shown_by("reading")), costs(printed)
+    assert now.tokens == [pytest.approx(each, rel=0.25) for each in shown.tokens], printed
+    assert now.answered == [pytest.approx(each, abs=1) for each in shown.answered], printed
+    questions = printed.splitlines()[1:-2]
+    assert max(int(line[60:78].rstrip(" +-").replace(",", "")) for line in questions) <= MOST_TOKENS
+    assert now.answered[0] >= max(now.answered[2], LEAST_ANSWERED), printed
+
+
+def test_the_pages_say_what_the_reading_agent_asks() -> None:
+    program = runpy.run_path(str(EXAMPLES / "reading" / "reader.py"))
+    texts = [path.read_text() for path in program["FILES"]]
+    for question, sentence in program["QUESTIONS"].items():
+        assert any(program["is_among"](sentence, [text]) for text in texts), question
 
 
 def test_each_project_is_run() -> None:
-    assert {page.parent.name for page in EXAMPLES.glob("*/README.md")} == {run[0] for run in RUNS}
+    assert {page.parent.name for page in EXAMPLES.glob("*/README.md")} == {
+        "reading",
+        *(run[0] for run in RUNS),
+    }
 
 
 def test_the_embedding_program_uses_every_method_of_the_services() -> None:
