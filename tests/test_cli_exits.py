@@ -189,6 +189,7 @@ ARGUMENTS = {
     "readmit": ["session", "s"],
     "corpora rename": ["docs", "manual"],
     "corpora drop": ["docs"],
+    "corpora remove": ["docs", "a.md"],
     "erase": ["--user", "ann"],
     "keys rotate": ["abcdefghijkl"],
     "keys revoke": ["abcdefghijkl"],

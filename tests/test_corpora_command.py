@@ -1,4 +1,4 @@
-"""`greenroom corpora`: list, rename and drop, on a stopped store and beside a running server."""
+"""`greenroom corpora`: list, rename, drop and remove, on a stopped store and beside a running server."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def test_corpora_are_listed_renamed_and_dropped(tmp_path: Path, state: str) -> N
         assert (corpus["corpus"], corpus["documents"], corpus["chunks"]) == ("user:ann:birds", 1, 1)
         hidden = run_on_store(tmp_path, "corpora", "list", "--user", "ben")
         assert (hidden.returncode, hidden.stdout) == (0, "")
+        for arguments, said in ((["x"], "removed: 0 of 1"), ([str(page), "x"], "removed: 1 of 2")):
+            removed = run_on_store(tmp_path, "corpora", "remove", "birds", *arguments, "--user", "ann")
+            assert (removed.returncode, removed.stdout) == (0, f"{said} documents from user:ann:birds\n")
+        unseen = run_on_store(tmp_path, "corpora", "remove", "user:ann:birds", "x", "--user", "ben")
+        assert (unseen.returncode, "there is no corpus" in unseen.stderr) == (1, True)
         for who, name in (("ben", "user:ann:birds"), ("ann", "docs"), ("ann", "../x")):
             refused = run_on_store(tmp_path, "corpora", "drop", name, "--user", who)
             assert (refused.returncode, refused.stdout) == (1, "")

@@ -16,6 +16,8 @@ from support.corpora import document_of
 
 from greenroom.actors import (
     Agent,
+    DocumentText,
+    IngestDocuments,
     ListCorpora,
     Principal,
     PutDocument,
@@ -100,3 +102,19 @@ async def test_a_full_store_keeps_what_it_has_and_takes_more_when_something_was_
         (corpus,) = (await agent.ask(ListCorpora())).corpora
         assert corpus.documents == 2
         assert (await runtime.query(VerifyMemories())).problems == []
+
+
+@pytest.mark.slow
+@pytest.mark.promise("documents.removed")
+async def test_whatever_is_to_be_removed_from_a_store_that_is_nearly_full_is_removed(tmp_path: Path) -> None:
+    options = RuntimeOptions(durability="process", max_size=8 << 20, min_free=0)
+    async with open_greenroom(tmp_path, embedder="none", options=options) as runtime:
+        count = await _fill(runtime)
+        names = [f"{number}.md" for number in range(count)]
+        at_once = await ask_corpus(runtime, ANN, RemoveDocuments(corpus="docs", paths=names))
+        assert at_once.left  # there is no room to remove them in one commit
+        last = DocumentText("last.md", "nothing but this")
+        done = await Agent(runtime, ANN).ask(IngestDocuments(texts=[last], remove=names, corpus="docs"))
+        assert (done.added, done.removed) == (1, count - len(at_once.removed))
+        (corpus,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+        assert corpus.documents == 1

@@ -111,6 +111,26 @@ async def test_texts_or_paths_and_not_both(tmp_path: Path, docs: Path) -> None:
             assert "one of them" in said(answer)["error"]
 
 
+@pytest.mark.promise("documents.removed")
+async def test_what_was_sent_is_removed_by_its_name(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize()
+        await client.send_call("ingest_documents", {"remove": ["a.md"], "corpus": "docs"})
+        assert said(await client.receive())["code"] == "CORPUS_NOT_FOUND"
+        sent = [
+            {"path": f"{name}.md", "text": f"the {name} of it"} for name in ("beginning", "middle", "end")
+        ]
+        await client.call("ingest_documents", texts=sent, corpus="docs")
+        done = await client.call("ingest_documents", remove=["middle.md", "unknown.md"], corpus="docs")
+        assert (done["added"], done["removed"], done["complete"]) == (0, 1, True)
+        again = [{"path": "end.md", "text": "the end of all"}, {"path": "new.md", "text": "x"}]
+        gone = ["end.md", "beginning.md"]
+        done = await client.call("ingest_documents", texts=again, remove=gone, corpus="docs")
+        assert (done["added"], done["changed"], done["removed"]) == (1, 1, 1)
+        found = await client.call("semantic_search", query="beginning middle end", corpus="docs")
+        assert {each["source_file"] for each in found["results"]} == {"end.md", "new.md"}
+
+
 async def test_what_has_no_lines_is_cited_by_its_file(tmp_path: Path, docs: Path) -> None:
     word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     with ZipFile(docs / "plan.docx", "w") as archive:

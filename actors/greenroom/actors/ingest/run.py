@@ -17,7 +17,7 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
-from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.documents import digest_of, kind_of
 from greenroom.actors.ingest.exclusions import HIDDEN, IGNORED, MADE
 from greenroom.actors.ingest.parser_process import Job
@@ -62,25 +62,27 @@ async def open_ingestion(
     principal: Principal,
     corpus: str,
     *,
+    make: bool = True,
     closed: Sequence[str] = (),
     progress: Progress | None = None,
     charge: Charge | None = None,
 ) -> AsyncIterator[Ingestion]:
-    """Begin to fill a corpus, which is made if there is none.
+    """Begin to fill a corpus.
 
     Args:
         runtime: Where it is.
         principal: Who fills it.
         corpus: Its name.
+        make: Whether it is made if there is none.
         closed: Folders that nobody reads.
         progress: Hears how far it is.
         charge: Charges what is stored.
 
     Raises:
-        Refusal: the principal may not have it.
+        Refusal: the principal may not have it, or there is none.
     """
     named = check_request(schemas.ListDocuments(corpus=corpus))
-    row = await made_corpus(runtime, principal, named.corpus)
+    row = await (made_corpus if make else found_corpus)(runtime, principal, named.corpus)
     async with open_parsers() as parsers:
         yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
 
@@ -143,9 +145,10 @@ class Ingestion:
         )
         return await self._ingested(found, gone, 0)
 
-    async def texts(self, texts: Sequence[Text]) -> DocumentsIngested:
-        """Put in documents that came as texts; raises as `files`."""
-        run = _Run(Report(self._row.full_name), set(), _deadline())
+    async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
+        """Put in documents that came as texts, and remove some by their paths; raises as `files`."""
+        gone = set(remove).difference(text.path for text in texts)
+        run = _Run(Report(self._row.full_name), gone, _deadline())
         jobs: list[Job] = []
         for text in texts:
             data = text.text.encode(errors="replace")
@@ -162,6 +165,8 @@ class Ingestion:
                     break
                 if self._progress is not None:
                     self._progress(done, len(jobs))
+            if run.report.complete:
+                await self._remove(run, run.gone)
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
@@ -195,7 +200,7 @@ class Ingestion:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
                 await self._filled(run, iter(slow), total, 1)
             if run.report.complete:
-                await self._removed(run)
+                await self._remove(run, run.gone & self._known.keys())
         return run.report.reply()
 
     @contextmanager
@@ -275,15 +280,16 @@ class Ingestion:
         run.report.stored(stored.state, stored.chunks, len(job.data))
         return True
 
-    async def _removed(self, run: _Run) -> None:
-        """Remove the documents whose files are gone."""
-        paths = sorted(run.gone & self._known.keys())
-        for place in range(0, len(paths), _REMOVED_AT_ONCE):
-            some = paths[place : place + _REMOVED_AT_ONCE]
+    async def _remove(self, run: _Run, paths: Iterable[str]) -> None:
+        """Remove documents, so many at once as there is room for."""
+        left = sorted(paths)
+        while left:
+            some = left[:_REMOVED_AT_ONCE]
             answer = await self.ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
             run.report.removed(len(answer.removed))
-            for path in some:
-                del self._known[path]
+            for path in answer.removed:
+                self._known.pop(path, None)
+            left = [*answer.left, *left[_REMOVED_AT_ONCE:]]
 
     async def ask(self, message: Message[R]) -> R:
         """Ask the corpus; raises as `RuntimeClient.ask`."""

@@ -37,7 +37,10 @@ class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_only=True):
-    """Put files or texts into a corpus; of files only what changed, and what is gone is removed."""
+    """Put files or texts into a corpus; of files only what changed, and what is gone is removed.
+
+    What came as a text stays until ``remove`` names it; what came from a file goes with that.
+    """
 
     writes: ClassVar[bool] = True
 
@@ -48,10 +51,14 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
     texts: Annotated[list[DocumentText], Meta(max_length=1_000, description="instead of paths")] = (
         msgspec.field(default_factory=list)
     )
+    remove: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
+        Meta(max_length=1_000, description="documents by their paths"),
+    ] = msgspec.field(default_factory=list)
     corpus: Annotated[CorpusName, Meta(description="made if there is none")] = DEFAULT_CORPUS
 
     async def carry_out(self, client: ClientSessionState) -> DocumentsIngested:
-        """Ingest the files or the texts.
+        """Ingest the files, or the texts, and remove what is to be removed.
 
         Raises:
             Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: a path may not be read, and nothing was.
@@ -59,8 +66,8 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
         """
         from greenroom.actors.ingest.run import Text, open_ingestion  # noqa: PLC0415  only who ingests waits for it
 
-        if bool(self.paths) == bool(self.texts):
-            raise auth_errors.invalid("paths", "paths: give paths or texts, one of them")
+        if bool(self.paths) == bool(self.texts or self.remove):
+            raise auth_errors.invalid("paths", "paths: give paths, or texts or remove, one of them")
         reach = client.reach
         if reach.takes_client_folders:
             reach = reach._replace(roots=(*(reach.roots or ()), *CLIENT_FOLDERS.get()))
@@ -69,14 +76,16 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
             client.runtime,
             client.principal,
             self.corpus,
+            make=bool(self.paths or self.texts),
             closed=reach.closed,
             progress=_told,
             charge=client.charge_bytes if self.paths else None,
         ) as ingestion:
-            if self.texts:
-                done = await ingestion.texts([Text(each.path, each.text) for each in self.texts])
-            else:
+            if roots:
                 done = await ingestion.files(roots)
+            else:
+                texts = [Text(each.path, each.text) for each in self.texts]
+                done = await ingestion.texts(texts, self.remove)
         return msgspec.structs.replace(done, named=done.named[:MAX_NAMED])
 
 

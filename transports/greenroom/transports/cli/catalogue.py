@@ -176,6 +176,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WORKS_WITH_MEMORIES,
         examples=("corpora drop project:atlas:docs",),
     ),
+    "corpora remove": Command(
+        "remove documents from a corpus; what comes from a file comes again while that is there",
+        ("corpora", "corpora"),
+        {"corpus": _CORPUS_ID, "documents": "their paths, as searches name them"},
+        settings=_WORKS_WITH_MEMORIES,
+        several=True,
+        examples=("corpora remove docs notes/plan.md",),
+    ),
     "entities define": Command(
         "declare vendors, libraries, frameworks and services that documents speak of, by files",
         ("entities", "entities"),
@@ -493,7 +501,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 FAMILIES: Final[Mapping[str, str]] = {
     "entities": "declare, suggest, find or remove what the documents of a corpus speak of",
     "embedder": "install a model that finds what means the same in other words",
-    "corpora": "list, rename or drop corpora of documents, also while servers run",
+    "corpora": "list, rename or drop corpora, or remove documents from one, also while servers run",
     "passport": "write a session into a passport or make one of it, and show whose passports are taken",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "show, export or check the audit log, also while servers run",

@@ -296,7 +296,7 @@ _ALL = (
         title="Ingest documents",
         description="Take in files and folders, or texts that you send, so that semantic_search finds their "
         "passages. Again, it takes in only what changed; when complete is false, call it again. Says what "
-        "it left out and why.",
+        "it left out and why. remove takes out what you sent.",
         overwrites=True,
         repeatable=True,
         weight=1,

@@ -1,4 +1,4 @@
-"""`greenroom corpora`: corpora of documents, shown, renamed and dropped.
+"""`greenroom corpora`: corpora of documents, shown, renamed and dropped, and documents removed from one.
 
 A running server has the store: then we attach to it, as any other process does.
 """
@@ -13,6 +13,7 @@ import msgspec
 
 from greenroom.actors import Agent, CorpusView, DropCorpus, ListCorpora, Principal, RenameCorpus
 from greenroom.actors.base.parse import check_request
+from greenroom.actors.ingest.run import open_ingestion
 from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
@@ -53,7 +54,16 @@ async def _drop(chosen: argparse.Namespace, runtime: RuntimeClient, principal: P
     _tell(chosen, "dropped", (await request.run(runtime, principal)).corpus)
 
 
-_DEEDS: Mapping[str, _Deed] = {"list": _list, "rename": _rename, "drop": _drop}
+async def _remove(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
+    async with open_ingestion(runtime, principal, chosen.corpus, make=False) as ingestion:
+        done = await ingestion.texts([], chosen.documents)
+    if chosen.json:
+        say(json.dumps({"corpus": done.corpus, "removed": done.removed}))
+    else:
+        say(f"removed: {done.removed:,} of {len(set(chosen.documents)):,} documents from {done.corpus}")
+
+
+_DEEDS: Mapping[str, _Deed] = {"list": _list, "rename": _rename, "drop": _drop, "remove": _remove}
 
 
 def _tell(chosen: argparse.Namespace, deed: str, corpus: str) -> None:
