@@ -45,6 +45,7 @@ NAMES = (
     "embedding",
     "retrieval",
     "documents",
+    "code",
     "index",
     "encryption",
     "admission",
@@ -71,6 +72,7 @@ def main() -> int:
             smoke=chosen.smoke,
             data=chosen.data,
             peers=chosen.peers,
+            mirrors=chosen.mirrors,
             work=Path(work),
             seconds=chosen.seconds,
             kills=chosen.kills,
@@ -99,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", type=Path, metavar="DIR", help="servers that `python -m bench.peers` put there"
     )
+    parser.add_argument("--mirrors", type=Path, metavar="DIR", help="bare repositories, for `code`")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")

@@ -29,8 +29,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         smoke: Whether only the answers matter: one short round with small sizes.
-        data: A folder with conversations (`memories.jsonl`, `queries.jsonl`), or None.
+        data: A folder with conversations (`memories.jsonl`, `queries.jsonl`) or other questions, or None.
         peers: A folder into which `bench.peers` installed other memory servers, or None.
+        mirrors: A folder of bare git repositories whose source `code` searches, or None.
         work: Where benchmarks make their stores: on the disk whose speed is asked about.
         seconds: How long the load of `crowd` lasts.
         kills: How many processes `chaos` kills.
@@ -40,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     data: Path | None
     work: Path
     peers: Path | None = None
+    mirrors: Path | None = None
     seconds: float = 60.0
     kills: int = 100
 
