@@ -12,7 +12,8 @@ from typing import Final
 SECRET: Final = "it may hold secrets"  # noqa: S105  (a reason)
 HIDDEN: Final = "it is hidden"
 MADE: Final = "a program made it"
-IGNORED: Final = "a .gitignore says so"
+IGNORED: Final = "a .gitignore or .greenroomignore says so"
+COPIED: Final = "it is another work tree of git"
 
 _SECRET_NAMES: Final = frozenset(
     {
@@ -74,11 +75,25 @@ _MADE_NAMES: Final = frozenset(
         "yarn.lock",
     }
 )
-_MADE_FOLDERS: Final = frozenset({"__pycache__", "bower_components", "node_modules"})
-_MADE_SUFFIXES: Final = (".min.js", ".min.css", ".map")
+_MADE_FOLDERS: Final = frozenset(
+    {"__pycache__", "bower_components", "jspm_packages", "node_modules", "pods", "site-packages"}
+)
+_MADE_SUFFIXES: Final = (".min.js", ".min.mjs", ".min.css", ".map", "_pb2.py", "_pb2_grpc.py", ".pb.go")
 MARKS_OF_MADE: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that say of their folder that a program made all of it."""
+_VENDORED: Final = frozenset({"modules.txt", "autoload.php"})
+"""Files that say of a folder ``vendor`` that a program fetched all of it."""
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|AGE-SECRET-KEY-1")
+_MADE_CODE: Final = re.compile(
+    rb"@generated\b|\bauto-?(?:matically )?generated (?:by|from|file|code)\b"
+    rb"|\bgenerated\b.{0,200}\bdo not (?:edit|modify)\b",
+    re.IGNORECASE,
+)
+_MARKED: Final = 1_024
+"""The bytes in which generated code says so."""
+_MINIFIED: Final = (".js", ".mjs", ".cjs", ".css")
+_LONG_LINE: Final = 4_096
+"""The bytes of a line in these that nobody wrote by hand."""
 
 
 def file_reason(name: str) -> str | None:
@@ -116,6 +131,16 @@ def content_reason(head: bytes) -> str | None:
     return SECRET if _PRIVATE_KEY.search(head) else None
 
 
-def is_made(names: Iterable[str]) -> bool:
-    """Return whether a folder with these files was made by a program as a whole."""
-    return not frozenset(names).isdisjoint(MARKS_OF_MADE)
+def code_reason(name: str, head: bytes) -> str | None:
+    """Return why source code that begins like this is left out: it is generated or minified."""
+    if _MADE_CODE.search(head[:_MARKED]):
+        return MADE
+    is_long = max(map(len, head.split(b"\n"))) > _LONG_LINE
+    return MADE if is_long and name.lower().endswith(_MINIFIED) else None
+
+
+def is_made(folder: str, names: Iterable[str]) -> bool:
+    """Return whether a folder with these files was made or fetched by a program as a whole."""
+    found = frozenset(names)
+    is_vendored = folder.endswith("/vendor") and not found.isdisjoint(_VENDORED)
+    return is_vendored or not found.isdisjoint(MARKS_OF_MADE)

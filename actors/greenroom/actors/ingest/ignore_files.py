@@ -1,4 +1,7 @@
-"""Rules of ``.gitignore`` files: of a folder and of those above it, up to where the repository begins."""
+"""Rules of ``.gitignore`` and ``.greenroomignore``: of a folder and of those above it in its repository.
+
+In one folder what ``.greenroomignore`` says comes after what ``.gitignore`` says, and so decides.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-NAME: Final = ".gitignore"
+NAMES: Final = (".gitignore", ".greenroomignore")
 MAX_BYTES: Final = 262_144
 _MOST_STARS: Final = 3
 _MOST_OF_SEVERAL: Final = 100
@@ -21,7 +24,7 @@ _DEEPEST: Final = 100
 
 
 class Rules(NamedTuple):
-    """What one file rules, below its folder."""
+    """What the files of one folder rule, below it."""
 
     folder: str
     spec: GitIgnoreSpec
@@ -53,17 +56,26 @@ def rules_above(folder: str) -> tuple[Rules, ...]:
 
 
 def rules_in(folder: str) -> Rules | None:
-    """Return the rules of the file in a folder; None if there is none that can be read."""
+    """Return the rules of the files in a folder; None if there are none that can be read."""
     from pathspec import GitIgnoreSpec  # noqa: PLC0415  only who ingests folders waits for it
 
+    lines: list[str] = []
+    for name in NAMES:
+        try:
+            text = read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace")
+            GitIgnoreSpec.from_lines(_quick(text.splitlines()))
+        except (OSError, UnreadableFileError, ValueError):  # the last: a rule that git would not take, either
+            continue
+        lines += text.splitlines()
+    return Rules(folder, GitIgnoreSpec.from_lines(_quick(lines))) if lines else None
+
+
+def is_copy(folder: str) -> bool:
+    """Return whether a folder is a further work tree of a repository, as `git worktree add` makes one."""
     try:
-        text = read_bounded(f"{folder}/{NAME}", MAX_BYTES).decode(errors="replace")
-    except (OSError, UnreadableFileError):
-        return None
-    try:
-        return Rules(folder, GitIgnoreSpec.from_lines(_quick(text.splitlines())))
-    except ValueError:  # a rule that git would not take, either
-        return None
+        return b"/worktrees/" in read_bounded(f"{folder}/.git", MAX_BYTES)
+    except (OSError, UnreadableFileError):  # mostly it is a folder: then this is where the repository is
+        return False
 
 
 def _quick(lines: Iterable[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import stat
 from typing import Final
 
 from greenroom.actors.documents import Kind, kind_of
-from greenroom.actors.ingest.exclusions import content_reason
+from greenroom.actors.ingest.exclusions import code_reason, content_reason
 
 MAX_TEXT: Final = 16 << 20
 MAX_CONTAINER: Final = 64 << 20
@@ -54,6 +54,8 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
             raise UnreadableFileError(reason)
         if kind is None:
             raise UnreadableFileError("it is no text")
+        if kind == "code" and (reason := code_reason(path, head)) is not None:
+            raise UnreadableFileError(reason)
         data = _rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
         if not data or data.isspace():
             raise UnreadableFileError("it has no text")

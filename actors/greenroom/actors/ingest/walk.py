@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from greenroom.actors.ingest.exclusions import (
+    COPIED,
     HIDDEN,
     IGNORED,
     MADE,
@@ -20,7 +21,14 @@ from greenroom.actors.ingest.exclusions import (
     is_made,
     place_reason,
 )
-from greenroom.actors.ingest.ignore_files import NAME, Rules, is_ignored, rules_above, rules_in
+from greenroom.actors.ingest.ignore_files import (
+    NAMES,
+    Rules,
+    is_copy,
+    is_ignored,
+    rules_above,
+    rules_in,
+)
 
 MAX_ENTRIES: Final = 100_000
 """The most entries of one folder that are looked at."""
@@ -81,7 +89,12 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
     rules, at = rules_above(root), root
     names = os.path.relpath(path, root).split("/")
     for depth, name in enumerate(names):
-        rules = _with_own(rules, at)
+        there = _names_in(at)
+        if depth and (whole := _whole_reason(at, there)) is not None:
+            yield _left_out(at, whole, is_folder=True)
+            return
+        # The rules of a repository do not hold in one that is in it, such as a sub-module.
+        rules = _rules_within(at, there, () if depth and ".git" in there else rules)
         at = f"{at}/{name}"
         is_folder = depth < len(names) - 1 or os.path.isdir(at)  # noqa: PTH112
         if os.path.islink(at):  # noqa: PTH114
@@ -98,6 +111,13 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
     while waiting:
         folder, rules, depth = waiting.pop()
         yield from _entries(folder, rules, depth, closed, waiting)
+
+
+def _names_in(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return frozenset()
 
 
 def _entries(
@@ -117,11 +137,10 @@ def _entries(
         sentence = f"it has more than {MAX_ENTRIES:,} entries"
         yield LeftOut(folder, sentence, is_known=False, is_folder=True)
         return
-    if is_made(found) and depth:
-        yield LeftOut(folder, MADE, is_folder=True)
+    if depth and (whole := _whole_reason(folder, found)) is not None:
+        yield LeftOut(folder, whole, is_folder=True)
         return
-    if NAME in found:
-        rules = _with_own(rules, folder)
+    rules = _rules_within(folder, found, () if depth and ".git" in found else rules)
     below = []
     for name in sorted(found):
         entry, path = found[name], f"{folder.rstrip('/')}/{name}"
@@ -140,8 +159,16 @@ def _entries(
     waiting += reversed(below)
 
 
-def _with_own(rules: tuple[Rules, ...], folder: str) -> tuple[Rules, ...]:
-    own = rules_in(folder)
+def _whole_reason(folder: str, names: Collection[str]) -> str | None:
+    """Return why a folder in which there is this is left out as a whole."""
+    if is_made(folder, names):
+        return MADE
+    return COPIED if ".git" in names and is_copy(folder) else None
+
+
+def _rules_within(folder: str, names: Collection[str], rules: tuple[Rules, ...]) -> tuple[Rules, ...]:
+    """Return the rules that hold for what is in a folder."""
+    own = rules_in(folder) if any(name in names for name in NAMES) else None
     return rules if own is None else (*rules, own)
 
 

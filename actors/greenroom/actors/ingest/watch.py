@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors.ingest.ignore_files import NAME
+from greenroom.actors.ingest.ignore_files import NAMES
 from greenroom.actors.ingest.places import is_below
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ SETTLE_MS: Final = 40
 STEP_MS: Final = 20
 RESCAN_SECONDS: Final = 600
 """After so long without a change everything is looked at again: what the system tells may get lost."""
+_RULES: Final = tuple(f"/{name}" for name in NAMES)
 
 
 class NotWatchedError(Exception):
@@ -72,7 +73,7 @@ class Changes:
                 return frozenset()
             paths = (path for _, path in told)
             wanted = frozenset(path for path in paths if any(is_below(path, root) for root in self._roots))
-            if any(path.endswith(f"/{NAME}") for path in wanted):
+            if any(path.endswith(_RULES) for path in wanted):
                 return frozenset()
             if wanted:
                 return wanted
