@@ -99,6 +99,14 @@ async def test_actors_leave_when_their_bytes_are_too_many(reopen: Open) -> None:
         assert (actors.resident, actors.resident_bytes) == (1, 100)
 
 
+async def test_one_as_large_as_a_corpus_of_100_000_passages_stays_when_others_come(reopen: Open) -> None:
+    async with reopen(actors=[Balloon]) as runtime:
+        await runtime.ask(Address("balloon", "corpus"), Grow(to=125_000_000))
+        for number in range(10):
+            await runtime.ask(Address("balloon", str(number)), Grow(to=1_000_000))
+        assert runtime.statistics().actors.passivations == 0
+
+
 async def test_actors_that_grow_while_they_are_in_memory_make_others_leave(reopen: Open) -> None:
     async with reopen(actors=[Balloon], options=RuntimeOptions(resident_bytes=1_000)) as runtime:
         for size in (1, 900):

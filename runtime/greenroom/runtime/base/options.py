@@ -23,7 +23,8 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
         quantum: Messages that one actor handles before the next ready actor has its turn.
         slice_seconds: How long one actor's turn may hold the event loop, in seconds.
         resident_limit: Actors kept in memory at most, unless more are busy.
-        resident_bytes: Their estimated size at most, in bytes, unless more are busy.
+        resident_bytes: Their estimated size at most, in bytes, unless more are busy. One that is larger than
+            this alone leaves memory whenever another comes, and is read anew each time.
         idle_seconds: How long an unused actor stays in memory, in seconds.
         drain_seconds: How long closing waits for messages already accepted, in seconds.
         idempotency_seconds: How long the answer to an idempotent request is kept, in seconds.
@@ -37,7 +38,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     quantum: int = 64
     slice_seconds: float = 0.004
     resident_limit: int = 20_000
-    resident_bytes: int = 96 * MIB
+    resident_bytes: int = 192 * MIB
     idle_seconds: float = 300.0
     drain_seconds: float = 5.0
     idempotency_seconds: int = 86_400
