@@ -46,6 +46,7 @@ NAMES = (
     "retrieval",
     "documents",
     "code",
+    "knowledge",
     "index",
     "encryption",
     "admission",
