@@ -178,6 +178,17 @@ def test_restructured_text_has_levels_by_the_order_in_which_their_lines_appear()
     ]
 
 
+def test_a_heading_that_follows_itself_begins_another_section() -> None:
+    assert told("html", "<h2>Example</h2><p>one<h2>Example</h2><p>two<p>three") == [
+        (["Example"], "one"),
+        (["Example"], "two\n\nthree"),
+    ]
+    assert told("rst", "Note\n====\n\nNote\n====\n\nlast\n") == [
+        (["Note"], "Note\n===="),
+        (["Note"], "last"),
+    ]
+
+
 def test_rows_are_headed_by_the_names_of_the_columns() -> None:
     rows = "name,city\n" + "".join(f'"Ann {number}\nLee",Rome\n' for number in range(300))
     cut = chunks_of("csv", rows)
@@ -232,6 +243,7 @@ def test_html_is_what_is_shown_of_it() -> None:
 
 # -- containers ------------------------------------------------------------------------------------------
 
+_COMPATIBLE = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
@@ -254,6 +266,21 @@ def test_a_word_document_has_headings_by_their_styles_in_any_language() -> None:
     )
     (chunk,) = chunks_of("docx", word_file(body))
     assert (chunk.headings, chunk.text, chunk.title) == (["Ziel"], "Ein Satz\tmehr", "Ziel")
+
+
+def test_the_words_of_a_text_box_are_there_once_and_what_is_embedded_is_not_opened() -> None:
+    box = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
+    body = (
+        f'<w:p><w:r><w:t>before</w:t></w:r><m:AlternateContent xmlns:m="{_COMPATIBLE}">'
+        f"<m:Choice>{box}</m:Choice><m:Fallback>{box}</m:Fallback></m:AlternateContent>"
+        "<w:r><w:t> and after</w:t></w:r></w:p>"
+    )
+    data = io.BytesIO(word_file(body))
+    with ZipFile(data, "a") as archive:
+        archive.writestr("word/embeddings/inner.docx", word_file("<w:p><w:r><w:t>inner</w:t></w:r></w:p>"))
+        archive.writestr("word/embeddings/inner.zip", data.getvalue())
+    (chunk,) = chunks_of("docx", data.getvalue())
+    assert chunk.text == "before and after\n\nboxed"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ class Block(NamedTuple):
         text: Its words.
         first: The offset of its beginning in the source, or its page.
         last: The offset behind it, or the same page.
-        headings: What it is headed by.
+        headings: What it is headed by; the same tuple in all blocks of a section.
         begins: Whether it begins a section: a heading, or a page.
     """
 
@@ -44,7 +44,7 @@ def packed(blocks: list[Block]) -> Iterator[Block]:
     for block in blocks:
         if taken and (
             block.begins
-            or block.headings != taken[-1].headings
+            or block.headings is not taken[-1].headings  # another section may have equal ones
             or size + len(block.text) + 2 > MAX_CHARACTERS
         ):
             yield _together(taken)

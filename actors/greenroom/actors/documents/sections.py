@@ -45,11 +45,13 @@ class Outline:
 
     Attributes:
         top: The first heading of all.
+        headings: The headings of the section that was begun last; the very same tuple until another begins.
     """
 
     def __init__(self) -> None:
         self._above: list[tuple[int, str]] = []
         self.top = ""
+        self.headings: tuple[str, ...] = ()
 
     def enter(self, level: int, heading: str) -> tuple[str, ...]:
         """Begin a section of a level, 1 for the highest; return its headings, its own the last."""
@@ -57,12 +59,8 @@ class Outline:
         self.top = self.top or words
         self._above = [each for each in self._above if each[0] < level]
         self._above.append((level, words))
+        self.headings = tuple(heading for _, heading in self._above if heading)
         return self.headings
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """The headings of the section that was begun last."""
-        return tuple(heading for _, heading in self._above if heading)
 
 
 def plain(heading: str) -> str:
@@ -85,7 +83,8 @@ def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple
         if section.headings and len(section.headings[-1]) == MAX_HEADING:
             begin = section.first
         if trim(text, begin, follower.first) is None:
-            if follower.headings[: len(section.headings)] == section.headings:
+            above = follower.headings[: len(section.headings)]
+            if above == section.headings and (not above or above != follower.headings):
                 continue
             begin = section.first
         yield begin, follower.first, section.headings

@@ -6,6 +6,7 @@ import io
 import lzma
 import re
 import zlib
+from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree as ET
 from zipfile import BadZipFile, ZipFile
@@ -17,6 +18,7 @@ from greenroom.actors.documents.sections import Outline
 MAX_XML: Final = 64 << 20
 """The most that is unpacked of one part."""
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _LEVEL: Final = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
@@ -65,7 +67,11 @@ def _levels(styles: bytes) -> dict[str, int]:
 def _blocks(body: bytes, levels: dict[str, int]) -> Blocks:
     outline = Outline()
     blocks: list[Block] = []
-    for paragraph in ET.fromstring(body).iter(f"{_W}p"):  # noqa: S314  (see `_part`)
+    root = ET.fromstring(body)  # noqa: S314  (see `_part`)
+    for twice in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
+        for older in twice.findall(f"{_COMPATIBLE}Choice/../{_COMPATIBLE}Fallback"):
+            twice.remove(older)  # what older programs show in the place of the choice
+    for paragraph in root.iter(f"{_W}p"):
         text = "".join(_runs(paragraph)).strip()
         style = paragraph.find(f"{_W}pPr/{_W}pStyle")
         level = None if style is None else levels.get(style.get(f"{_W}val", ""))
@@ -76,10 +82,12 @@ def _blocks(body: bytes, levels: dict[str, int]) -> Blocks:
     return Blocks(outline.top, blocks)
 
 
-def _runs(paragraph: ET.Element) -> list[str]:
+def _runs(paragraph: ET.Element) -> Iterator[str]:
+    """Yield the words of a paragraph, without those of paragraphs in it, as in a text box."""
     marks = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n"}
-    return [
-        (node.text or "") if node.tag == f"{_W}t" else marks[node.tag]
-        for node in paragraph.iter()
-        if node.tag == f"{_W}t" or node.tag in marks
-    ]
+    waiting = [paragraph]
+    while waiting:
+        node = waiting.pop()
+        if node.tag == f"{_W}t" or node.tag in marks:
+            yield marks.get(node.tag) or node.text or ""
+        waiting += (each for each in reversed(node) if each.tag != paragraph.tag)
