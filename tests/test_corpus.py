@@ -29,6 +29,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
+from greenroom.actors.corpus.records import packed
 from greenroom.runtime import Encryption, Refusal
 
 if TYPE_CHECKING:
@@ -353,6 +354,31 @@ async def test_neighbours_come_along_and_are_cited(tmp_path: Path) -> None:
         "Download the setup program and run it as administrator.\n\n## macOS\n\n"
         "brew install greenroom, then open the terminal."
     )
+
+
+async def test_headings_count_for_what_is_read_at_once(tmp_path: Path) -> None:
+    headings = [str(number) * 50_000 for number in range(3)]
+    document = document_of("long.md", [(headings, f"passage {number}") for number in range(20)])
+    assert [first for first, _ in packed(document.chunks)] == list(range(20))
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, document)
+        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[7], corpus="docs"))
+        assert (read.chunks[0].chunk_text, read.chunks[0].section_title) == ("passage 6", headings[-1])
+
+
+async def test_answers_that_are_kept_count_for_what_they_say(tmp_path: Path) -> None:
+    parts = [
+        ([f"Part {number}"], f"heron {number} " + "stands in reeds and waits " * 70) for number in range(50)
+    ]
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, document_of("birds.md", parts))
+        await search(runtime, "heron")
+        before = runtime.statistics().actors.resident_bytes
+        for number in range(20):
+            found = await search(runtime, f"heron {number}", top_k=50)
+            assert len(found.results) == 50
+        said = 20 * sum(len(str(each.chunk_text)) for each in found.results)
+        assert said < runtime.statistics().actors.resident_bytes - before < 3 * said
 
 
 @pytest.mark.promise("knowledge.disclosure")

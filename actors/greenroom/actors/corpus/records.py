@@ -25,7 +25,7 @@ NUMBERS = b"n"
 TEXTS = b"t"
 FORMAT = 1
 BLOCK_BYTES = 65_536
-"""Text in one block, about: so much is decompressed to read one chunk (0.3 ms)."""
+"""Text and headings in one block, about: so much is decompressed to read one chunk (0.3 ms)."""
 PRINT_BYTES = 8
 _PATH_BYTES = 16
 _LEVEL = 6
@@ -166,7 +166,7 @@ def packed(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
     """Yield the blocks of a document's chunks: which is the first in it, and the block."""
     start = size = 0
     for place, chunk in enumerate(chunks):
-        size += len(chunk.text)
+        size += len(chunk.text) + sum(map(len, chunk.headings))
         if size >= BLOCK_BYTES or place + 1 == len(chunks):
             passages = [Passage(each.text, each.headings) for each in chunks[start : place + 1]]
             yield start, zlib.compress(_encode(passages), _LEVEL)

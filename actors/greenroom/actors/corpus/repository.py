@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.auth import corpora, policy
 from greenroom.actors.auth import errors as auth_errors
@@ -29,6 +30,11 @@ from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.documents import Chunks
+
+
+_METADATA_BYTES: Final = 400
+_FULL_BYTES: Final = 2_500
+"""What a result takes in memory, about."""
 
 
 class Located(NamedTuple):
@@ -125,8 +131,14 @@ class CorpusRepository:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        answers = sum(1_000 + 300 * len(answer.results) for answer in self.answers.values())
+        answers = sum(map(_answer_bytes, self.answers.values()))
         return self.index.resident_bytes() + self.entities.resident_bytes() + answers
+
+
+def _answer_bytes(answer: FoundChunks) -> int:
+    """Return about how much memory an answer takes: passages in full take most of it."""
+    is_full = any(result.chunk_text is not UNSET for result in answer.results[:1])
+    return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
 
 
 def indexed_chunk(document: DocumentRecord, id: int, passage: Passage) -> IndexedChunk:
