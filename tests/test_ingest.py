@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from greenroom.actors import Principal, open_greenroom
+from greenroom.actors import Agent, Principal, SemanticSearch, open_greenroom
 from greenroom.actors.documents import digest_of
 from greenroom.actors.ingest.parser_process import Job, Parsed, parsed
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
@@ -329,6 +329,27 @@ async def test_links_are_left_out_wherever_they_lead(docs: Path, tmp_path: Path)
         assert done.left_out == {"it is a symbolic link": 4}
 
 
+async def test_empty_files_are_counted_and_not_named(docs: Path, tmp_path: Path) -> None:
+    (docs / "deep/__init__.py").touch()
+    (docs / "deep/er/__init__.py").write_text(" \n")
+    async with store(tmp_path) as runtime:
+        done = await ingested(runtime, docs)
+        assert (counts(done), done.left_out, done.named) == ((3, 0, 0, 0), {"it is empty": 2}, [])
+
+
+async def test_of_a_repository_without_a_work_tree_nothing_is_read(docs: Path, tmp_path: Path) -> None:
+    for name in ("HEAD", "config", "objects/x", "refs/x", "info/exclude"):
+        (docs / "mirror" / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / "mirror" / name).write_text("url = https://ann:secret@example.org")
+    assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
+    for place in ("mirror", "mirror/info"):
+        with pytest.raises(Refusal, match="it is git's own"):
+            checked_place(str(docs / place), EVERYWHERE)
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        done = await ingestion.changes([str(docs)], [str(docs / "mirror/info/exclude")])
+        assert (counts(done), done.left_out) == ((0, 0, 0, 0), {"a program made it": 1})
+
+
 async def test_pipes_archives_and_huge_files_are_left_out(docs: Path, tmp_path: Path) -> None:
     os.mkfifo(docs / "pipe.md")
     (docs / "archive.zip").write_bytes(b"PK\3\4\0\0" * 100)
@@ -446,7 +467,7 @@ async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, moc
 async def test_the_older_version_stays_where_the_newer_one_takes_too_long(docs: Path, tmp_path: Path) -> None:
     class Late(Parsers):
         async def parse_anew(self, job: Job) -> Parsed:
-            return Parsed(failure=f"it took longer than 30 s to be read: {len(job.data)} bytes", is_late=True)
+            return Parsed(failure=f"it took longer than 30 s to be read: {len(job.data)} bytes", stays=True)
 
     async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
         await ingestion.files([str(docs)])
@@ -456,6 +477,26 @@ async def test_the_older_version_stays_where_the_newer_one_takes_too_long(docs: 
             done = await ingestion.files([str(docs)])
             assert (counts(done), done.complete) == ((0, 0, 0, 2), True)
             assert left_out(done, docs) == {"a.md": "it took longer than 30 s to be read: 5 bytes"}
+
+
+async def test_the_older_version_stays_where_the_reader_of_the_newer_one_is_killed(
+    docs: Path, tmp_path: Path
+) -> None:
+    class Killed(Parsers):
+        async def _start(self) -> trio.Process:
+            process = await super()._start()
+            process.kill()
+            return process
+
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        await ingestion.files([str(docs)])
+        (docs / "a.md").write_text("newer")
+        ingestion.parsers = Killed()
+        done = await ingestion.files([str(docs)])
+        assert counts(done) == (0, 0, 0, 2)
+        assert left_out(done, docs) == {"a.md": "its reader was killed, as when memory is short"}
+        found = await Agent(runtime, ANN).ask(SemanticSearch(query="first", corpus="docs"))
+        assert found.results[0].chunk_text == "first"
 
 
 # -- which places ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ HIDDEN: Final = "it is hidden"
 MADE: Final = "a program made it"
 IGNORED: Final = "a .gitignore or .greenroomignore says so"
 COPIED: Final = "it is another work tree of git"
+EMPTY: Final = "it is empty"
 
 _SECRET_NAMES: Final = frozenset(
     {
@@ -79,8 +80,10 @@ _MADE_FOLDERS: Final = frozenset(
     {"__pycache__", "bower_components", "jspm_packages", "node_modules", "pods", "site-packages"}
 )
 _MADE_SUFFIXES: Final = (".min.js", ".min.mjs", ".min.css", ".map", "_pb2.py", "_pb2_grpc.py", ".pb.go")
-MARKS_OF_MADE: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
-"""Files that say of their folder that a program made all of it."""
+MARKS_OF_REPOSITORY: Final = frozenset({"HEAD", "config", "objects", "refs"})
+"""What is in a folder that is git's own, such as a repository without a work tree, with addresses and all."""
+MARKS_OF_MADE: Final = MARKS_OF_REPOSITORY | {"CACHEDIR.TAG", "pyvenv.cfg"}
+"""What says of its folder that a program made all of it: any of it, but of a repository all."""
 _VENDORED: Final = frozenset({"modules.txt", "autoload.php"})
 """Files that say of a folder ``vendor`` that a program fetched all of it."""
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|AGE-SECRET-KEY-1")
@@ -142,5 +145,6 @@ def code_reason(name: str, head: bytes) -> str | None:
 def is_made(folder: str, names: Iterable[str]) -> bool:
     """Return whether a folder with these files was made or fetched by a program as a whole."""
     found = frozenset(names)
+    marks = MARKS_OF_MADE & found
     is_vendored = folder.endswith("/vendor") and not found.isdisjoint(_VENDORED)
-    return is_vendored or not found.isdisjoint(MARKS_OF_MADE)
+    return is_vendored or bool(marks - MARKS_OF_REPOSITORY) or marks >= MARKS_OF_REPOSITORY

@@ -36,12 +36,13 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     """What became of it: a document, or a sentence that says why not, beginning with "it".
 
     Attributes:
-        is_late: Whether only time was short: so what was there before stays.
+        stays: Whether nothing was said of the file itself, since time or memory was short or its process
+            ended: so what was there before stays.
     """
 
     document: Document | None = None
     failure: str = ""
-    is_late: bool = False
+    stays: bool = False
 
 
 def parsed(job: Job) -> Parsed:
@@ -51,7 +52,7 @@ def parsed(job: Job) -> Parsed:
     except UnreadableDocumentError as error:
         return Parsed(failure=str(error))
     except MemoryError:
-        return Parsed(failure="it takes too much memory to be read")
+        return Parsed(failure="it takes too much memory to be read", stays=True)
     except RecursionError:
         return Parsed(failure="it is nested too deeply")
     except Exception as error:  # noqa: BLE001  whatever its bytes made a reader stumble over

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from signal import SIGXCPU
+from signal import SIGKILL, SIGXCPU
 from typing import Final
 
 import msgspec
@@ -75,9 +75,12 @@ class Parsers:
                 is_sound = answer is not None
                 if answer is not None:
                     return answer
-                if await process.wait() != -SIGXCPU:
-                    return Parsed(failure="it ended the process that read it")
-            return Parsed(failure=f"it took longer than {self._seconds:g} s to be read", is_late=True)
+                code = await process.wait()
+                if code == -SIGKILL:
+                    return Parsed(failure="its reader was killed, as when memory is short", stays=True)
+                if code != -SIGXCPU:
+                    return Parsed(failure="it ended the process that read it", stays=True)
+            return Parsed(failure=f"it took longer than {self._seconds:g} s to be read", stays=True)
         finally:
             if is_sound:
                 self._idle.append(process)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.ingest.exclusions import SECRET, folder_reason, place_reason
+from greenroom.actors.ingest.exclusions import MARKS_OF_REPOSITORY, SECRET, folder_reason, place_reason
 
 _SYSTEM: Final = ("/dev", "/proc", "/sys")
 
@@ -75,11 +75,17 @@ def _never(path: str, closed: Sequence[str]) -> str | None:
     if any(is_below(path, os.path.realpath(own)) for own in closed):
         return "it belongs to Greenroom"
     parts = Path(path).parts
-    if any(part.lower() == ".git" for part in parts):
+    folders = (Path(path), *Path(path).parents)
+    if any(part.lower() == ".git" for part in parts) or any(map(_is_repository, folders)):
         return "it is git's own, with addresses that may hold secrets"
     if any(folder_reason(part) == SECRET for part in parts):
         return SECRET
     return place_reason(path)
+
+
+def _is_repository(folder: Path) -> bool:
+    """Return whether a folder is one that git keeps a repository in, whatever it is called."""
+    return all(os.path.lexists(folder / mark) for mark in MARKS_OF_REPOSITORY)
 
 
 def _homes() -> set[str]:

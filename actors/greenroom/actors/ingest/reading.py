@@ -9,7 +9,7 @@ import stat
 from typing import Final
 
 from greenroom.actors.documents import Kind, kind_of
-from greenroom.actors.ingest.exclusions import code_reason, content_reason
+from greenroom.actors.ingest.exclusions import EMPTY, code_reason, content_reason
 
 MAX_TEXT: Final = 16 << 20
 MAX_CONTAINER: Final = 64 << 20
@@ -58,7 +58,7 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
             raise UnreadableFileError(reason)
         data = _rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
         if not data or data.isspace():
-            raise UnreadableFileError("it has no text")
+            raise UnreadableFileError(EMPTY)
         return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 

@@ -19,7 +19,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.documents import digest_of, kind_of
-from greenroom.actors.ingest.exclusions import HIDDEN, IGNORED, MADE
+from greenroom.actors.ingest.exclusions import EMPTY, HIDDEN, IGNORED, MADE
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
@@ -46,7 +46,7 @@ _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _SHARE: Final = 4
 """A file has so much of the time that is left, as a part of it, before others are taken first."""
-_QUIET: Final = frozenset({HIDDEN, IGNORED, MADE})
+_QUIET: Final = frozenset({EMPTY, HIDDEN, IGNORED, MADE})
 
 
 class Text(NamedTuple):
@@ -264,7 +264,7 @@ class Ingestion:
         if parsed is None:
             return False
         if parsed.document is None:
-            run.failed(job.path, parsed.failure, stays=parsed.is_late)
+            run.failed(job.path, parsed.failure, stays=parsed.stays)
             return True
         document = parsed.document
         if self._charge is not None:

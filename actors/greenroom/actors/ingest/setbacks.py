@@ -47,7 +47,7 @@ class Setbacks:
         total = self.seconds(job) + seconds
         failure = None
         if total >= most:
-            failure = Parsed(failure=f"it could not be read in {most:g} s, in several calls", is_late=True)
+            failure = Parsed(failure=f"it could not be read in {most:g} s, in several calls", stays=True)
         self._put(job, _Setback(failure, total))
 
     def ended(self, job: Job, parsed: Parsed) -> None:
