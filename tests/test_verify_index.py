@@ -94,7 +94,7 @@ def test_a_broken_index_is_found_and_made_anew(tmp_path: Path, state: str) -> No
 def _verify_and_mend(home: Path) -> None:
     broken = run_on_store(home, "verify")
     assert broken.returncode == 65
-    assert f"index of {ROOT}" in broken.stdout
+    assert f"in {ROOT}: memory " in broken.stdout
     assert "--rebuild" in broken.stdout
     mended = json.loads(run_on_store(home, "verify", "--rebuild", "--json").stdout)
     assert mended["index"]["rebuilt"] == [ROOT]

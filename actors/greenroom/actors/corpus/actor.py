@@ -17,6 +17,7 @@ from greenroom.actors.corpus import (
     resource,
     search,
     upkeep,
+    verification,
 )
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
@@ -69,7 +70,7 @@ class CorpusActor(Actor):
     manifests = _by(entities.ReadManifests, entity_search.manifests)
     texts = _by(TextsToEmbed, embedding.texts)
     vectors = _by(StoreVectors, embedding.store)
-    verify = _by(requests.VerifyCorpus, upkeep.verify)
+    verify = _by(requests.VerifyCorpus, verification.verify)
     erase = _by(EraseFrom, upkeep.erase)
 
     @handles(requests.LoadCorpus)

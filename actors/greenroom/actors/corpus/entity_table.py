@@ -92,6 +92,19 @@ class EntityTable:
         self.mentions = found
         self._kept_bytes = sum(map(len, found.values()))
 
+    def has_mentions(self, context: Context, document: int, record: bytes) -> bool:
+        """Return whether a record is what a document mentions, on disk and in memory."""
+        kept = None if self.mentions is None else self.mentions.get(document, b"")
+        return (context.get(records.mentions_key(document), bytes) or b"") == record and kept in {
+            None,
+            record,
+        }
+
+    def forget_mentions(self) -> None:
+        """Let what documents mention be read again when it is needed."""
+        self.mentions = self.counts = None
+        self._kept_bytes = 0
+
     def of_chunk(self, context: Context, document: int, chunk: int) -> list[EntityRecord]:
         """Return the entities that a chunk mentions, the one that it mentions most first."""
         if not self.by_number:

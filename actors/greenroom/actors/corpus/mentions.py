@@ -102,13 +102,19 @@ def step(repository: CorpusRepository, context: Context) -> Slices[None]:
 def _match(
     repository: CorpusRepository, context: Context, document: DocumentRecord, passages: Sequence[Passage]
 ) -> Slices[None]:
-    """Stage what a document mentions. Of its headings the next one above a chunk is read as part of that."""
-    table = repository.entities
+    """Stage what a document mentions."""
+    record = yield from matched(repository, context, document, passages)
+    repository.entities.put_mentions(context, document.number, record)
+
+
+def matched(
+    repository: CorpusRepository, context: Context, document: DocumentRecord, passages: Sequence[Passage]
+) -> Slices[bytes]:
+    """Return what a document mentions. Of its headings the next one above a chunk is read as part of that."""
     above = {heading for passage in passages for heading in passage.headings}
-    found = yield from table.matcher().match(
+    found = yield from repository.entities.matcher().match(
         ("\n".join([*passage.headings[-1:], passage.text]) for passage in passages),
         "\n".join([document.title, *sorted(above)]),
         context.should_yield,
     )
-    record = entity_records.packed_mentions((place.id for place in document.places), found)
-    table.put_mentions(context, document.number, record)
+    return entity_records.packed_mentions((place.id for place in document.places), found)

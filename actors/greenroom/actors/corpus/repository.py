@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -118,9 +118,16 @@ class CorpusRepository:
         found = self.passages(context, located.document, block)
         return found[located.number - located.document.blocks[block]]
 
-    def indexed(self, context: Context) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index has to have, and None when the slice is over."""
+    def indexed(self, context: Context, without: Collection[int] = ()) -> Iterator[IndexedChunk | None]:
+        """Yield the chunks that the index has to have, and None when the slice is over.
+
+        Args:
+            context: Where they are.
+            without: Numbers of documents that are passed over.
+        """
         for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
+            if document.number in without:
+                continue
             ends = [*document.blocks[1:], len(document.places)]
             for block, (start, end) in enumerate(zip(document.blocks, ends, strict=True)):
                 passages = self.passages(context, document, block)

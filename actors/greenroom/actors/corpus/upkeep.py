@@ -1,4 +1,4 @@
-"""Checking a corpus's index for `greenroom verify`, and erasing what is a person's."""
+"""Checking every corpus for `greenroom verify`, and erasing what is a person's."""
 
 from __future__ import annotations
 
@@ -13,24 +13,12 @@ from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.filling import SWEEP
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import index as index_module
-from greenroom.actors.schemas.corpus import CorpusVerified, VerifyCorpus
+from greenroom.actors.schemas.corpus import VerifyCorpus
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Context, GreenroomError, Procedure, ProcedureContext, Slices
 
 _AT_ONCE: Final = 500
 """Records that one message of an erasure deletes."""
-
-
-def verify(repository: CorpusRepository, request: VerifyCorpus, context: Context) -> Slices[CorpusVerified]:
-    """Compare the index with the chunks, and make it anew if that is wanted and needed."""
-    if repository.header.is_dropped:
-        return CorpusVerified(chunks=0, problems=[], rebuilt=False)
-    problems = yield from repository.index.check(context, repository.indexed(context))
-    rebuilt = bool(problems) and request.rebuild
-    if rebuilt:
-        yield from repository.index.rebuild(context, repository.indexed(context))
-        repository.answers.clear()
-    return CorpusVerified(chunks=repository.header.chunks, problems=problems, rebuilt=rebuilt)
 
 
 def erase(repository: CorpusRepository, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -69,8 +57,8 @@ class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         chunks: Chunks that were compared.
-        problems: How indexes differ from them: the corpus, and a sentence each.
-        rebuilt: The corpora whose index was made anew.
+        problems: What differs from them: the corpus, and a sentence each.
+        rebuilt: The corpora of which what differs was made anew.
     """
 
     chunks: int
@@ -79,10 +67,10 @@ class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyCorpora(Procedure[CorporaVerified], frozen=True, kw_only=True):
-    """Compare the index of every corpus with its chunks; for the operator alone.
+    """Compare the index, the counts and the mentions of every corpus with its texts; for the operator alone.
 
     Attributes:
-        rebuild: Whether an index that differs is made anew.
+        rebuild: Whether what differs is made anew.
     """
 
     rebuild: bool = False

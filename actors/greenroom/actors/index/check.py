@@ -37,9 +37,15 @@ _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
-    """Sentences, of which only some are kept."""
+    """Sentences, of which only some are kept.
 
-    def __init__(self) -> None:
+    Attributes:
+        sentences: Those that are.
+        called: What they call what is in the index.
+    """
+
+    def __init__(self, called: str) -> None:
+        self.called = called
         self.sentences: list[str] = []
         self._count = 0
 
@@ -58,6 +64,7 @@ def check(
     documents: Iterable[Document | None],
     kept: Corpus | None,
     partition: Callable[[bytes], Any],
+    called: str,
 ) -> Slices[list[str]]:
     """Compare an index with ``documents``; return the differences, a sentence each.
 
@@ -66,6 +73,7 @@ def check(
         documents: The memories; None where they pause.
         kept: The index in memory, if it is there.
         partition: Decodes partitions.
+        called: What a sentence calls one of the ``documents``.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
@@ -79,7 +87,7 @@ def check(
         return [str(error)]
     corpus = loaded.corpus
     prints = yield from _fingerprints(corpus, context.should_yield)
-    found = _Problems()
+    found = _Problems(called)
     yield from _compare_documents(corpus, prints, documents, rules, found, context.should_yield)
     yield from _check_tokens(context, corpus, manifest, found)
     if kept is not None:
@@ -102,7 +110,7 @@ def _compare_documents(
             continue
         row = corpus.row(document.id)
         if row is None:
-            found.add(f"memory {document.id} is not in the index")
+            found.add(f"{found.called} {document.id} is not in the index")
             continue
         expected[row] = True
         analysed = yield from analyse(document, should_yield, rules)
@@ -114,11 +122,11 @@ def _compare_documents(
             if own != int(prints[field][row]) or length != int(corpus.lengths(field)[row]):
                 wrong.append(f"the terms of its {field}")
         if wrong:
-            found.add(f"memory {document.id} is in the index with other values: {', '.join(wrong)}")
+            found.add(f"{found.called} {document.id} is in the index with other values: {', '.join(wrong)}")
         if should_yield():
             yield
     for row in map(int, np.flatnonzero(corpus.alive & ~expected)):
-        found.add(f"the index has memory {int(corpus.ids[row])}, which is not there")
+        found.add(f"the index has {found.called} {int(corpus.ids[row])}, which is not there")
 
 
 def _check_tokens(
@@ -129,9 +137,9 @@ def _check_tokens(
         for key, stored in context.scan(records.TokenVectors, prefix=prefix):
             number = records.token_id(key)
             if corpus.row(number) is None:
-                found.add(f"the index has vectors of memory {number} in {name}, which is not there")
+                found.add(f"the index has vectors of {found.called} {number} in {name}, which is not there")
             elif len(stored.values) % space.dimensions:
-                found.add(f"the vectors of memory {number} in {name} have another length")
+                found.add(f"the vectors of {found.called} {number} in {name} have another length")
             if context.should_yield():
                 yield
 
@@ -162,7 +170,7 @@ def _compare_memory(
         elif theirs is not None:
             wrong |= theirs[2][living]
     for row in map(int, (*strange, *living[wrong])):
-        found.add(f"memory {int(corpus.ids[row])} is in memory with other values than on disk")
+        found.add(f"{found.called} {int(corpus.ids[row])} is in memory with other values than on disk")
 
 
 def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> list[str]:

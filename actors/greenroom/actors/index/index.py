@@ -207,8 +207,10 @@ class MemoryIndex:
         self._is_stored = True
         self._take(loaded)
 
-    def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
-        """Compare the index with the memories; return the differences, a sentence each.
+    def check(
+        self, context: Context, documents: Iterable[Document | None], called: str = "memory"
+    ) -> Slices[list[str]]:
+        """Compare the index with the memories, or what they are ``called``; return what differs in sentences.
 
         It is read anew from its records, and what is in memory is compared as well.
         """
@@ -216,7 +218,7 @@ class MemoryIndex:
         from greenroom.actors.index.check import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
-        return (yield from check(context, documents, kept, self._decode_partition))
+        return (yield from check(context, documents, kept, self._decode_partition, called))
 
     # -- reading -----------------------------------------------------------
 

@@ -32,7 +32,8 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
         unindexed: How many memories of an older program nobody has searched yet, so that they are in no
             index and were not compared; ``rebuild`` and the first search put them into one.
         imitations: Roots that read like those of a user, an agent or a project, and are open to everybody.
-        chunks: Chunks of documents that were compared; ``problems`` and ``rebuilt`` name their corpora, too.
+        chunks: Chunks of documents that were compared; ``problems`` and ``rebuilt`` name their corpora, too,
+            such as ``corpus user:ann:docs``.
     """
 
     memories: int
@@ -110,8 +111,8 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
         of_corpora = await context.query(VerifyCorpora(rebuild=self.rebuild))
         return MemoriesVerified(
             memories=memories,
-            problems=problems + of_corpora.problems,
-            rebuilt=rebuilt + of_corpora.rebuilt,
+            problems=problems + [(f"corpus {name}", problem) for name, problem in of_corpora.problems],
+            rebuilt=rebuilt + [f"corpus {name}" for name in of_corpora.rebuilt],
             chunks=of_corpora.chunks,
             unindexed=unindexed,
             imitations=imitating(roots),

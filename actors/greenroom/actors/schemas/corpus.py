@@ -239,7 +239,7 @@ class DiscardCorpus(Message[None], frozen=True, kw_only=True):
 
 
 class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
-    """Compare a corpus's index with its documents, and make it anew if that is wanted and needed."""
+    """Compare a corpus with the texts of its documents, and make anew what differs if that is wanted."""
 
     rebuild: bool = False
 
@@ -248,9 +248,9 @@ class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
     """What was found in one corpus.
 
     Attributes:
-        chunks: Chunks that the index is to have.
-        problems: How the index differs from them, a sentence each.
-        rebuilt: Whether the index was made anew because of that.
+        chunks: Chunks that there are.
+        problems: What differs from them, a sentence each.
+        rebuilt: Whether all of that was made anew.
     """
 
     chunks: int

@@ -455,9 +455,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("repair /backups/saved.mdb",),
     ),
     "verify": Command(
-        "check the whole store for damage and the index of memories, also while a server uses it",
+        "check the whole store for damage and the indexes of memories and documents, beside a server as well",
         ("store", "run"),
-        options={"--rebuild": Option("make an index anew that differs from the memories")},
+        options={"--rebuild": Option("make anew what differs from memories and documents")},
     ),
     "erase": Command(
         "erase a person: shows what there is of them, and with --yes removes it from the file, too",

@@ -15,7 +15,7 @@ def _backup(result: Result) -> str:
 def _verify(result: Result) -> str:
     lines = [f"{result['folder']} is sound: {size(result['file_bytes'])}", _tables(result)]
     found = result["index"]
-    lines += [f"index of {root}: {problem}" for root, problem in found["problems"]]
+    lines += [f"in {root}: {problem}" for root, problem in found["problems"]]
     lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
     lines += _imitations(found.get("imitations", ()))
     if differs(result):
@@ -26,7 +26,8 @@ def _verify(result: Result) -> str:
             "compared: the first search puts them into one, or `greenroom verify --rebuild`"
         )
     elif not found["rebuilt"] and not differs(result):
-        lines.append(f"the index says what the memories say: {found['memories']:,}")
+        chunks = f", and what the documents say: {found['chunks']:,} chunks" if found.get("chunks") else ""
+        lines.append(f"the index says what the memories say: {found['memories']:,}{chunks}")
     return "\n".join(lines)
 
 
@@ -38,7 +39,7 @@ def _imitations(roots: Iterable[str]) -> list[str]:
 
 
 def differs(result: Result) -> bool:
-    """Whether an index was found that differs from its memories, and stayed as it was."""
+    """Whether something was found that differs from memories or documents, and stayed as it was."""
     found = result.get("index", {"problems": [], "rebuilt": []})
     return any(root not in found["rebuilt"] for root, _ in found["problems"])
 
