@@ -3,21 +3,26 @@
 Without ``--data`` the documentation is Greenroom's own. With it, the folder has `queries.K.jsonl`
 (``corpus``, ``query``, ``file``) and a folder of files for each corpus. All contenders search the same
 chunks, twice: with the headings above each chunk, and without the nearest one, so that a question's words are
-found nowhere as they stand. An answer is a file; it is where its best chunk is.
+found nowhere as they stand. An answer is a file; it is where its best chunk is. `bench.headings` makes such a
+folder of other pages. With ``--peers`` mcp-local-rag is asked, too, over pages that say the same; it cuts
+them itself.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import trio
 
+from bench.document_peers import LOCAL_RAG, Find, local_rag
 from bench.harness import Figure, Plan, Report, Table, check, percentile
+from bench.headings import LONGEST, Question, documents_of, questions
 from bench.rivals import Make, rank_bm25, sqlite_fts5
 from greenroom.actors import (
     Agent,
@@ -29,23 +34,16 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.documents import UnreadableDocumentError, document_of, kind_of
 from greenroom.runtime import RuntimeOptions
+
+if TYPE_CHECKING:
+    from bench.harness import Value
 
 OWN = Path(__file__).parent.parent / "docs"
 READER = Principal(agent_id="reader", user="bench")
 CHUNKS = 50
 """Chunks that are asked for, so that there are ten files among them mostly."""
 DEPTH = 10
-LONGEST = 500
-_SUFFIXES = frozenset({".md", ".mdx", ".rst", ".txt"})
-
-
-class Question(NamedTuple):
-    """A heading, and the file with its section."""
-
-    query: str
-    file: str
 
 
 class Library(NamedTuple):
@@ -70,7 +68,8 @@ Search = Callable[[str], Awaitable[list[str]]]
 def run(plan: Plan) -> Report:
     """Measure all on both forms of the chunks."""
     libraries = [_own(plan)] if plan.data is None else _libraries(plan.data)
-    rows: list[list[str | int | float | None]] = []
+    rows: list[list[Value]] = []
+    apart: list[list[Value]] = []
     figures: list[Figure] = []
     filled: list[float] = []
     for form, headings in (("with", True), ("without", False)):
@@ -78,7 +77,7 @@ def run(plan: Plan) -> Report:
         for library in libraries:
             given = library if headings else _without_headings(library)
             with plan.folder() as folder:
-                filled += trio.run(_measured, folder, given, answered)
+                filled += trio.run(_measured, folder, given, answered, plan.peers)
         for name, parts in answered.items():
             ranks = [rank for part in parts for rank in part.ranks]
             times = [each for part in parts for each in part.times]
@@ -92,6 +91,10 @@ def run(plan: Plan) -> Report:
                 ]
             if name.startswith("greenroom"):
                 check(found >= (80 if headings else 40), f"only {found:.0f} % were found {form} headings")
+        apart += [
+            [library.name, form, *(_in_short(parts[number].ranks) for parts in answered.values())]
+            for number, library in enumerate(libraries)
+        ]
     figures.append(Figure(what="MB/s put in, words", value=median(filled), least=2.0))
     asked = sum(len(library.questions) for library in libraries)
     table = Table(
@@ -99,7 +102,18 @@ def run(plan: Plan) -> Report:
         columns=["headings", "search", "recall@1 %", "recall@10 %", "MRR %", "50 % ms", "95 % ms"],
         rows=rows,
     )
-    return Report(tables=[table], figures=[] if plan.smoke else figures)
+    by_project = Table(
+        title="the same by project: recall@10 / MRR in %",
+        columns=["project", "headings", *answered],
+        rows=apart,
+    )
+    tables = [table, by_project] if len(libraries) > 1 else [table]
+    return Report(tables=tables, figures=[] if plan.smoke else figures)
+
+
+def _in_short(ranks: Sequence[int]) -> str:
+    _, found, reciprocal = _measures(ranks)
+    return f"{found:.0f} / {reciprocal:.0f}"
 
 
 def _measures(ranks: Sequence[int]) -> tuple[float, float, float]:
@@ -114,32 +128,9 @@ def _measures(ranks: Sequence[int]) -> tuple[float, float, float]:
 # -- what is asked -------------------------------------------------------------------------
 
 
-def _documents(folder: Path) -> list[Document]:
-    found: list[Document] = []
-    for path in sorted(folder.rglob("*")):
-        if path.suffix not in _SUFFIXES or not path.is_file():
-            continue
-        data = path.read_bytes()
-        name = path.relative_to(folder).as_posix()
-        kind = kind_of(name, data[:4_096])
-        try:
-            found.append(document_of(name, kind or "text", data))
-        except UnreadableDocumentError:
-            continue
-    return found
-
-
 def _own(plan: Plan) -> Library:
-    documents = _documents(OWN)
-    places: dict[str, set[str]] = {}
-    for document in documents:
-        for chunk in document.chunks:
-            if len(chunk.headings) > 1 and " " in chunk.headings[-1]:
-                places.setdefault(chunk.headings[-1], set()).add(document.path)
-    questions = [
-        Question(heading[:LONGEST], next(iter(files))) for heading, files in places.items() if len(files) == 1
-    ]
-    return Library("docs", documents, questions[:: plan.size(1, 12)])
+    documents = documents_of(OWN)
+    return Library("docs", documents, questions(documents)[:: plan.size(1, 12)])
 
 
 def _libraries(data: Path) -> list[Library]:
@@ -148,7 +139,7 @@ def _libraries(data: Path) -> list[Library]:
     return [
         Library(
             name,
-            _documents(data / name),
+            documents_of(data / name),
             [Question(row["query"][:LONGEST], row["file"]) for row in rows if row["corpus"] == name],
         )
         for name in dict.fromkeys(row["corpus"] for row in rows)
@@ -167,7 +158,9 @@ def _without_headings(library: Library) -> Library:
 # -- contenders ----------------------------------------------------------------------------
 
 
-async def _measured(folder: Path, library: Library, answered: dict[str, list[Answered]]) -> list[float]:
+async def _measured(
+    folder: Path, library: Library, answered: dict[str, list[Answered]], peers: Path | None
+) -> list[float]:
     """Ask everybody; return how many MB a second were put in."""
     filled: list[float] = []
     for embedder, name in (("none", "greenroom, words"), ("static", "greenroom, static")):
@@ -186,6 +179,9 @@ async def _measured(folder: Path, library: Library, answered: dict[str, list[Ans
             answered.setdefault(name, []).append(await _answers(_greenroom(agent), library))
     for name, make in (("SQLite FTS5", sqlite_fts5), ("rank-bm25", rank_bm25)):
         answered.setdefault(name, []).append(await _answers(_rival(make, library), library))
+    if peers is not None:
+        with local_rag(peers, _pages(library)) as find:
+            answered.setdefault(LOCAL_RAG, []).append(await _answers(_asking(find), library))
     return filled
 
 
@@ -227,8 +223,31 @@ def _rival(make: Make, library: Library) -> Search:
             headed = "\n".join([document.title, *chunk.headings, chunk.text])
             texts[f"{number} {document.path}"] = headed
     find = make(texts)
+    return _asking(lambda query: [place.partition(" ")[2] for place in find(query)])
 
+
+def _asking(find: Find) -> Search:
     async def search(query: str) -> list[str]:
-        return [place.partition(" ")[2] for place in find(query)]
+        return list(find(query))
 
     return search
+
+
+def _pages(library: Library) -> dict[str, str]:
+    """Return the documents as pages of Markdown: each chunk below those of its headings that are new."""
+    pages = {}
+    for document in library.documents:
+        said = [f"# {document.title}"]
+        above: Sequence[str] = [document.title]
+        for chunk in document.chunks:
+            same = sum(
+                1
+                for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, chunk.headings, strict=False))
+            )
+            said += [
+                f"{'#' * (level + 1)} {chunk.headings[level]}" for level in range(same, len(chunk.headings))
+            ]
+            said.append(chunk.text)
+            above = chunk.headings
+        pages[document.path] = "\n\n".join(said)
+    return pages

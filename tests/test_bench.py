@@ -35,7 +35,19 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize(
     "name",
-    ["ask", "code", "durable", "heavy", "knowledge", "memory", "relay", "retrieval", "roots", "tool_choice"],
+    [
+        "ask",
+        "code",
+        "documents",
+        "durable",
+        "heavy",
+        "knowledge",
+        "memory",
+        "relay",
+        "retrieval",
+        "roots",
+        "tool_choice",
+    ],
 )
 def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: str) -> None:
     done, results = run(tmp_path, "-m", "bench", name)
