@@ -1,0 +1,15 @@
+"""Source files by their syntax: symbols, references, imports and chunks; no I/O.
+
+`read_source` is where it begins. Like reading documents it may run into any limit on a hostile file, so it is
+called in a process that may be killed.
+"""
+
+from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.reading import read_source as read_source
+from greenroom.actors.syntax.source import CodeChunk as CodeChunk
+from greenroom.actors.syntax.source import Import as Import
+from greenroom.actors.syntax.source import Kind as Kind
+from greenroom.actors.syntax.source import Reference as Reference
+from greenroom.actors.syntax.source import Role as Role
+from greenroom.actors.syntax.source import Source as Source
+from greenroom.actors.syntax.source import Symbol as Symbol

@@ -1,0 +1,50 @@
+"""Go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from greenroom.actors.syntax.languages.language import Language
+
+_DEFINITIONS: Final = """
+(function_declaration name: (identifier) @name) @function
+(method_declaration receiver: (parameter_list (parameter_declaration type: [
+    (type_identifier) @scope
+    (pointer_type (type_identifier) @scope)
+    (generic_type type: (type_identifier) @scope)
+    (pointer_type (generic_type type: (type_identifier) @scope))]))
+  name: (field_identifier) @name) @method
+(type_spec name: (type_identifier) @name type: (struct_type)) @struct
+(type_spec name: (type_identifier) @name type: (interface_type)) @interface
+(type_spec name: (type_identifier) @name) @type
+(type_alias name: (type_identifier) @name) @type
+(interface_type (method_elem name: (field_identifier) @name) @method)
+(source_file (const_declaration (const_spec name: (identifier) @name) @constant))
+(source_file (var_declaration (var_spec name: (identifier) @name) @variable))
+(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @variable)))
+
+(import_spec path: (interpreted_string_literal (interpreted_string_literal_content) @from)) @import
+(import_spec name: (package_identifier) @star
+  path: (interpreted_string_literal (interpreted_string_literal_content) @from)) @import
+"""
+_USES: Final = """
+(call_expression function: (identifier) @call)
+(call_expression function: (selector_expression field: (field_identifier) @call))
+(field_declaration_list (field_declaration !name type: (type_identifier) @inherits))
+(field_declaration_list (field_declaration !name type: (qualified_type name: (type_identifier) @inherits)))
+(interface_type (type_elem . (type_identifier) @inherits .))
+(interface_type (type_elem . (qualified_type name: (type_identifier) @inherits) .))
+(type_identifier) @type
+(identifier) @other
+(selector_expression field: (field_identifier) @other)
+(comment) @above
+"""
+GO: Final = Language(
+    name="go",
+    suffixes="go",
+    package="tree_sitter_go",
+    function="language",
+    definitions=_DEFINITIONS,
+    uses=_USES,
+    hides=lambda _signature, name: not name[:1].isupper(),
+)

@@ -1,0 +1,95 @@
+"""A source file's bytes to what is found in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from greenroom.actors.documents.decode import SourceText
+from greenroom.actors.syntax.chunks import chunks_of_text, chunks_of_tree
+from greenroom.actors.syntax.comments import Above, summary_of
+from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, grammar_of
+from greenroom.actors.syntax.languages import Language, language_of
+from greenroom.actors.syntax.lines import Lines
+from greenroom.actors.syntax.source import Source
+from greenroom.actors.syntax.symbols import Captures, Symbols, definition_of
+from greenroom.actors.syntax.uses import Uses, imports_of
+
+MAX_BYTES: Final = 4 << 20
+"""The longest file that is read by its syntax: a tree takes about ten times as much memory."""
+MAX_SYMBOLS: Final = 10_000
+MAX_IMPORTS: Final = 10_000
+MAX_REFERENCES: Final = 100_000
+TOO_LONG: Final = f"it was read as text: it is longer than {MAX_BYTES >> 20} MiB"
+TOO_MANY: Final = "it has more names than are kept"
+_MOST_UNFINISHED: Final = 10_000
+
+
+def read_source(path: str, data: bytes) -> Source:
+    """Return what is found in a source file; it depends on the name and the bytes alone.
+
+    Any bytes have an answer. A file of no language of the table, or one that is too long, has chunks and
+    nothing else; one with mistakes has what is found around them. Lines end with a line feed. Bytes are
+    those of the file where it is UTF-8, and else of its text as UTF-8.
+
+    Args:
+        path: Its name, of which the end tells its language.
+        data: Its bytes.
+    """
+    data = _as_utf8(data)
+    lines = Lines(data)
+    language = language_of(path)
+    notice = TOO_LONG if language and len(data) > MAX_BYTES else ""
+    if language is not None and not notice:
+        try:
+            return _read(path, data, lines, language, grammar_of(language))
+        except MissingGrammarError as error:
+            notice = f"it was read as text: {error}"
+    name = language.name if language else ""
+    return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice)
+
+
+def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Grammar) -> Source:
+    import tree_sitter  # noqa: PLC0415  of an extra
+
+    root = tree_sitter.Parser(grammar.language).parse(data).root_node
+    uses = tree_sitter.QueryCursor(grammar.uses, match_limit=_MOST_UNFINISHED).captures(root)
+    matches = tree_sitter.QueryCursor(grammar.definitions, match_limit=_MOST_UNFINISHED).matches(root)
+    definitions = [found for rank, each in matches if (found := definition_of(rank, each)) is not None]
+    above = Above(data, lines, uses.get("above", ()))
+    makes = Symbols(data, lines, above, language)
+    symbols = makes.of(definitions, MAX_SYMBOLS)
+    imports = imports_of(
+        data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
+    )
+    references = Uses(data, lines, symbols, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    is_cut = (
+        len(symbols) == MAX_SYMBOLS
+        or len(imports.imports) == MAX_IMPORTS
+        or len(references) == MAX_REFERENCES
+    )
+    return Source(
+        path=path,
+        language=language.name,
+        symbols=symbols,
+        references=references,
+        imports=imports.imports,
+        chunks=chunks_of_tree(data, root, lines, symbols),
+        summary=_about(data, [each for _, each in matches]),
+        is_broken=root.has_error,
+        notice=TOO_MANY if is_cut else "",
+    )
+
+
+def _about(data: bytes, matches: list[Captures]) -> str:
+    for captures in matches:
+        if "about" in captures:
+            return summary_of(data[slice(*captures["about"][0].byte_range)])
+    return ""
+
+
+def _as_utf8(data: bytes) -> bytes:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return SourceText(data).text.encode(errors="replace")
+    return data

@@ -1,0 +1,167 @@
+"""The definitions of a tree: what they are called, what they are in, where they begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+
+from greenroom.actors.syntax.comments import Above, summary_of
+from greenroom.actors.syntax.languages import Language
+from greenroom.actors.syntax.lines import Lines
+from greenroom.actors.syntax.source import Kind, Symbol
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Captures = Mapping[str, "list[Node]"]
+MAX_NAME: Final = 200
+MAX_SIGNATURE: Final = 300
+_KINDS: Final[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)} | {"prototype": "function"}
+_CONTAINER: Final = "container"
+_TYPES: Final = frozenset({"class", "struct", "interface", "trait", "enum", _CONTAINER})
+_LOCAL: Final = frozenset({"variable", "constant", "prototype"})
+_NO_SCOPE: Final = frozenset({"", "exports", "module", "this", "window", "global", "globalThis", "prototype"})
+_QUALIFIED: Final = "qualified_identifier"
+_MOST_SCOPES: Final = 20
+
+
+class Definition(NamedTuple):
+    """A definition as a query found it.
+
+    Attributes:
+        rank: Which pattern of the query found it.
+        capture: What that captured it as.
+        node: All of it.
+        name: The node of its name.
+        scope: The node of what it says that it belongs to.
+        doc: The node of a text in it that describes it.
+    """
+
+    rank: int
+    capture: str
+    node: Node
+    name: Node
+    scope: Node | None
+    doc: Node | None
+
+
+class _Enclosing(NamedTuple):
+    last: int
+    path: str
+    capture: str
+
+
+def definition_of(rank: int, captures: Captures) -> Definition | None:
+    """Return the definition that a match is; None if it is something else."""
+    names = captures.get("name")
+    for capture, nodes in captures.items():
+        if names and (capture in _KINDS or capture == _CONTAINER):
+            scope, doc = captures.get("scope", [None])[0], captures.get("doc", [None])[0]
+            return Definition(rank, capture, nodes[0], names[0], scope, doc)
+    return None
+
+
+class Symbols:
+    """Makes symbols of definitions.
+
+    Attributes:
+        names_at: Where their names begin.
+    """
+
+    def __init__(self, data: bytes, lines: Lines, above: Above, language: Language) -> None:
+        self._data = data
+        self._lines = lines
+        self._above = above
+        self._language = language
+        self.names_at: set[int] = set()
+        self._modules: set[str] = set()
+
+    def of(self, definitions: list[Definition], most: int) -> list[Symbol]:
+        """Return the symbols of a file in their order, as many as may be."""
+        found: list[Symbol] = []
+        around: list[_Enclosing] = []
+        for each in sorted(
+            _distinct(definitions), key=lambda each: (each.node.start_byte, -each.node.end_byte)
+        ):
+            first, last = each.node.byte_range
+            while around and (around[-1].last <= first or around[-1].last < last):
+                around.pop()
+            parent = around[-1] if around else None
+            self.names_at.add(each.name.start_byte)
+            if each.capture in _LOCAL and parent is not None and parent.capture in {"function", "method"}:
+                continue
+            name, said = self._name_of(each)
+            if not name:
+                continue
+            scope = ".".join([parent.path, *said] if parent and parent.path else said)
+            if each.capture != "type":  # of C, it may have a struct in it, which is not its own
+                around.append(_Enclosing(last, f"{scope}.{name}" if scope else name, each.capture))
+            if each.capture != _CONTAINER and len(found) < most:
+                found.append(self._symbol(each, name, scope, parent.capture if parent else "", bool(said)))
+        return found
+
+    def _symbol(self, each: Definition, name: str, scope: str, parent: str, belongs: bool) -> Symbol:  # noqa: FBT001  a private helper
+        node = each.node
+        begin = self._above.beginning(node.start_byte)
+        start = node.start_byte if begin is None else begin
+        first = start if begin is None else self._above.first_of(begin)
+        kind = _KINDS[each.capture]
+        if kind == "module":
+            self._modules.add(f"{scope}.{name}" if scope else name)
+        if kind == "function" and scope not in self._modules and (belongs or parent in _TYPES):
+            kind = "method"
+        elif kind == "variable" and name.isupper():
+            kind = "constant"
+        signature = self._signature(node, start)
+        doc = self._data[slice(*each.doc.byte_range)] if each.doc else self._data[first:start]
+        return Symbol(
+            name=name,
+            kind=kind,
+            scope=scope,
+            line=self._lines.of(each.name.start_byte),
+            first_line=self._lines.of(first),
+            last_line=self._lines.of(max(start, node.end_byte - 1)),
+            first_byte=first,
+            last_byte=node.end_byte,
+            name_byte=each.name.start_byte,
+            signature=signature,
+            summary=summary_of(doc),
+            is_public=parent in {"trait", "interface"} or not self._language.hides(signature, name),
+        )
+
+    def _name_of(self, each: Definition) -> tuple[str, list[str]]:
+        """Return a definition's name and what it says that it belongs to."""
+        said = self._text(each.scope).split(".") if each.scope else []
+        node = each.name
+        while node.type == _QUALIFIED and len(said) < _MOST_SCOPES:
+            scope, inner = node.child_by_field_name("scope"), node.child_by_field_name("name")
+            said.append(self._text(scope).partition("<")[0].strip() if scope else "")
+            if inner is None:
+                break
+            node = inner
+        name = self._text(node).strip("'\"`").replace("::", ".")
+        return name, [part for part in said if part not in _NO_SCOPE]
+
+    def _text(self, node: Node) -> str:
+        first, last = node.byte_range
+        return self._data[first : min(last, first + MAX_NAME)].decode(errors="replace")
+
+    def _signature(self, node: Node, start: int) -> str:
+        """Return how a definition begins: what is before its body, else its first line."""
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        body = node.child_by_field_name("body") or (value and value.child_by_field_name("body"))
+        end = min(body.start_byte if body else node.end_byte, start + 2 * MAX_SIGNATURE)
+        text = self._data[start:end].decode(errors="replace").strip()
+        if body is None:
+            text = text.partition("\n")[0]
+        return " ".join(text.split())[:MAX_SIGNATURE].removesuffix("=>").rstrip(" {:=;,")
+
+
+def _distinct(definitions: list[Definition]) -> list[Definition]:
+    """Return definitions, each name once, as the first pattern has it, with a text if it has one."""
+    by_name: dict[int, Definition] = {}
+    for each in definitions:
+        known = by_name.get(each.name.start_byte)
+        if known is None or (each.rank, each.doc is None) < (known.rank, known.doc is None):
+            by_name[each.name.start_byte] = each
+    return list(by_name.values())

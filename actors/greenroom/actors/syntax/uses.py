@@ -1,0 +1,123 @@
+"""The names that a tree uses and what it imports."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from greenroom.actors.syntax.languages import ImportedName, Language
+from greenroom.actors.syntax.lines import Lines
+from greenroom.actors.syntax.source import Import, Reference, Role, Symbol
+from greenroom.actors.syntax.symbols import MAX_NAME, Captures
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
+"""The first that fits a name is what it is used for."""
+_QUALIFIER: Final = re.compile(rb"((?:[\w$]+(?:\(\))?\s*(?:\?\.|\.|->|::)\s*)+)$")
+_BETWEEN: Final = re.compile(r"\s*(?:\?\.|\.|->|::)\s*")
+_MOST_BEFORE: Final = 100
+
+
+class ImportsFound(NamedTuple):
+    """Imports, and where the statements are, in their order."""
+
+    imports: list[Import]
+    spans: list[tuple[int, int]]
+
+
+def imports_of(
+    data: bytes, lines: Lines, language: Language, matches: list[Captures], most: int
+) -> ImportsFound:
+    """Return what the matches of a query say that a file imports, as many names as may be."""
+    found: dict[tuple[int, str, str], Import] = {}
+    spans: set[tuple[int, int]] = set()
+    for captures in matches:
+        statement = captures["import"][0]
+        at = captures["from"][0].start_byte if "from" in captures else statement.start_byte
+        spans.add(statement.byte_range)
+        line = lines.of(at)
+        for name in _names(data, language, statement, captures):
+            found.setdefault((at, name.name, name.alias), Import(name.module, name.name, name.alias, line))
+    told = {at for at, name, alias in found if name or alias}
+    imports = [found[key] for key in sorted(found) if key[0] not in told or key[1] or key[2]]
+    return ImportsFound(imports[:most], sorted(spans))
+
+
+def _names(data: bytes, language: Language, statement: Node, captures: Captures) -> list[ImportedName]:
+    if language.names_of is not None:
+        return language.names_of(data[slice(*statement.byte_range)].decode(errors="replace"))
+    text = {
+        part: data[slice(*nodes[0].byte_range)].decode(errors="replace")[:MAX_NAME]
+        for part, nodes in captures.items()
+    }
+    if "default" in text:
+        return [ImportedName(text["from"], "default", text["default"])]
+    return [ImportedName(text["from"], text.get("name", ""), text.get("alias", text.get("star", "")))]
+
+
+class Uses:
+    """Makes references of captured names.
+
+    Args:
+        symbols: Those of the file, in their order.
+        names_at: Where names are defined: these are not used.
+    """
+
+    def __init__(self, data: bytes, lines: Lines, symbols: list[Symbol], names_at: set[int]) -> None:
+        self._data = data
+        self._lines = lines
+        self._symbols = symbols
+        self._taken = set(names_at)
+
+    def of(self, captures: Mapping[str, list[Node]], brought: ImportsFound, most: int) -> list[Reference]:
+        """Return the references of a file in their order, as many as may be."""
+        known = {each.name.encode() for each in self._symbols}
+        known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
+        found: list[tuple[int, bytes, Role]] = []
+        for role in _ROLES:
+            for node in captures.get(role, ()):
+                first, last = node.byte_range
+                name = self._data[first : min(last, first + MAX_NAME)]
+                if role == "other" and not (name in known or name[:1].isupper()):
+                    continue
+                if first not in self._taken and not _is_within(brought.spans, first):
+                    self._taken.add(first)
+                    found.append((first, name, role))
+        found.sort()
+        return list(self._placed(found[: 2 * most]))[:most]
+
+    def _placed(self, found: list[tuple[int, bytes, Role]]) -> Iterator[Reference]:
+        around: list[Symbol] = []
+        seen: set[tuple[str, bytes]] = set()
+        following = iter([*self._symbols, None])
+        upcoming = next(following)
+        for first, name, role in found:
+            while upcoming is not None and upcoming.name_byte < first:
+                around = [each for each in around if each.last_byte > upcoming.name_byte]
+                around.append(upcoming)
+                upcoming = next(following)
+            while around and around[-1].last_byte <= first:
+                around.pop()
+            symbol = around[-1].path if around else ""
+            if role == "other":
+                if (symbol, name) in seen:
+                    continue
+                seen.add((symbol, name))
+            yield Reference(
+                name.decode(errors="replace"), role, self._lines.of(first), symbol, self._qualifier(first)
+            )
+
+    def _qualifier(self, first: int) -> str:
+        if self._data[first - 1 : first] not in b".:> \n\t":
+            return ""
+        found = _QUALIFIER.search(self._data[max(0, first - _MOST_BEFORE) : first])
+        return "" if found is None else ".".join(_BETWEEN.split(found[1].decode(errors="replace"))[:-1])
+
+
+def _is_within(spans: list[tuple[int, int]], offset: int) -> bool:
+    at = bisect_right(spans, (offset, offset))
+    return at > 0 and offset < spans[at - 1][1]
