@@ -1,4 +1,4 @@
-"""`greenroom verify` and corpora: sound, damaged in each of their parts, named, and made anew as far as that can be."""
+"""`greenroom verify` and corpora: sound, damaged in each part, named, made anew as far as that can be."""
 
 from __future__ import annotations
 
