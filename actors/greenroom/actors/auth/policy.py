@@ -14,7 +14,8 @@ nothing itself. They know neither actors nor storage.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
 6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
-   One of all is renamed and dropped by who made it, or by an administrator.
+   One of all is renamed and dropped by who made it, or by an administrator. One that is the index of a
+   folder of code is seen by those alone, of these, who may read code.
 7. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
 8. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
@@ -36,7 +37,7 @@ from greenroom.actors.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.auth.scopes import ADMIN, EVERYTHING
+from greenroom.actors.auth.scopes import ADMIN, CODE, EVERYTHING
 from greenroom.actors.auth.scopes import NEEDED as NEEDED
 from greenroom.actors.auth.scopes import allows as allows
 
@@ -285,6 +286,11 @@ def may_see_corpora(principal: Principal, owner: str) -> bool:
     if owner.startswith(PROJECT):
         return is_member(principal, owner[len(PROJECT) :])
     return owner == corpora_owner(principal)
+
+
+def may_see_corpus(principal: Principal, owner: str, root: str | None) -> bool:
+    """Return whether ``principal`` may know of a corpus; of a workspace's folder who may read code."""
+    return may_see_corpora(principal, owner) and (root is None or allows(principal.scopes, CODE))
 
 
 def corpus_maker(principal: Principal) -> str:

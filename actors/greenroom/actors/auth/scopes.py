@@ -17,6 +17,7 @@ from typing import Final
 EVERYTHING: Final = "*"
 ADMIN: Final = "admin"
 AUDIT: Final = "audit:read"
+CODE: Final = "code:read"
 
 SCOPES: Final = (
     "sessions:read",
@@ -25,7 +26,7 @@ SCOPES: Final = (
     "memory:write",
     "knowledge:read",
     "knowledge:write",
-    "code:read",
+    CODE,
     AUDIT,
     ADMIN,
 )

@@ -11,6 +11,7 @@ from greenroom.actors.corpus import (
     embedding,
     entity_search,
     filling,
+    keeping,
     mentions,
     reading,
     records,
@@ -22,7 +23,7 @@ from greenroom.actors.corpus import (
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.schemas import corpus as requests
-from greenroom.actors.schemas import entities
+from greenroom.actors.schemas import entities, workspace
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
@@ -68,6 +69,8 @@ class CorpusActor(Actor):
     find_entities = _by(entities.FindEntities, entity_search.find)
     count_names = _by(entities.CountNames, entity_search.count_names)
     manifests = _by(entities.ReadManifests, entity_search.manifests)
+    keep = _by(workspace.KeepWorkspace, keeping.keep)
+    describe_workspace = _by(workspace.DescribeWorkspace, keeping.describe)
     texts = _by(TextsToEmbed, embedding.texts)
     vectors = _by(StoreVectors, embedding.store)
     verify = _by(requests.VerifyCorpus, verification.verify)

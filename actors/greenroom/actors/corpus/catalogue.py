@@ -86,6 +86,11 @@ class CatalogueActor(Actor):
         """Answer the corpus of a name, a new one if there is none."""
         _check(context, request.name)
         found = context.get(_key(request.name), CorpusRow)
+        if found is not None and request.root not in {None, found.root}:
+            raise auth_errors.invalid(
+                "name",
+                f"name: {found.full_name!r} is another corpus; rename or drop it to have {request.root!r}",
+            )
         if found is not None:
             return found
         if sum(1 for _ in context.scan(msgspec.Raw, prefix=_ENTRIES)) >= MOST:
@@ -93,7 +98,7 @@ class CatalogueActor(Actor):
         number = (context.get(_NEXT, int) or 0) + 1
         context.put(_NEXT, number)
         made_by = policy.corpus_maker(context.principal)
-        row = CorpusRow(context.address.key, request.name, number, context.now, made_by)
+        row = CorpusRow(context.address.key, request.name, number, context.now, made_by, request.root)
         _list(context, row)
         audit_record.record(context, "create_corpus", None, corpus=row.full_name)
         return row
@@ -102,6 +107,10 @@ class CatalogueActor(Actor):
     def rename(self, request: requests.RenameOwned, context: Context) -> CorpusRow:
         """Give a corpus another name."""
         row = _find_own(context, request.name)
+        if row.root is not None:
+            raise auth_errors.invalid(
+                "corpus", f"corpus: {row.full_name!r} is named by its folder, {row.root}"
+            )
         if request.to == request.name:
             return row
         if context.get(_key(request.to), CorpusRow) is not None:
@@ -168,7 +177,7 @@ class FindCorpus(Query[CorpusRow | None], frozen=True, kw_only=True):
             if policy.may_see_corpora(reader.principal, wanted.owner):
                 where = catalogue_address(wanted.owner)
                 row = reader.get(INDEX, _sort_key(wanted), where, CorpusRow)
-                if row is not None:
+                if row is not None and policy.may_see_corpus(reader.principal, row.owner, row.root):
                     return row
         return None
 
@@ -180,7 +189,7 @@ class VisibleCorpora(Query[list[CorpusRow]], frozen=True, kw_only=True):
         """Read all rows."""
         found: list[CorpusRow] = []
         for row in reader.rows(INDEX, CorpusRow):
-            if policy.may_see_corpora(reader.principal, row.value.owner):
+            if policy.may_see_corpus(reader.principal, row.value.owner, row.value.root):
                 found.append(row.value)
             if reader.should_yield():
                 yield
@@ -233,7 +242,7 @@ def _find_own(context: Context, name: str) -> CorpusRow:
 def _list(context: Context, row: CorpusRow) -> None:
     context.put(_key(row.name), row)
     context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), row)
-    context.tell(corpus_address(row), requests.CallCorpus(name=row.full_name))
+    context.tell(corpus_address(row), requests.CallCorpus(name=row.full_name, root=row.root))
 
 
 def _unlist(context: Context, row: CorpusRow) -> None:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
@@ -213,6 +214,7 @@ def describe(
     header = repository.header
     return requests.CorpusView(
         corpus=name,
+        root=UNSET if header.root is None else header.root,
         created_at=to_datetime(request.row.created_at),
         documents=header.documents,
         chunks=header.chunks,
@@ -225,10 +227,11 @@ def describe(
 
 
 def call(repository: CorpusRepository, request: requests.CallCorpus, context: Context) -> None:
-    """Take note of the corpus's name."""
+    """Take note of the corpus's name, and of its folder."""
     if not repository.header.is_dropped:
         repository.publish(context)
-        repository.put_header(context, msgspec.structs.replace(repository.header, name=request.name))
+        called = msgspec.structs.replace(repository.header, name=request.name, root=request.root)
+        repository.put_header(context, called)
         repository.publish(context)
 
 

@@ -58,19 +58,21 @@ async def found_corpus(runtime: RuntimeClient, principal: Principal, name: str) 
     return row
 
 
-async def made_corpus(runtime: RuntimeClient, principal: Principal, name: str) -> CorpusRow:
-    """Return the corpus that a name means, a new one if there is none.
+async def made_corpus(
+    runtime: RuntimeClient, principal: Principal, name: str, root: str | None = None
+) -> CorpusRow:
+    """Return the corpus that a name means, a new one if there is none; of a folder, the workspace.
 
     Raises:
         Refusal: ``CORPUS_NOT_FOUND``: the caller may not have one there.
     """
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
-    if row is not None:
+    if row is not None and root in {None, row.root}:
         return row
     wanted = corpora.meant(principal, name)[0]
     return await runtime.ask(
-        catalogue_address(wanted.owner), schemas.MakeCorpus(name=wanted.name), principal=principal
+        catalogue_address(wanted.owner), schemas.MakeCorpus(name=wanted.name, root=root), principal=principal
     )
 
 

@@ -1,6 +1,7 @@
 """The records of a corpus and their keys. Numbers are big-endian.
 
     k                   what holds for the whole corpus
+    w                   of a workspace: who keeps it up to date, and how far it is
     d digest            a document, by a digest of its path
     n document          where that document's record is, by its number
     t document, block   some chunks of a document, compressed
@@ -20,6 +21,7 @@ import msgspec
 from greenroom.actors.schemas.corpus import Chunk
 
 HEADER = b"k"
+KEEPER = b"w"
 DOCUMENTS = b"d"
 NUMBERS = b"n"
 TEXTS = b"t"
@@ -47,6 +49,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
         stored_bytes: Of the same, as they are stored.
         indexed_at: When something last changed.
         is_dropped: Whether it is being removed: then it is there for nobody, for ever.
+        root: Of a workspace the folder that it is the index of.
     """
 
     format: int = FORMAT
@@ -60,6 +63,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     stored_bytes: int = 0
     indexed_at: int | None = None
     is_dropped: bool = False
+    root: str | None = None
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True):

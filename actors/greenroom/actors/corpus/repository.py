@@ -77,7 +77,7 @@ class CorpusRepository:
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``: either is not so.
         """
-        if not policy.may_see_corpora(principal, self.owner):
+        if not policy.may_see_corpus(principal, self.owner, self.header.root):
             raise auth_errors.denial(corpus_not_found(name))
         if self.header.is_dropped:
             raise corpus_not_found(name)

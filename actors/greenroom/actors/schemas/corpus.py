@@ -190,6 +190,7 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
         number: What tells its actor from others of the same owner; a name may come to be another's.
         created_at: When it was made.
         made_by: Who made it, as `policy.corpus_maker` says; empty for somebody who was erased.
+        root: Of a workspace the folder that it is the index of.
     """
 
     owner: str
@@ -197,6 +198,7 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     number: int
     created_at: int
     made_by: str = ""
+    root: str | None = None
 
     @property
     def full_name(self) -> str:
@@ -210,9 +212,10 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
-    """Make a corpus of the owner, if there is none of that name."""
+    """Make a corpus of the owner, if there is none of that name; a workspace where a folder is given."""
 
     name: NewCorpusName
+    root: str | None = None
 
 
 class RenameOwned(Message[CorpusRow], frozen=True, kw_only=True):
@@ -229,9 +232,10 @@ class DropOwned(Message[CorpusRow], frozen=True, kw_only=True):
 
 
 class CallCorpus(Message[None], frozen=True, kw_only=True):
-    """Tell a corpus what it is called from now on, in full."""
+    """Tell a corpus what it is called from now on, in full, and of which folder it is the index."""
 
     name: CorpusName
+    root: str | None = None
 
 
 class DiscardCorpus(Message[None], frozen=True, kw_only=True):
@@ -263,6 +267,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         corpus: Its name in full.
+        root: The folder of code that it is the index of, if it is one.
         bytes: Of the files.
         text_bytes: Of the chunks' texts; ``stored_bytes`` is what these take in the store.
         indexed_at: When something was last put in or removed; null in an empty corpus.
@@ -270,6 +275,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     corpus: str
+    root: str | UnsetType = UNSET
     created_at: datetime
     documents: int
     chunks: int

@@ -1,0 +1,63 @@
+"""Workspaces: folders of code of which a corpus is the index. Messages between who keeps one and its corpus.
+
+One process at a time *keeps* a workspace: it puts in what changes in the folder. It says so again and again;
+when it has not for a while, another one may.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.schemas.corpus import CorpusName
+from greenroom.runtime import Message
+
+Kept = Literal["indexing", "watching", "unwatched"]
+"""How a workspace is kept: its files are gone through; changes are taken in as they come; neither."""
+
+
+class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the index of a workspace is.
+
+    Attributes:
+        state: How it is kept.
+        indexed: Files that are in the index.
+        of: Files that are to be, as far as that is known.
+        as_of: When the index was as the folder is, the last time that this was known; now, if it is watched.
+        left_out: How many files were left out, by reason.
+        waiting_for_vectors: Pieces that words alone find as yet.
+        is_asker: Whether who asks keeps it.
+    """
+
+    state: Kept
+    indexed: int
+    of: int | None
+    as_of: datetime | None
+    left_out: dict[str, int]
+    waiting_for_vectors: int
+    is_asker: bool = False
+
+
+class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
+    """Keep a workspace for a while from now on, if nobody else does; said again to go on, and to end.
+
+    Attributes:
+        keeper: Tells who asks from others.
+        state: What is done; ``unwatched``: nothing any more.
+        of: Files that there are, if they were counted.
+        left_out: Those that were left out, by reason, if they were gone through.
+    """
+
+    corpus: CorpusName
+    keeper: str
+    state: Kept
+    of: int | None = None
+    left_out: dict[str, int] | None = None
+
+
+class DescribeWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
+    """Say how far the index of a workspace is."""
+
+    corpus: CorpusName

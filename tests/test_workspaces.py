@@ -1,0 +1,127 @@
+"""Workspaces as corpora: who may know of one, what it is called, who keeps it and until when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.agents import FAST
+from support.corpora import document_of
+
+from greenroom.actors import (
+    Agent,
+    ListCorpora,
+    Principal,
+    PutDocument,
+    RenameCorpus,
+    SemanticSearch,
+    ask_corpus,
+    open_greenroom,
+)
+from greenroom.actors.corpus.keeping import LEASE_SECONDS
+from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, Kept, WorkspaceState
+from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.agents import Enter
+
+    from greenroom.runtime import RuntimeClient
+
+ANN = Principal(agent_id="a", user="ann")
+NAME = "user:ann:code-1"
+ROOT = "/home/ann/code"
+
+
+async def keep(runtime: RuntimeClient, keeper: str, state: Kept, of: int | None = None) -> WorkspaceState:
+    return await ask_corpus(runtime, ANN, KeepWorkspace(corpus=NAME, keeper=keeper, state=state, of=of))
+
+
+async def state(runtime: RuntimeClient) -> WorkspaceState:
+    return await ask_corpus(runtime, ANN, DescribeWorkspace(corpus=NAME))
+
+
+async def put(runtime: RuntimeClient) -> None:
+    document = document_of("src/a.py", [(["f"], "def f(): return anchor")])
+    await ask_corpus(runtime, ANN, PutDocument(corpus=NAME, document=document))
+
+
+@pytest.mark.promise("code.one-keeper")
+async def test_one_process_at_a_time_keeps_a_workspace_until_it_says_so_no_more(enter: Enter) -> None:
+    async with enter() as at:
+        runtime = at.runtime
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        assert (await keep(runtime, "one", "indexing", of=7)).is_asker
+        other = await keep(runtime, "two", "indexing", of=9)
+        assert (other.is_asker, other.state, other.of) == (False, "indexing", 7)
+        at.tick(LEASE_SECONDS - 1)
+        assert (await keep(runtime, "one", "watching")).is_asker
+        at.tick(LEASE_SECONDS - 1)
+        assert not (await keep(runtime, "two", "indexing")).is_asker
+        at.tick(1)
+        assert (await keep(runtime, "two", "indexing")).is_asker
+        assert not (await keep(runtime, "one", "watching")).is_asker
+
+
+@pytest.mark.promise("code.one-keeper")
+async def test_who_ends_leaves_it_to_the_next_at_once_and_takes_it_from_nobody(enter: Enter) -> None:
+    async with enter() as at:
+        runtime = at.runtime
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await keep(runtime, "one", "watching")
+        assert (await keep(runtime, "two", "unwatched")).state == "watching"
+        assert (await keep(runtime, "one", "unwatched")).state == "unwatched"
+        assert (await keep(runtime, "two", "indexing")).is_asker
+
+
+@pytest.mark.promise("code.freshness")
+async def test_an_index_that_nobody_watches_says_since_when(enter: Enter) -> None:
+    async with enter() as at:
+        runtime = at.runtime
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        assert (await state(runtime)).as_of is None
+        await keep(runtime, "one", "indexing", of=3)
+        await put(runtime)
+        indexing = await state(runtime)
+        assert (indexing.indexed, indexing.of, indexing.as_of) == (1, 3, None)
+        await keep(runtime, "one", "watching")
+        at.tick(LEASE_SECONDS - 1)
+        watched = await state(runtime)
+        assert (watched.indexed, watched.of, watched.state) == (1, 1, "watching")
+        at.tick(2)
+        left = await state(runtime)
+        assert left.state == "unwatched"
+        assert left.as_of is not None
+        assert watched.as_of is not None
+        assert (watched.as_of - left.as_of).total_seconds() == LEASE_SECONDS - 1
+
+
+@pytest.mark.promise("code.policy")
+async def test_who_may_not_read_code_knows_of_no_workspace(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await put(runtime)
+        (listed,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+        assert (listed.corpus, listed.root) == (NAME, ROOT)
+        scoped = Principal(agent_id="a", user="ann", scopes=frozenset({"knowledge:read", "knowledge:write"}))
+        blind = Agent(runtime, scoped)
+        assert (await blind.ask(ListCorpora())).corpora == []
+        for corpus in (NAME, "code-1"):
+            with pytest.raises(Refusal, match="there is no corpus"):
+                await blind.ask(SemanticSearch(query="anchor", corpus=corpus))
+        with pytest.raises(Refusal, match="there is no corpus"):
+            await ask_corpus(runtime, scoped, DescribeWorkspace(corpus=NAME), make=True)
+
+
+async def test_a_workspace_keeps_its_name_and_takes_no_other_corpus_s(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        assert (await made_corpus(runtime, ANN, NAME, ROOT)).root == ROOT
+        assert (await made_corpus(runtime, ANN, NAME)).root == ROOT
+        with pytest.raises(Refusal, match="is named by its folder"):
+            await RenameCorpus(corpus=NAME, to="other").run(runtime, ANN)
+        await made_corpus(runtime, ANN, "user:ann:docs")
+        for name in (NAME, "user:ann:docs"):
+            with pytest.raises(Refusal, match="is another corpus"):
+                await made_corpus(runtime, ANN, name, "/home/ann/other")
