@@ -32,7 +32,7 @@ SMALL = {
     "records.BLOCK_ROWS": 4,
     "segment.CHUNK_POSTINGS": 6,
     "segment.CHUNK_TERMS": 4,
-    "segment._RUN": 4,
+    "memtable._RUN": 4,
     "compaction.CLEARED": 2,
     "compaction.DEAD_ROWS": 1,
     "compaction.PATCHES": 3,

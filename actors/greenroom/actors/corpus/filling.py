@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import UNSET
@@ -13,6 +13,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.corpus import embedding, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
+from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -20,11 +21,15 @@ from greenroom.actors.corpus.records import (
     DocumentSummary,
     Passage,
 )
-from greenroom.actors.corpus.repository import CorpusRepository, indexed_chunk, moved
+from greenroom.actors.corpus.repository import CorpusRepository, moved
 from greenroom.actors.index import index as index_module
 from greenroom.actors.schemas import corpus as requests
-from greenroom.actors.schemas.corpus import Document
+from greenroom.actors.schemas.corpus import Document, Prepared
+from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Context, Message, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.index.runs import ReadRun
 
 SWEEP: Final = "sweep"
 _SWEPT: Final = 200
@@ -49,11 +54,13 @@ def put(
         return requests.DocumentStored(state="unchanged", chunks=len(old.places), kept=len(old.places))
     header = repository.header if old is None else moved(repository.header, old, -1)
     number = header.next_document if old is None else old.number
-    prints = [records.fingerprint(chunk) for chunk in document.chunks]
+    ready = request.prepared
+    if ready is None or not is_of_use(ready, document):
+        ready = yield from prepared(document, context.should_yield)
     if context.should_yield():
         yield
-    ids, kept, next_chunk = _numbered(prints, old, header.next_chunk)
-    blocks, stored = yield from _put_texts(context, number, document, old)
+    ids, kept, next_chunk = _numbered(list(records.fingerprints(ready.prints)), old, header.next_chunk)
+    run = yield from _read(repository, context, ready.run, [own not in kept for own in ids])
     fresh = DocumentRecord(
         number=number,
         path=document.path,
@@ -67,15 +74,16 @@ def put(
             ChunkPlace(own, each.first_line, each.last_line, each.first_byte, each.last_byte, each.page)
             for own, each in zip(ids, document.chunks, strict=True)
         ],
-        prints=b"".join(prints),
-        blocks=blocks,
+        prints=ready.prints,
+        blocks=[start for start, _ in ready.blocks],
         text_bytes=sum(len(chunk.text.encode()) for chunk in document.chunks),
-        stored_bytes=stored,
+        stored_bytes=sum(len(block) for _, block in ready.blocks),
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
     context.put(records.number_key(number), where)
-    yield from _index(repository, context, fresh, document, kept, old)
+    yield from _put_texts(context, number, ready, old)
+    yield from _index(repository, context, fresh, run, kept, old)
     passages = [Passage(each.text, each.headings) for each in document.chunks]
     yield from mentions.put(repository, context, fresh, passages)
     counted = moved(header, fresh, 1)
@@ -94,28 +102,29 @@ def put(
     )
 
 
-def _put_texts(
-    context: Context, number: int, document: Document, old: DocumentRecord | None
-) -> Slices[tuple[list[int], int]]:
-    """Stage what the chunks say; return the first chunk of each block, and how many bytes they take."""
-    blocks: list[int] = []
-    stored = 0
-    for block, (start, packed) in enumerate(records.packed(document.chunks)):
+def _read(repository: CorpusRepository, context: Context, run: Run, kept: list[bool]) -> Slices[ReadRun]:
+    """Return what some chunks are found by; whoever prepared it is told of what is wrong."""
+    try:
+        return (yield from repository.index.read_run(context, run, kept))
+    except ValueError as error:
+        raise auth_errors.invalid("prepared", f"prepared: this is no run of the document: {error}") from None
+
+
+def _put_texts(context: Context, number: int, ready: Prepared, old: DocumentRecord | None) -> Slices[None]:
+    """Stage what the chunks say."""
+    for block, (_, packed) in enumerate(ready.blocks):
         context.put(records.text_key(number, block), packed)
-        blocks.append(start)
-        stored += len(packed)
         if context.should_yield():
             yield
-    for block in range(len(blocks), 0 if old is None else len(old.blocks)):
+    for block in range(len(ready.blocks), 0 if old is None else len(old.blocks)):
         context.delete(records.text_key(number, block))
-    return blocks, stored
 
 
 def _index(
     repository: CorpusRepository,
     context: Context,
     fresh: DocumentRecord,
-    document: Document,
+    run: ReadRun,
     kept: set[int],
     old: DocumentRecord | None,
 ) -> Slices[None]:
@@ -125,11 +134,10 @@ def _index(
             repository.index.remove(context, place.id)
             if context.should_yield():
                 yield
-    for place, chunk in zip(fresh.places, document.chunks, strict=True):
-        if place.id not in kept:
-            passage = Passage(chunk.text, chunk.headings)
-            yield from repository.index.add(context, indexed_chunk(fresh, place.id, passage))
-    if len(kept) < len(fresh.places):
+    ids = [place.id for place in fresh.places if place.id not in kept]
+    if ids:
+        like = indexed_chunk(fresh, 0, Passage("", []))
+        yield from repository.index.add_run(context, ids, like, run)
         embedding.wait(repository, context)
 
 

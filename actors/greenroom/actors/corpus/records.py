@@ -166,15 +166,29 @@ def fingerprints(prints: bytes) -> Iterator[bytes]:
     return (prints[at : at + PRINT_BYTES] for at in range(0, len(prints), PRINT_BYTES))
 
 
-def packed(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
-    """Yield the blocks of a document's chunks: which is the first in it, and the block."""
+def parts(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
+    """Yield what the blocks of a document's chunks hold: which is the first in it, and the chunks encoded."""
     start = size = 0
     for place, chunk in enumerate(chunks):
         size += len(chunk.text) + sum(map(len, chunk.headings))
         if size >= BLOCK_BYTES or place + 1 == len(chunks):
             passages = [Passage(each.text, each.headings) for each in chunks[start : place + 1]]
-            yield start, zlib.compress(_encode(passages), _LEVEL)
+            yield start, _encode(passages)
             start, size = place + 1, 0
+
+
+def packed(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
+    """Yield the blocks of a document's chunks, compressed, with what is the first in each."""
+    return ((start, zlib.compress(part, _LEVEL)) for start, part in parts(chunks))
+
+
+def is_packed(block: bytes, part: bytes) -> bool:
+    """Return whether a block is this part compressed; whatever it is, little memory is taken."""
+    stream = zlib.decompressobj()
+    try:
+        return stream.decompress(block, len(part) + 1) == part and stream.eof and not stream.unused_data
+    except zlib.error:
+        return False
 
 
 def unpacked(block: bytes) -> list[Passage]:

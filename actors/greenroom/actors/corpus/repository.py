@@ -16,6 +16,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
+from greenroom.actors.corpus.preparing import indexed_chunk
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -146,22 +147,6 @@ def _answer_bytes(answer: FoundChunks) -> int:
     """Return about how much memory an answer takes: passages in full take most of it."""
     is_full = any(result.chunk_text is not UNSET for result in answer.results[:1])
     return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
-
-
-def indexed_chunk(document: DocumentRecord, id: int, passage: Passage) -> IndexedChunk:
-    """Return a chunk as the index gets it."""
-    headings = passage.headings
-    return IndexedChunk(
-        id=id,
-        partition="",
-        namespace="",
-        text=passage.text,
-        key="\n".join([document.title, *headings]),
-        author=document.path,
-        tags=(headings[-1].strip() or document.title,) if headings else (document.title,),
-        kind=document.kind,
-        number=document.number,
-    )
 
 
 def context_header(document: DocumentRecord, passage: Passage) -> str:

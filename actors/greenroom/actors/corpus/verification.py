@@ -13,8 +13,9 @@ import msgspec
 
 from greenroom.actors.corpus import entity_records, mentions, records
 from greenroom.actors.corpus.entity_table import can_match
+from greenroom.actors.corpus.preparing import indexed_chunk
 from greenroom.actors.corpus.records import CorpusHeader, DocumentRecord, Passage
-from greenroom.actors.corpus.repository import CorpusRepository, indexed_chunk, moved
+from greenroom.actors.corpus.repository import CorpusRepository, moved
 from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.schemas.corpus import CorpusVerified, VerifyCorpus
 from greenroom.runtime import Context, Slices, StoreDamagedError

@@ -53,6 +53,20 @@ def block_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = Fal
     return BlockRecord(_columns(columns, packed=packed), names, partitions)
 
 
+def block_of(
+    columns: Mapping[str, npt.NDArray[Any]],
+    names: Mapping[str, list[str]],
+    partitions: list[bytes],
+    *,
+    packed: bool,
+) -> tuple[BlockRecord, dict[str, bytes]]:
+    """Return the records of a block whose names are counted within it already."""
+    stored = {name: to_bytes(column) for name, column in columns.items()}
+    changing = {name: stored.pop(name) for name in CHANGING}
+    lasting = BlockRecord(_columns(stored, packed=packed), names, partitions)
+    return lasting, _columns(changing, packed=packed)
+
+
 def changing_record(corpus: Rows, rows: npt.NDArray[np.intp], *, packed: bool = False) -> dict[str, bytes]:
     """Return the changing columns of ``rows``, likewise."""
     return _columns({name: to_bytes(corpus.column(name)[rows]) for name in CHANGING}, packed=packed)
@@ -103,7 +117,7 @@ def chunk_record(chunk: Chunk, *, packed: bool = False) -> ChunkRecord:
         return ChunkRecord(
             list(chunk.terms), to_bytes(chunk.ends), to_bytes(chunk.rows), to_bytes(chunk.times)
         )
-    counts = np.diff(chunk.ends, prepend=np.uint32(0)).astype(np.uint32)
+    counts = chunk.counts()
     steps = np.diff(chunk.rows, prepend=np.int32(0)).astype(np.int32)
     parts = (list(chunk.terms), _shuffled(counts), _shuffled(steps), _shuffled(chunk.times))
     return ChunkRecord([], b"", b"", b"", zlib.compress(msgspec.msgpack.encode(parts), _LEVEL))

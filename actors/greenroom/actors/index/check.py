@@ -23,7 +23,8 @@ from greenroom.actors.index.document import (
     analyse,
 )
 from greenroom.actors.index.loader import LoadedIndex, load, take_vectors
-from greenroom.actors.index.segment import MOST_TIMES, Segment
+from greenroom.actors.index.memtable import MOST_TIMES
+from greenroom.actors.index.segment import Segment
 from greenroom.actors.text.words import TextRules, rules_named
 from greenroom.runtime import Context, Slices, StoreDamagedError
 
@@ -211,7 +212,7 @@ def _add_fingerprints(segment: Segment, low: int, found: Prints, should_yield: S
         for chunk in chunks:
             terms = (_of_term(field, term) for term in chunk.terms)
             numbers = np.fromiter(terms, np.uint64, len(chunk.terms))
-            postings = np.repeat(numbers, np.diff(chunk.ends, prepend=np.uint32(0)))
+            postings = np.repeat(numbers, chunk.counts())
             postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
             np.add.at(found[field], chunk.rows + low, postings)
             if should_yield():

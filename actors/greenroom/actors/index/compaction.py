@@ -17,7 +17,7 @@ import numpy.typing as npt
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.loader import LoadedIndex
-from greenroom.actors.index.merge import first_merged, merged_chunks
+from greenroom.actors.index.merge import first_merged, first_of_many, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
@@ -92,6 +92,8 @@ class Compactor:
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
             self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
+        elif (start := first_of_many([one.rows for one in self._manifest.segments])) is not None:
+            self._begin(context, start, len(self._manifest.segments))
         elif (place := self._mostly_dead()) is not None:
             self._begin(context, place, place + 1)
         elif (patches := self._many_patches()) is not None:

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from greenroom.actors.index.arrays import VectorMatrix
 from greenroom.actors.index.document import FIELDS, Analysed, Document, Field, ShouldYield, analyse
+from greenroom.actors.index.memtable import Memtable
 from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
 from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
-from greenroom.actors.index.segment import Chunk, Memtable, Postings, Segment, sealed
+from greenroom.actors.index.segment import Chunk, Postings, Segment, sealed, unpack
 from greenroom.runtime import Slices
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
@@ -206,9 +207,10 @@ class Corpus(Rows):
             if part is not None:
                 found.append((part[0] + np.int32(base), part[1]) if base else part)
             base += segment.size
-        part = self._tail.find(field, term)
-        if part is not None:
-            found.append((part[0] + np.int32(base), part[1]))
+        newest = self._tail.find(field, term)
+        if newest is not None:
+            rows, times = unpack(np.array(newest, np.uint64))
+            found.append((rows + np.int32(base), times))
         if len(found) == 1:
             return found[0]
         if not found:

@@ -14,6 +14,7 @@ from greenroom.actors.base.threads import imported
 from greenroom.actors.index import records
 from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.schemas.memory_types import Vectors
+from greenroom.actors.schemas.runs import Run
 from greenroom.actors.text.analyze import current_rules
 from greenroom.runtime import Context, Message, Slices, StoreDamagedError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from greenroom.actors.index.compaction import Compactor
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.index.loader import LoadedIndex
+    from greenroom.actors.index.runs import ReadRun
 
 logger = logging.getLogger(__name__)
 TIMER = "index"
@@ -93,6 +95,61 @@ class MemoryIndex:
                 self._loaded.long[document.id] = parts
         self._count_write(context)
         return analysed
+
+    def read_run(self, context: Context, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
+        """Check a run, which may come from anywhere; yields when the slice is over.
+
+        Args:
+            context: Whose slice it is.
+            run: Terms of rows, see `memtable.run_of`.
+            kept: For each of these rows, whether it is to be added.
+
+        Raises:
+            ValueError: it is no run of so many rows.
+        """
+        yield from imported("greenroom.actors.index.runs")
+        from greenroom.actors.index.runs import read  # noqa: PLC0415 - needs numpy, loaded by now
+
+        return (yield from read(run, kept, context.should_yield))
+
+    def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
+        """Add rows that differ in their ids and terms alone; yields when the slice is over.
+
+        An index has rows that came one by one, or in runs.
+
+        Args:
+            context: Where to stage them.
+            ids: Ascending, and above all that there ever were; at least one.
+            like: What they have in common; its id and what it says are not looked at.
+            run: Their terms.
+        """
+        from greenroom.actors.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.segment import Segment  # noqa: PLC0415 - as above
+
+        manifest = self._known(context)
+        number = manifest.next_segment
+        counts = {field: len(chunks) for field, chunks in run.chunks.items()}
+        # What is merged soon is not worth compressing.
+        for block, (lasting, changing) in enumerate(runs.blocks(ids, like, run, packed=False)):
+            context.put(records.block_key(number, block), lasting)
+            context.put(records.changing_key(number, block), changing)
+            if self._loaded is not None:
+                arrays.add_block(self._loaded.corpus, lasting, changing, self._decode_partition)
+            if context.should_yield():
+                yield
+        for field, chunks in run.chunks.items():
+            for place, chunk in enumerate(chunks):
+                context.put(records.chunk_key(number, field, place), arrays.chunk_record(chunk))
+                if context.should_yield():
+                    yield
+        manifest.next_segment += 1
+        manifest.segments.append(records.SegmentRecord(number, len(ids), counts, records.BLOCK_ROWS))
+        context.put(records.MANIFEST, manifest)
+        self._is_stored = True
+        if self._loaded is not None:
+            self._loaded.corpus.attach_segment(Segment(len(ids), run.chunks, number))
+        if merge.first_of_many([each.rows for each in manifest.segments]) is not None:
+            self._tidy_soon(context)
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""
@@ -324,7 +381,11 @@ class MemoryIndex:
             )
         self._writes += 1
         full = self._loaded is not None and self._loaded.corpus.tail_is_full()
-        if (full or self._writes >= _WRITES) and context.timer_due(TIMER) is None:
+        if full or self._writes >= _WRITES:
+            self._tidy_soon(context)
+
+    def _tidy_soon(self, context: Context) -> None:
+        if context.timer_due(TIMER) is None:
             context.set_timer(TIMER, context.now, TidyIndex())
 
     def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:

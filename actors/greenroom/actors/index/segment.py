@@ -1,102 +1,26 @@
-"""Postings: of the newest rows, cheap to add to, and of a run of rows that never change, in sorted chunks."""
+"""Postings of rows that never change, in sorted chunks."""
 
 from __future__ import annotations
 
-import heapq
-from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.index.document import FIELDS, Field, ShouldYield
+from greenroom.actors.index.memtable import Memtable
 from greenroom.runtime import Slices
-
-BLOCK = 4_096
-"""Terms of one block of the vocabulary, at most; it is put in order without a pause (1 ms)."""
-MOST_TIMES = 2**16 - 1
-"""How often a term counts in one row at most."""
-_NEW_TERM_BYTES = 148  # a dictionary entry, a string's header, an integer and a place in order
-_ARRAY_BYTES = 100
 
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
 CHUNK_TERMS = 4_096
 CHUNK_POSTINGS = 32_768  # 200 kB
-_RUN = 4_096  # terms sorted without a pause (1 ms)
 _TERM_BYTES = 80  # a string and its slot
 
 
-class Memtable:
-    """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
-
-    Attributes:
-        fields: Half of a vocabulary occurs once: such a term has its posting itself, any other has an array.
-        size: Rows, which are counted from the first of the tail.
-        postings: Postings of all fields.
-    """
-
-    __slots__ = ("_blocks", "fields", "postings", "resident_bytes", "size")
-
-    def __init__(self) -> None:
-        self.fields: dict[Field, dict[str, int | array[int]]] = {field: {} for field in FIELDS}
-        self._blocks: dict[Field, list[list[str]]] = {field: [] for field in FIELDS}
-        self.size = 0
-        self.postings = 0
-        self.resident_bytes = 0
-
-    def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
-        """Post ``row``, which is no lower than the rows before; returns the number of occurrences."""
-        terms = self.fields[field]
-        total = grown = 0
-        for term, count in counts:
-            total += count
-            posting = row << 16 | min(count, MOST_TIMES)
-            known = terms.get(term)
-            if isinstance(known, array):
-                known.append(posting)
-                grown += 8
-            elif known is None:
-                terms[term] = posting
-                grown += _NEW_TERM_BYTES + len(term)
-            else:
-                terms[term] = array("Q", (known, posting))
-                grown += _ARRAY_BYTES
-            self.postings += 1
-        self.resident_bytes += grown
-        return total
-
-    def find(self, field: Field, term: str) -> Postings | None:
-        """Return the rows of ``term`` in order, and how often it occurs there, or None."""
-        known = self.fields[field].get(term)
-        if known is None:
-            return None
-        return unpack(array("Q", (known,)) if isinstance(known, int) else known)
-
-    def count(self, field: Field, term: str) -> int:
-        """Return how many rows hold ``term``."""
-        known = self.fields[field].get(term)
-        return len(known) if isinstance(known, array) else int(known is not None)
-
-    def vocabulary(self, field: Field) -> Iterator[list[str]]:
-        """Yield the terms of a field in blocks, each in order; they are read-only."""
-        terms, blocks = self.fields[field], self._blocks[field]
-        for place, start in enumerate(range(0, len(terms), BLOCK)):
-            if place == len(blocks):
-                blocks.append([])
-            block = blocks[place]
-            known, all_of_it = len(block), min(BLOCK, len(terms) - start)
-            if known < all_of_it:  # new terms are the last of a dictionary
-                block += islice(terms, start + known, start + all_of_it)
-                block.sort()
-            yield block
-
-
-def unpack(postings: array[int]) -> Postings:
-    """Return rows and numbers of occurrences."""
-    packed = np.array(postings, np.uint64)
+def unpack(packed: npt.NDArray[np.uint64]) -> Postings:
+    """Return rows and numbers of occurrences of postings as a `Memtable` has them."""
     return (packed >> 16).astype(np.int32), packed.astype(np.uint16)  # which keeps the lower 16 bits
 
 
@@ -124,6 +48,12 @@ class Chunk(NamedTuple):
         """Return how many rows hold a term."""
         start, end = self._span(term)
         return end - start
+
+    def counts(self) -> npt.NDArray[np.uint32]:
+        """Return how many rows hold each term."""
+        counts = self.ends.copy()
+        counts[1:] -= self.ends[:-1]
+        return counts
 
     def _span(self, term: str) -> tuple[int, int]:
         """Return where the postings of a term begin and end; (0, 0) for none."""
@@ -170,37 +100,32 @@ class Segment:
 
 def sealed(tail: Memtable, should_yield: ShouldYield) -> Slices[Segment]:
     """Return the tail as a segment; yields when ``should_yield()``."""
+    packed = yield from tail.packed(should_yield)
     chunks: dict[Field, list[Chunk]] = {}
-    for field, postings in tail.fields.items():
-        terms = yield from _in_order(postings, should_yield)
+    for field in FIELDS:
+        if (terms := packed.get(field)) is None:
+            continue
+        ends = np.frombuffer(terms.ends, np.uint32)
+        postings = unpack(np.frombuffer(terms.postings, np.uint64))
         chunks[field] = []
-        block: list[str] = []
-        packed, ends = array("Q"), array("I")
-        for term in terms:
-            block.append(term)
-            known = postings[term]
-            if isinstance(known, int):
-                packed.append(known)
-            else:
-                packed.extend(known)
-            ends.append(len(packed))
-            if len(block) == CHUNK_TERMS or len(packed) >= CHUNK_POSTINGS:
-                chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
-                block, packed, ends = [], array("Q"), array("I")
-            if not len(block) % 256 and should_yield():
+        for chunk in cut(terms.terms, ends, *postings):
+            chunks[field].append(chunk)
+            if should_yield():
                 yield
-        if block:
-            chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
     return Segment(tail.size, chunks)
 
 
-def _in_order(terms: Iterable[str], should_yield: ShouldYield) -> Slices[Iterator[str]]:
-    """Return ``terms`` sorted; sorting all at once would take 0.5 s for a million."""
-    remaining = iter(terms)
-    runs: list[list[str]] = []
-    while run := list(islice(remaining, _RUN)):
-        run.sort()
-        runs.append(run)
-        if should_yield():
-            yield
-    return iter(runs[0]) if len(runs) == 1 else heapq.merge(*runs)
+def cut(
+    terms: Sequence[str],
+    ends: npt.NDArray[np.uint32],
+    rows: npt.NDArray[np.int32],
+    times: npt.NDArray[np.uint16],
+) -> Iterator[Chunk]:
+    """Yield the chunks of a field."""
+    start = first = 0
+    while start < len(terms):
+        enough = int(np.searchsorted(ends, first + CHUNK_POSTINGS)) + 1
+        end = min(start + CHUNK_TERMS, enough, len(terms))
+        last = int(ends[end - 1])
+        yield Chunk(terms[start:end], ends[start:end] - np.uint32(first), rows[first:last], times[first:last])
+        start, first = end, last

@@ -14,6 +14,7 @@ import trio
 
 from greenroom.actors.ingest.parser_process import LENGTH, Job, Parsed
 from greenroom.actors.ingest.setbacks import Setbacks
+from greenroom.actors.text.analyze import current_rules
 
 SECONDS: Final = 30.0
 """How much time on the processor one file may take."""
@@ -94,7 +95,7 @@ class Parsers:
 
     async def _start(self) -> trio.Process:
         # The folder that we are in is none to import from (-P): it may be the one that is read.
-        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds)]
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds), *current_rules().languages]
         return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 

@@ -270,7 +270,8 @@ class Ingestion:
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
-            stored = await self.ask(schemas.PutDocument(corpus=self._row.full_name, document=document))
+            put = schemas.PutDocument(corpus=self._row.full_name, document=document, prepared=parsed.prepared)
+            stored = await self.ask(put)
         except Refusal as refusal:
             if refusal.code != "VALIDATION_ERROR":
                 raise

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Message
 
 DEFAULT_CORPUS = "default"
@@ -111,11 +112,30 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """What storing a document takes and nothing but the document is needed for.
+
+    Attributes:
+        run: What its chunks are found by.
+        prints: What tells its chunks apart, one after the other.
+        blocks: Its chunks, compressed: which is the first in each block, and the block.
+    """
+
+    run: Run
+    prints: bytes
+    blocks: list[tuple[int, bytes]]
+
+
 class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
-    """Put a document in, or in the place of the one with its path: all of it or nothing."""
+    """Put a document in, or in the place of the one with its path: all of it or nothing.
+
+    Attributes:
+        prepared: What was made of it elsewhere; it is made here where it is missing, or not of use.
+    """
 
     corpus: CorpusName
     document: Document
+    prepared: Prepared | None = None
 
 
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,6 +65,11 @@ def use_languages(languages: Sequence[str]) -> None:
         _Current.rules = rules
 
 
+def remember_words(most: int) -> None:
+    """Analyse fewer words again in this process, which has many texts to read."""
+    _Current.rules = TextRules(_Current.rules.languages, most)
+
+
 def current_rules() -> TextRules:
     """Return the rules by which texts become terms now."""
     return _Current.rules

@@ -88,6 +88,7 @@ class TextRules:
 
     Args:
         languages: Snowball's names of the languages, as "english"; none for no stemming at all.
+        remembered: How many words are not analysed again; half a kilobyte each.
 
     Attributes:
         languages: Their names, each once.
@@ -97,7 +98,7 @@ class TextRules:
         ValueError: there is no stemmer for a language.
     """
 
-    def __init__(self, languages: Sequence[str]) -> None:
+    def __init__(self, languages: Sequence[str], remembered: int = 16_384) -> None:
         known = Stemmer.algorithms()
         for language in languages:
             if language not in known:
@@ -108,7 +109,7 @@ class TextRules:
         self._stemmers = [(_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0)) for name in distinct]
         self._stop_words = STOP_WORDS if "english" in distinct else frozenset()
         self._months = tuple(map(self._stemmed, _YEAR.split()))
-        self.cached_token = lru_cache(maxsize=16_384)(self._analyse)
+        self.cached_token = lru_cache(maxsize=remembered)(self._analyse)
 
     def token(self, word: str) -> Token:
         """Return a word's token."""
@@ -143,13 +144,14 @@ class TextRules:
         bare = folded.replace("_", "")
         if not bare or folded in self._stop_words:
             return Token(folded)
-        if _UNSPACED.search(folded):
+        if not folded.isascii() and _UNSPACED.search(folded):
             return self._analyse_unspaced(folded)
-        if _ISO_DATE.fullmatch(folded):
+        if first.isdigit() and _ISO_DATE.fullmatch(folded):
             return self._analyse_date(folded)
         parts = self._parts(word, folded)
         if not parts:
-            return _one(self._stemmed(bare), self._term(bare))
+            stem = self._stemmed(bare)
+            return _one(stem, stem[:MAX_TERM] if bare.isalpha() else self._term(bare))
         # A phrase finds user_name as two words, but getUserName as the one that its folded form is.
         piece = " ".join(parts) if "_" in folded else self._stemmed(bare)
         return Token(piece, ((self._term(bare), parts),), (self._term(bare), *parts))
