@@ -51,15 +51,15 @@ def is_large(document: Document) -> bool:
 
 def is_of_use(prepared: Prepared, document: Document) -> bool:
     """Return whether this document was prepared, by the rules that hold here; its run is not looked at."""
-    sizes = [start for start, _ in prepared.blocks]
+    if prepared.run.rules != current_rules().name or is_large(document):
+        return False
+    parts = list(records.parts(document.chunks))
     return (
-        prepared.run.rules == current_rules().name
-        and not is_large(document)
-        and len(prepared.prints) == records.PRINT_BYTES * len(document.chunks)
-        and sizes == [start for start, _ in records.parts(document.chunks)]
+        len(prepared.prints) == records.PRINT_BYTES * len(document.chunks)
+        and [start for start, _ in prepared.blocks] == [start for start, _ in parts]
         and all(
             records.is_packed(block, part)
-            for (_, block), (_, part) in zip(prepared.blocks, records.parts(document.chunks), strict=True)
+            for (_, block), (_, part) in zip(prepared.blocks, parts, strict=True)
         )
     )
 
