@@ -16,6 +16,7 @@ its file says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -47,11 +48,6 @@ _WEIGHTS: Final[Mapping[str, float]] = {
 }
 MEANING: Final = 12.0
 """The weight of the signal ``meaning``."""
-ALL_COMPARED: Final = 16_384
-"""Chunks of which each is compared with what the query means; of more those that its words find best."""
-BEST_COMPARED: Final = 4_096
-ENOUGH: Final = 0.6
-"""The share of the query that some chunk must have for that; else all are compared."""
 SIGNALS: Final[Mapping[str, str]] = {
     "text": "A chunk that says the query's words is wanted; rare words say more than common ones (BM25).",
     "headings": "The document's title and the headings above a chunk say what it is about (BM25).",
@@ -74,10 +70,11 @@ EVEN: Final = 8.0
 """Added to what a query's words are worth, so that one common word is not answered with certainty."""
 _FIELDS: Final = {"text": "text", "key": "headings", "tags": "heading", "author": "path"}
 """The signals of the index's fields."""
-_COVERING: Final = frozenset({"text", "key"})
 _K: Final = 1.2
 _B: Final = 0.6
-_K_NAMES: Final = 0.8
+_FACTORS: Final[Mapping[str, float]] = {"text": _K, "key": 0.8, "tags": 0.8, "author": 0.8}
+"""By field, how much more a word says that is there again."""
+_NOWHERE: Final = (np.empty(0, np.int32), np.empty(0, np.float32))
 
 
 class RankedChunks(NamedTuple):
@@ -106,6 +103,8 @@ class Chunks(View):
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(corpus, corpus.alive.copy())
+        self._fields: dict[str, Floats] = {}
+        self._norms: dict[str, Floats] = {}
         self._corpus = corpus
         self._arrangement = corpus.arrangement
 
@@ -124,10 +123,15 @@ class Chunks(View):
 
     def field(self, name: str) -> Floats:
         """Return the terms of a field, by row."""
-        found: dict[str, Floats] = self.__dict__.setdefault("_fields", {})
-        if name not in found:
-            found[name] = self.corpus.lengths(name).astype(np.float32)
-        return found[name]
+        if name not in self._fields:
+            self._fields[name] = self.corpus.lengths(name).astype(np.float32)
+        return self._fields[name]
+
+    def norms(self, name: str) -> Floats:
+        """Return what BM25 adds for the length of a field, by row."""
+        if name not in self._norms:
+            self._norms[name] = _norms(self.field(name), self.means[name], _FACTORS[name])
+        return self._norms[name]
 
     @cached_property
     def files(self) -> int:
@@ -179,69 +183,95 @@ def rank_chunks(
         only: ``words`` or ``meaning``, to go by these alone.
     """
     groups, corrected, unknown = yield from _read(view, query, should_yield)
-    values: dict[str, Floats] = {}
-    strength = np.zeros(len(view.visible), np.float32)
     towards = None if only == "words" else _towards(view, query, groups)
-    if only != "meaning":
-        values = yield from word_signals(view, groups, should_yield)
-        for name, value in values.items():
-            strength += np.float32(_WEIGHTS[name]) * value
     cosine: Floats | None = None
     if towards is not None:
         assert query.vectors is not None, "it is made of them"
-        compared = _compared(strength, values.get("coverage"))
-        cosine = yield from _cosines(view, query.vectors.space, towards, compared, should_yield)
+        cosine = yield from meaning.cosines(view, query.vectors.space, towards, should_yield)
+    words = _Words.nothing(view)
+    if only != "meaning":
+        words = yield from _by_words(view, groups, should_yield)
+    strength = words.strength
     if cosine is not None:
-        strength += np.float32(MEANING) * cosine
+        cosine *= np.float32(MEANING)
+        strength += cosine
     if should_yield():
         yield
-    worth = 0.0 if only == "meaning" else sum(group.weight for group in groups)
+    worth = EVEN + (0.0 if only == "meaning" else sum(group.weight for group in groups))
     middle, width = _SCALES["words" if cosine is None else only or "both"]
-    share = strength / np.float32(worth + EVEN)
-    scores = 1 / (1 + np.exp((np.float32(middle) - share) / np.float32(width)))
-    found = view.visible & (scores >= least)
-    related = values.get("coverage", np.zeros(1, np.float32)) > 0
-    if cosine is None:
-        found &= related
+    related = words.coverage > 0
+    found = view.visible if cosine is not None else related  # postings have visible rows alone
+    if least > 0:
+        found = found & (strength >= worth * (middle + width * _logit(least)))
     rows = np.flatnonzero(found)
     best = rows[_best(strength[rows], limit)]
     # What is meant is near everything, more or less: that alone says nothing of how many there are.
-    total = max(len(best), int(np.count_nonzero(found & (related | (scores >= 0.5)))))  # noqa: PLR2004
-    return RankedChunks(best, scores[best], total, corrected, unknown, cosine is not None)
+    likely = found & (related | (strength >= worth * middle))
+    total = max(len(best), int(np.count_nonzero(likely)))
+    scores = 1 / (1 + np.exp((np.float32(middle) - strength[best] / np.float32(worth)) / np.float32(width)))
+    return RankedChunks(best, scores, total, corrected, unknown, cosine is not None)
 
 
-def word_signals(
-    view: Chunks, groups: Sequence[_Group], should_yield: Callable[[], bool]
-) -> Slices[dict[str, Floats]]:
-    """Return the signals that need no embedder."""
-    size = len(view.visible)
-    values = {name: np.zeros(size, np.float32) for name in (*_FIELDS.values(), "coverage")}
+def _logit(score: float) -> float:
+    """Return how many widths from the middle a score is."""
+    return math.log(score / (1 - score)) if score < 1 else math.inf
+
+
+class _Words(NamedTuple):
+    """What the words of a query say of each row.
+
+    Attributes:
+        strength: The signals that need no embedder, by their weights.
+        coverage: Which share of the query each row has.
+    """
+
+    strength: Floats
+    coverage: Floats
+
+    @classmethod
+    def nothing(cls, view: Chunks) -> _Words:
+        """Return what no words say."""
+        size = len(view.visible)
+        return cls(np.zeros(size, np.float32), np.zeros(size, np.float32))
+
+
+def _by_words(view: Chunks, groups: Sequence[_Group], should_yield: Callable[[], bool]) -> Slices[_Words]:
+    """Return what the words of a query say."""
+    strength, coverage = words = _Words.nothing(view)
+    if not groups:
+        return words
     files = np.zeros(len(view.file_lengths), np.float32)
-    titled = np.zeros(size, np.float32)
-    covered = np.zeros(size, np.int16)  # the last term that a row has
+    titled = np.zeros(len(strength), np.float32)
     everything = sum(group.weight for group in groups) or 1.0
-    for number, group in enumerate(groups, 1):
-        weight = np.float32(group.weight)
+    for group in groups:
         for field, (rows, times) in group.found.items():
-            k = _K if field == "text" else _K_NAMES
-            relative = view.field(field).take(rows) / np.float32(view.means[field])
-            values[_FIELDS[field]][rows] += weight * _saturated(times, relative, k)
-            if field in _COVERING:
-                fresh = rows if field == "text" else rows[covered[rows] != number]
-                values["coverage"][fresh] += np.float32(group.weight / everything)
-                covered[rows] = number
+            weight = np.float32(group.weight * _WEIGHTS[_FIELDS[field]])
+            strength[rows] += weight * _saturated(times, view.norms(field)[rows], _FACTORS[field])
             if field == "tags":
-                titled[rows] += weight
+                titled[rows] += np.float32(group.weight)
             if field == "text":
                 _add_files(view, files, rows, times)
             if should_yield():
                 yield
-    values["file"] = files[view.corpus.author] if size else np.zeros(0, np.float32)
+        coverage[_covered(group)] += np.float32(group.weight / everything)
+    files *= np.float32(_WEIGHTS["file"])
+    strength += files[view.corpus.author]
+    coverage_weight = np.float32(_WEIGHTS["coverage"])
+    strength += coverage_weight * coverage
     # Of a heading's words as many as are not in the query count as words of middling rarity.
-    more = np.maximum(view.field("tags") - np.float32(len(groups)), 0)
-    more *= np.float32(everything / max(1, len(groups)))
-    values["titled"] = titled / (np.float32(everything) + more)
-    return values
+    headed = np.flatnonzero(titled)
+    more = np.maximum(view.field("tags")[headed] - np.float32(len(groups)), 0)
+    more *= np.float32(everything / len(groups))
+    strength[headed] += np.float32(_WEIGHTS["titled"]) * titled[headed] / (np.float32(everything) + more)
+    return words
+
+
+def _covered(group: _Group) -> Rows:
+    """Return the rows that say a term themselves or in the headings above them."""
+    own, above = (group.found.get(field, _NOWHERE)[0] for field in ("text", "key"))
+    if not len(above):
+        return own
+    return np.union1d(own, above) if len(own) else above
 
 
 def _add_files(view: Chunks, files: Floats, rows: Rows, times: Floats) -> None:
@@ -249,17 +279,21 @@ def _add_files(view: Chunks, files: Floats, rows: Rows, times: Floats) -> None:
     said = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
     which = np.flatnonzero(said)
     mean = max(1.0, view.total / max(1, view.files))
-    relative = view.file_lengths[which] / np.float32(mean)
+    norms = _norms(view.file_lengths[which], mean, _K)
     rare = idf(len(which), max(FEW, view.files))
-    files[which] += np.float32(rare) * _saturated(said[which], relative, _K)
+    files[which] += np.float32(rare) * _saturated(said[which], norms, _K)
 
 
-def _saturated(times: Floats, relative: Floats, k: float) -> Floats:
-    """Return BM25 without the rarity; ``relative`` is the length by the mean one."""
-    least, longer = np.float32(k * (1 - _B)), np.float32(k * _B)
-    found: Floats = (times * np.float32(k + 1) / (times + least + longer * relative)).astype(
-        np.float32, copy=False
-    )
+def _norms(lengths: Floats, mean: float, k: float) -> Floats:
+    """Return what is added to how often a term is there, in BM25: more where a text is longer."""
+    return np.float32(k * (1 - _B)) + np.float32(k * _B / mean) * lengths
+
+
+def _saturated(times: Floats, norms: Floats, k: float) -> Floats:
+    """Return BM25 without the rarity; the norms are used up."""
+    norms += times
+    found: Floats = times * np.float32(k + 1)
+    found /= norms
     return found
 
 
@@ -319,39 +353,6 @@ def _towards(view: Chunks, query: RankQuery, groups: Sequence[_Group]) -> Floats
         view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
     )
     return meaning.query_vector(vectors, weights)
-
-
-def _compared(strength: Floats, coverage: Floats | None) -> npt.NDArray[np.intp] | None:
-    """Return the rows to compare by meaning; None for all."""
-    if coverage is None or len(strength) <= ALL_COMPARED or coverage.max(initial=0) < ENOUGH:
-        return None
-    return np.argpartition(strength, len(strength) - BEST_COMPARED)[-BEST_COMPARED:]
-
-
-def _cosines(
-    view: Chunks,
-    space: str,
-    towards: Floats,
-    compared: npt.NDArray[np.intp] | None,
-    should_yield: Callable[[], bool],
-) -> Slices[Floats | None]:
-    """Return the cosine of each row, 0 of those that are not compared; None where no row has a vector."""
-    if compared is None:
-        return (yield from meaning.cosines(view, space, towards, should_yield))
-    found = view.corpus.vectors(space)
-    if found is None or found[0].shape[1] != len(towards):
-        return None
-    values, scales, has = found
-    there = has[compared]
-    rows = np.sort(compared[there])
-    if not len(rows):
-        return None
-    cosine = np.zeros(len(view.visible), np.float32)
-    cosine[rows] = np.vecdot(values[rows].astype(np.float32), towards) * scales[rows]
-    cosine[compared[~there]] = cosine[rows].mean()  # neither raised nor lowered
-    if should_yield():
-        yield
-    return cosine
 
 
 def _best(strength: Floats, limit: int) -> npt.NDArray[Any]:
