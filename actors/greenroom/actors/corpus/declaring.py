@@ -44,7 +44,28 @@ class _Changes:
         self.next_match = header.next_match
         self.unchanged = 0
 
-    def declare(self, declared: EntityDeclaration, now: int) -> None:
+    def make(self, request: schemas.DeclareEntities, context: Context) -> Slices[None]:
+        """Make all changes that a request asks for.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``.
+        """
+        for name in request.remove:
+            self.remove(name)
+            if context.should_yield():
+                yield
+        for declared in request.declarations:
+            self.declare(declared, context.now)
+            if context.should_yield():
+                yield
+        if request.are_all:
+            self.keep_found(request.libraries)
+        for library in request.libraries:
+            self.note_version(library, context.now, is_found=request.manifests is not None)
+            if context.should_yield():
+                yield
+
+    def declare(self, declared: EntityDeclaration, now: int, *, is_found: bool = False) -> None:
         """Add an entity, or replace what was declared of it.
 
         Raises:
@@ -64,16 +85,23 @@ class _Changes:
         old = None if number is None else self.after[number]
         if number is None:
             number, self.next_entity = self.next_entity, self.next_entity + 1
-        self._put(records.entity_record(declared, number, 0, now), old)
+        self._put(records.entity_record(declared, number, now, is_found=is_found), old)
 
-    def note_version(self, library: EntityDeclaration, now: int) -> None:
+    def note_version(self, library: EntityDeclaration, now: int, *, is_found: bool) -> None:
         """Add a library, or take its version alone where it is declared already."""
         number = self.numbers.get(folded(library.name))
         if number is None:
-            self.declare(library, now)
+            self.declare(library, now, is_found=is_found)
         else:
             old = self.after[number]
             self._put(msgspec.structs.replace(old, version=library.version), old)
+
+    def keep_found(self, libraries: Iterable[EntityDeclaration]) -> None:
+        """Remove what manifests alone declared, but for some libraries."""
+        named = {folded(library.name) for library in libraries}
+        for entity in list(self.after.values()):
+            if entity.is_found and folded(entity.name) not in named:
+                self.remove(entity.id)
 
     def remove(self, name: str) -> None:
         """Remove an entity by its name or id, and what others were declared to be to it."""
@@ -137,18 +165,7 @@ def declare(
     if request.remove and not (request.declarations or request.libraries):
         context.use_reserve()
     changes = _Changes(table.header, table.by_number)
-    for name in request.remove:
-        changes.remove(name)
-        if context.should_yield():
-            yield
-    for declared in request.declarations:
-        changes.declare(declared, context.now)
-        if context.should_yield():
-            yield
-    for library in request.libraries:
-        changes.note_version(library, context.now)
-        if context.should_yield():
-            yield
+    yield from changes.make(request, context)
     if len(changes.after) > schemas.MAX_ENTITIES:
         raise Refusal(
             "QUOTA_EXCEEDED",
@@ -156,15 +173,18 @@ def declare(
             limit=schemas.MAX_ENTITIES,
         )
     stored = yield from _stage(repository, changes, context)
-    audit_record.record(
-        context,
-        "define_entities",
-        None,
-        corpus=request.corpus,
-        added=len(stored.added),
-        changed=len(stored.changed),
-        removed=len(stored.removed),
-    )
+    if request.manifests is not None:
+        table.put_header(context, msgspec.structs.replace(table.header, manifests_read=request.manifests))
+    if request.manifests is None or any(stored):
+        audit_record.record(
+            context,
+            "define_entities",
+            None,
+            corpus=request.corpus,
+            added=len(stored.added),
+            changed=len(stored.changed),
+            removed=len(stored.removed),
+        )
     return schemas.EntitiesDeclared(
         added=[entity.name for entity in stored.added],
         changed=[entity.name for entity in stored.changed],
@@ -199,7 +219,9 @@ def _stage(repository: CorpusRepository, changes: _Changes, context: Context) ->
     if not any(stored):
         return stored
     table = repository.entities
-    header = EntitiesHeader(changes.next_entity, changes.next_match, table.header.matched_to)
+    header = msgspec.structs.replace(
+        table.header, next_entity=changes.next_entity, next_match=changes.next_match
+    )
     table.replace(header, after)
     table.put_header(context, header)
     moved = any(_finds_otherwise(before[entity.number], entity) for entity in stored.changed)

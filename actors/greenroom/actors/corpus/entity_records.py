@@ -32,11 +32,15 @@ class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
         next_match: The next match number.
         matched_to: The first document in which the present names are still to be looked for; None: there
             is none.
+        manifests: How often a manifest was put in, changed or removed.
+        manifests_read: What that was when their libraries were declared last.
     """
 
     next_entity: int = 1
     next_match: int = 1
     matched_to: int | None = None
+    manifests: int = 0
+    manifests_read: int = 0
 
 
 class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -47,6 +51,7 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
         match: What it is known by in what is found in texts.
         name: What it is called, and so on as in `EntityDeclaration`.
         created_at: When it was declared first.
+        is_found: Whether nobody declared it but the manifests in the corpus: it goes with them.
     """
 
     number: int
@@ -59,6 +64,7 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
     version: str | None
     relations: list[Relation]
     created_at: int
+    is_found: bool = False
 
     @property
     def id(self) -> str:
@@ -79,11 +85,13 @@ class Mention(NamedTuple):
     times: int
 
 
-def entity_record(declared: EntityDeclaration, number: int, match: int, created_at: int) -> EntityRecord:
-    """Return the record of an entity as it is declared."""
+def entity_record(
+    declared: EntityDeclaration, number: int, created_at: int, *, is_found: bool
+) -> EntityRecord:
+    """Return the record of an entity as it is declared, without a match number."""
     return EntityRecord(
         number=number,
-        match=match,
+        match=0,
         name=declared.name,
         type=declared.type,
         aliases=declared.aliases,
@@ -92,6 +100,7 @@ def entity_record(declared: EntityDeclaration, number: int, match: int, created_
         version=declared.version,
         relations=declared.relations,
         created_at=created_at,
+        is_found=is_found,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import commonpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -12,10 +13,11 @@ from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus import mentions
 from greenroom.actors.corpus import records as corpus_records
 from greenroom.actors.corpus.entity_records import EntityRecord
+from greenroom.actors.corpus.entity_table import can_match
 from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.corpus.search import freshness
-from greenroom.actors.entities import MANIFESTS, NameCounter, look_up
+from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
 from greenroom.runtime import Context, Slices
@@ -197,15 +199,28 @@ def count_names(
 def manifests(
     repository: CorpusRepository, request: schemas.ReadManifests, context: Context
 ) -> Slices[schemas.ManifestsRead]:
-    """Answer the manifests among the documents."""
+    """Answer the manifests among the documents, those nearest to the root of all."""
     repository.check(context.principal, request.corpus)
-    found: list[schemas.DeclarationFile] = []
-    for key, summary in context.scan(DocumentSummary, prefix=corpus_records.DOCUMENTS):
+    table = yield from repository.entities.loaded(context)
+    state = table.header.manifests
+    if request.only_changed and (state == table.header.manifests_read or not can_match()):
+        return schemas.ManifestsRead(manifests=[], state=state, is_changed=False)
+    paths: list[str] = []
+    root: str | None = None
+    for _, summary in context.scan(DocumentSummary, prefix=corpus_records.DOCUMENTS):
+        path = summary.path
+        if path.startswith("/") and (root is None or not path.startswith(f"{root}/")):
+            folder = path.rpartition("/")[0] or "/"
+            root = commonpath([root or folder, folder])
+        if is_manifest(path):
+            paths.append(path)
         if context.should_yield():
             yield
-        if summary.path.rpartition("/")[2] not in MANIFESTS or len(found) >= _MOST_MANIFESTS:
-            continue
-        document = context.get(key, DocumentRecord)
+    near = sorted(paths, key=lambda path: (path.count("/"), path))
+    own = [each for each in near if not is_of_others(each, root if each.startswith("/") and root else "")]
+    found: list[schemas.DeclarationFile] = []
+    for path in own[:_MOST_MANIFESTS]:
+        document = repository.document(context, path)
         assert document is not None, "it was read just now"
         if document.text_bytes > schemas.MAX_SOURCE_CHARACTERS:
             continue
@@ -215,4 +230,6 @@ def manifests(
             for passage in repository.passages(context, document, block)
         ]
         found.append(schemas.DeclarationFile(document.path, "\n".join(passages)))
-    return schemas.ManifestsRead(manifests=found)
+        if context.should_yield():
+            yield
+    return schemas.ManifestsRead(manifests=found, state=state)

@@ -6,6 +6,8 @@ from collections import defaultdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus.entity_records import EntitiesHeader, EntityRecord
 from greenroom.actors.entities import EntityMatcher, EntityName, MatchedNames, folded
@@ -71,6 +73,10 @@ class EntityTable:
         """Stage what holds for all, and take note of it."""
         context.put(records.HEADER, header)
         self.header = header
+
+    def note_manifest(self, context: Context) -> None:
+        """Stage that a manifest is not as it was, so that its libraries are to be declared; it is loaded."""
+        self.put_header(context, replace(self.header, manifests=self.header.manifests + 1))
 
     def put_mentions(self, context: Context, document: int, record: bytes) -> None:
         """Stage what a document mentions, and take note of it."""

@@ -20,6 +20,7 @@ from greenroom.actors.entities import (
     NameCounter,
     UnreadableDeclarationsError,
     declarations_in,
+    libraries_in,
 )
 from greenroom.actors.schemas import corpus as corpus_schemas
 from greenroom.actors.schemas import entities as schemas
@@ -166,11 +167,13 @@ class DefineEntities(Orchestration[schemas.EntitiesDefined], frozen=True, kw_onl
             Refusal: ``CORPUS_NOT_FOUND``, ``VALIDATION_ERROR``, ``QUOTA_EXCEEDED``.
         """
         row = await made_corpus(runtime, principal, self.corpus)
-        files = list(self.files)
+        read = await run_in_thread(_read, self.files)
         if self.manifests:
             request = schemas.ReadManifests(corpus=row.full_name)
-            files += (await runtime.ask(corpus_address(row), request, principal=principal)).manifests
-        read = await run_in_thread(_read, files)
+            found = await runtime.ask(corpus_address(row), request, principal=principal)
+            libraries, unreadable = await run_in_thread(libraries_in, found.manifests)
+            read.libraries += libraries
+            read.unreadable += unreadable
         declared = await runtime.ask(
             corpus_address(row),
             schemas.DeclareEntities(

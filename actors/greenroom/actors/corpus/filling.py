@@ -22,6 +22,7 @@ from greenroom.actors.corpus.records import (
     Passage,
 )
 from greenroom.actors.corpus.repository import CorpusRepository, moved
+from greenroom.actors.entities import is_manifest
 from greenroom.actors.index import index as index_module
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import Document, Prepared
@@ -86,6 +87,8 @@ def put(
     yield from _index(repository, context, fresh, run, kept, old)
     passages = [Passage(each.text, each.headings) for each in document.chunks]
     yield from mentions.put(repository, context, fresh, passages)
+    if is_manifest(document.path):
+        repository.entities.note_manifest(context)
     counted = moved(header, fresh, 1)
     repository.put_header(
         context,
@@ -147,6 +150,7 @@ def remove(
     """Remove documents."""
     repository.check(context.principal, request.corpus)
     context.use_reserve()
+    yield from repository.entities.loaded(context)
     header = repository.header
     removed: list[str] = []
     paths = list(dict.fromkeys(request.paths))
@@ -163,6 +167,8 @@ def remove(
         context.delete(records.path_key(path))
         context.delete(records.number_key(document.number))
         mentions.remove(repository, context, document.number)
+        if is_manifest(path):
+            repository.entities.note_manifest(context)
         for block in range(len(document.blocks)):
             context.delete(records.text_key(document.number, block))
         for place in document.places:

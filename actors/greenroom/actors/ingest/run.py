@@ -19,14 +19,16 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.documents import digest_of, kind_of
-from greenroom.actors.ingest.exclusions import EMPTY, HIDDEN, IGNORED, MADE
+from greenroom.actors.entities import libraries_in
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
 from greenroom.actors.ingest.reading import UnreadableFileError, read_document
 from greenroom.actors.ingest.report import Report
+from greenroom.actors.ingest.run_state import IngestRun, Step
 from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
+from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.ingest import DocumentsIngested
 from greenroom.runtime import Message, Refusal, RuntimeClient
@@ -39,14 +41,11 @@ Charge = Callable[[int, str], Awaitable[None]]
 
 AT_ONCE: Final = 2
 """Files that are parsed at once."""
-MAX_FILES: Final = 250_000
-"""The most files that one run looks at."""
 _LOOKED_AT: Final = 256
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _SHARE: Final = 4
 """A file has so much of the time that is left, as a part of it, before others are taken first."""
-_QUIET: Final = frozenset({EMPTY, HIDDEN, IGNORED, MADE})
 
 
 class Text(NamedTuple):
@@ -148,7 +147,7 @@ class Ingestion:
     async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
         """Put in documents that came as texts, and remove some by their paths; raises as `files`."""
         gone = set(remove).difference(text.path for text in texts)
-        run = _Run(Report(self._row.full_name), gone, _deadline())
+        run = IngestRun(Report(self._row.full_name), gone, _deadline())
         jobs: list[Job] = []
         for text in texts:
             data = text.text.encode(errors="replace")
@@ -167,6 +166,7 @@ class Ingestion:
                     self._progress(done, len(jobs))
             if run.report.complete:
                 await self._remove(run, run.gone)
+                await self._declare_libraries(run)
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
@@ -193,7 +193,7 @@ class Ingestion:
     async def _ingested(
         self, found: Iterator[Found | LeftOut], gone: set[str], total: int
     ) -> DocumentsIngested:
-        run = _Run(Report(self._row.full_name), gone, _deadline())
+        run = IngestRun(Report(self._row.full_name), gone, _deadline())
         with self._recorded(run):
             await self._filled(run, found, total, _SHARE)
             if run.report.complete and run.slow:
@@ -201,10 +201,11 @@ class Ingestion:
                 await self._filled(run, iter(slow), total, 1)
             if run.report.complete:
                 await self._remove(run, run.gone & self._known.keys())
+                await self._declare_libraries(run)
         return run.report.reply()
 
     @contextmanager
-    def _recorded(self, run: _Run) -> Iterator[None]:
+    def _recorded(self, run: IngestRun) -> Iterator[None]:
         """Record what was changed, also when it ends before its time."""
         try:
             yield
@@ -213,7 +214,7 @@ class Ingestion:
                 corpus = self._row.full_name
                 tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
 
-    async def _filled(self, run: _Run, found: Iterator[Found | LeftOut], total: int, share: int) -> None:
+    async def _filled(self, run: IngestRun, found: Iterator[Found | LeftOut], total: int, share: int) -> None:
         """Put in whatever is found, or all but what takes more than its share of the time that is left."""
         failures: list[Exception] = []
         send, receive = trio.open_memory_channel[Job](0)
@@ -244,7 +245,7 @@ class Ingestion:
         if failures:
             raise failures[0]
 
-    async def _work(self, run: _Run, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
+    async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
         """Put in files that changed, each in its share of the time that is left."""
         async with jobs:
             async for job in jobs:
@@ -252,7 +253,7 @@ class Ingestion:
                 if not await self._put(run, job, now + (run.deadline - now) / share):
                     run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
 
-    async def _put(self, run: _Run, job: Job, until: float) -> bool:
+    async def _put(self, run: IngestRun, job: Job, until: float) -> bool:
         """Parse one file and put it in; what cannot be read is left out, and gone if it was there.
 
         Returns:
@@ -281,7 +282,7 @@ class Ingestion:
         run.report.stored(stored.state, stored.chunks, len(job.data))
         return True
 
-    async def _remove(self, run: _Run, paths: Iterable[str]) -> None:
+    async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
         """Remove documents, so many at once as there is room for."""
         left = sorted(paths)
         while left:
@@ -292,30 +293,31 @@ class Ingestion:
                 self._known.pop(path, None)
             left = [*answer.left, *left[_REMOVED_AT_ONCE:]]
 
+    async def _declare_libraries(self, run: IngestRun) -> None:
+        """Declare the libraries that manifests in the corpus name, if one of these is not as it was."""
+        found = await self.ask(entities.ReadManifests(corpus=self._row.full_name, only_changed=True))
+        if not found.is_changed:
+            return
+        libraries, unreadable = await trio.to_thread.run_sync(libraries_in, found.manifests)
+        request = entities.DeclareEntities(
+            corpus=self._row.full_name,
+            libraries=libraries,
+            manifests=found.state,
+            are_all=not unreadable,  # as one that is being edited
+        )
+        try:
+            await self.ask(request)
+        except Refusal as refusal:
+            if refusal.code not in {"QUOTA_EXCEEDED", "VALIDATION_ERROR"}:
+                raise
+            run.report.left_out(found.manifests[0].name, f"its libraries are refused: {refusal.sentence}")
+
     async def ask(self, message: Message[R]) -> R:
         """Ask the corpus; raises as `RuntimeClient.ask`."""
         return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
 
 
-class _Step(NamedTuple):
-    """What was seen of some files.
-
-    Attributes:
-        job: The next one that changed; None after a while without one, or at the end.
-        found: Those that are still there.
-        unchanged: How many of these are as they were.
-        left_out: What is not read.
-        is_last: Whether there is nothing more.
-    """
-
-    job: Job | None
-    found: list[str]
-    unchanged: int
-    left_out: list[LeftOut]
-    is_last: bool
-
-
-def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> _Step:
+def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> Step:
     """Look at files up to the next one that changed; reads them, so it runs in a thread."""
     found: list[str] = []
     left_out: list[LeftOut] = []
@@ -323,7 +325,7 @@ def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> _S
     for _ in range(_LOOKED_AT):
         each = next(files, None)
         if each is None:
-            return _Step(None, found, unchanged, left_out, is_last=True)
+            return Step(None, found, unchanged, left_out, is_last=True)
         read = each if isinstance(each, LeftOut) else _read(each.path)
         if isinstance(read, LeftOut):
             left_out.append(read)
@@ -331,9 +333,9 @@ def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> _S
         if read is not None:
             found.append(read.path)
             if known.get(read.path) != digest_of(read.data):
-                return _Step(read, found, unchanged, left_out, is_last=False)
+                return Step(read, found, unchanged, left_out, is_last=False)
             unchanged += 1
-    return _Step(None, found, unchanged, left_out, is_last=False)
+    return Step(None, found, unchanged, left_out, is_last=False)
 
 
 def _read(path: str) -> Job | LeftOut | None:
@@ -347,58 +349,6 @@ def _read(path: str) -> Job | LeftOut | None:
     except OSError as error:
         return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
     return Job(path, kind, modified_at, data)
-
-
-class _Run:
-    """One pass over files.
-
-    Attributes:
-        report: What happened.
-        looked_at: How many files were looked at that may be documents.
-        gone: Documents that were not found again so far.
-        slow: Files that come after the others, and how long they were parsed in vain.
-        deadline: When it ends, whatever is left then.
-    """
-
-    def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
-        self.report = report
-        self.looked_at = 0
-        self.gone = gone
-        self.slow: dict[str, float] = {}
-        self.deadline = deadline
-
-    def take(self, step: _Step) -> None:
-        """Take note of what was seen."""
-        self.looked_at += len(step.found)
-        self.gone.difference_update(step.found)
-        self.report.unchanged(step.unchanged)
-        for each in step.left_out:
-            self.report.left_out(each.path, each.reason, told=each.reason not in _QUIET)
-            if not each.is_known:
-                self.gone = {path for path in self.gone if not is_below(path, each.path)}
-
-    def cut(self, path: str, seconds: float, *, is_last: bool) -> None:
-        """Put off a file that takes long; at last there is no time for it."""
-        if is_last:
-            self.report.complete = False
-        else:
-            self.slow[path] = seconds
-            self.looked_at -= 1  # it is looked at once more
-
-    def is_cut(self) -> bool:
-        """Return whether the run ends before its end, and say so."""
-        if self.looked_at >= MAX_FILES:
-            self.report.left_out("/", f"more than {MAX_FILES:,} files are there; name parts of it")
-        elif trio.current_time() < self.deadline:
-            return False
-        self.report.complete = False
-        return True
-
-    def failed(self, path: str, reason: str, *, stays: bool = False) -> None:
-        """Leave out what was read and cannot be put in; unless it stays, what was there before is gone."""
-        self.report.left_out(path, reason)
-        if not stays:
-            self.gone.add(path)
 
 
 def _deadline() -> float:

@@ -144,12 +144,16 @@ class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
     Attributes:
         declarations: Each takes the place of the one with its name or id.
         libraries: What manifests name; of one that is declared already only the version is taken.
+        manifests: Where the libraries are those of the manifests in the corpus, their state as it was read.
+        are_all: Whether they are all: others that nothing but manifests declared are removed.
         remove: Names or ids; an unknown one is no error.
     """
 
     corpus: CorpusName
     declarations: list[EntityDeclaration] = msgspec.field(default_factory=list)
     libraries: list[EntityDeclaration] = msgspec.field(default_factory=list)
+    manifests: int | None = None
+    are_all: bool = False
     remove: list[str] = msgspec.field(default_factory=list)
 
 
@@ -188,15 +192,27 @@ class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
-    """Read those documents of a corpus that are manifests of projects."""
+    """Read those documents of a corpus that are manifests of projects.
+
+    Attributes:
+        only_changed: Whether they are answered only where they changed since their libraries were declared.
+    """
 
     corpus: CorpusName
+    only_changed: bool = False
 
 
 class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadManifests`: paths and texts."""
+    """Answers `ReadManifests`: paths and texts.
+
+    Attributes:
+        state: What tells whether they are still the same.
+        is_changed: Whether their libraries are to be declared, for all that is known.
+    """
 
     manifests: list[DeclarationFile]
+    state: int = 0
+    is_changed: bool = True
 
 
 # -- tools -----------------------------------------------------------------------------------
