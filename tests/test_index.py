@@ -26,6 +26,7 @@ from support.indexing import (
     Keys,
     Load,
     Look,
+    OfSource,
     Partition,
     Put,
     Rebuild,
@@ -546,6 +547,29 @@ async def test_an_index_is_made_anew_for_other_languages(
         assert await runtime.ask(HERE, Check()) == []
     languages(["german"])
     assert expected(given)["terms"]["text"][1].keys() == {"haus", "und", "the", "книги"}
+
+
+async def test_an_index_of_source_code_has_words_and_names_of_its_own_rules(
+    reopen: Open, languages: Callable[[Sequence[str]], None]
+) -> None:
+    given = [document(1, "class HTTPServer: URLs", tags=("HTTPServer", "App.create_app", "App.", "_"))]
+    async with reopen(actors=[OfSource]) as runtime:
+        await runtime.ask(HERE, Put(given))
+        look = await runtime.ask(HERE, Look())
+        assert look["terms"]["text"][1].keys() == {"class", "httpserver", "http", "server", "url"}
+        assert look["terms"]["labels"][1].keys() == {"httpserver", "createapp"}
+        assert look["terms"]["tags"][1]["app"] == 3
+        assert await runtime.ask(HERE, Check()) == []
+    languages(["german"])
+    async with reopen(actors=[OfSource]) as runtime:
+        assert await runtime.ask(HERE, Check()) == []  # it is what it says that it is
+        look = await runtime.ask(HERE, Look())
+        assert look["terms"]["text"][1].keys() >= {"http", "url"}
+        assert "httpserver" in look["terms"]["labels"][1]
+        assert await runtime.ask(HERE, Check()) == []
+    async with reopen(actors=[Healing]) as runtime:
+        look = await runtime.ask(HERE, Look())
+        assert look["terms"]["labels"][1].keys() == set(given[0].tags), "made anew for other rules"
 
 
 def test_a_language_without_a_stemmer_is_refused() -> None:

@@ -10,12 +10,14 @@ import msgspec
 from greenroom.actors.index import FIELDS, Document, MemoryIndex, TidyIndex
 from greenroom.actors.index.document import analyse
 from greenroom.actors.schemas.memory_types import Vectors
+from greenroom.actors.text.analyze import code_rules, current_rules
 from greenroom.runtime import Actor, Context, Message, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.text.words import TextRules
 
 DIMENSIONS = 3
 SMALL = {
@@ -119,7 +121,10 @@ class Indexed(Actor):
     heals: ClassVar[bool] = False
 
     def activate(self, _: Context) -> None:
-        self.index = MemoryIndex(Partition, self.documents if self.heals else None)
+        self.index = MemoryIndex(Partition, self.documents if self.heals else None, rules=self.rules)
+
+    def rules(self) -> TextRules:
+        return current_rules()
 
     def documents(self, context: Context) -> Iterator[Document]:
         return (document for _, document in context.scan(ShelvedDocument, prefix=b"d"))
@@ -201,6 +206,13 @@ class Healing(Indexed):
     """Lets the index help itself."""
 
     heals = True
+
+
+class OfSource(Healing):
+    """Has source code for documents."""
+
+    def rules(self) -> TextRules:
+        return code_rules()
 
 
 def seen(corpus: Corpus) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def rebuild(
     context: Context,
     old: records.Manifest | None,
     documents: Iterable[Document | None],
-    analysis: str,
+    rules: TextRules,
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
@@ -246,7 +246,7 @@ def rebuild(
         context: Where its records are.
         old: What the index consisted of; its vectors are kept.
         documents: The memories; None where they pause.
-        analysis: How texts become terms.
+        rules: How texts become terms.
         packed: Whether segments are stored compressed.
     """
     for prefix in _REPLACED:
@@ -257,12 +257,12 @@ def rebuild(
     corpus = Corpus()
     for document in documents:
         if document is not None:
-            yield from corpus.add(document, context.should_yield)
+            yield from corpus.add(document, context.should_yield, rules)
             yield from corpus.compact(context.should_yield)
         if document is None or context.should_yield():
             yield
     yield from corpus.seal(context.should_yield)
-    manifest = records.Manifest(records.FORMAT, analysis)
+    manifest = records.Manifest(records.FORMAT, rules.name)
     if old is not None:
         manifest.spaces, manifest.next_space = old.spaces, old.next_space
     for number in range(len(corpus.segments)):

@@ -15,6 +15,7 @@ from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged,
 from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
 from greenroom.actors.index.segment import Chunk, Postings, Segment, sealed, unpack
+from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Slices
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
@@ -43,9 +44,14 @@ class Corpus(Rows):
 
     # -- writing -----------------------------------------------------------
 
-    def add(self, document: Document, should_yield: ShouldYield) -> Slices[int]:
-        """Analyse and add a document; returns its row. Yields when ``should_yield()``."""
-        analysed = yield from analyse(document, should_yield)
+    def add(
+        self, document: Document, should_yield: ShouldYield, rules: TextRules | None = None
+    ) -> Slices[int]:
+        """Analyse a document, by the current rules unless others are given, and add it; returns its row.
+
+        Yields when ``should_yield()``.
+        """
+        analysed = yield from analyse(document, should_yield, rules)
         return (yield from self.add_analysed(document, analysed, should_yield))
 
     def add_analysed(self, document: Document, analysed: Analysed, should_yield: ShouldYield) -> Slices[int]:

@@ -19,7 +19,7 @@ from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Slices
 
 Field = Literal["text", "key", "tags", "author", "labels"]
-"""Parts of a memory with postings; ``labels`` are whole tags as given, to filter by, the others are terms."""
+"""Parts of a memory with postings; ``labels`` are whole tags, to filter by, the others are terms."""
 
 FIELDS: tuple[Field, ...] = get_args(Field)
 ShouldYield = Callable[[], bool]
@@ -135,7 +135,7 @@ def analyse(
         "key": key,
         "tags": tags,
         "author": author,
-        "labels": dict.fromkeys(document.tags, 1),
+        "labels": dict.fromkeys(rules.labels(document.tags), 1),
     }
     temporal = yield from is_temporal(text, should_yield, rules)
     flags = (QUESTION if asks(document.text) else 0) | (TEMPORAL if temporal else 0)

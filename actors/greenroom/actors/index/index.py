@@ -16,6 +16,7 @@ from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, 
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.schemas.runs import Run
 from greenroom.actors.text.analyze import current_rules
+from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Context, Message, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class MemoryIndex:
         partition: The type of the documents' partitions.
         documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
             that cannot be read, or was made by other rules, is made anew when it is loaded.
+        rules: Returns the rules by which texts become terms now.
         packed: Whether segments are stored compressed; those that are not can be read all the same.
     """
 
@@ -67,8 +69,10 @@ class MemoryIndex:
         partition: Any,
         documents: Callable[[Context], Iterable[Document | None]] | None = None,
         *,
+        rules: Callable[[], TextRules] = current_rules,
         packed: bool = False,
     ) -> None:
+        self._rules = rules
         self._packed = packed
         self._documents = documents
         self._decode_partition = msgspec.msgpack.Decoder(partition).decode
@@ -86,7 +90,7 @@ class MemoryIndex:
         Returns:
             What it is found by.
         """
-        analysed = yield from analyse(document, context.should_yield)
+        analysed = yield from analyse(document, context.should_yield, self._rules())
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
         if self._loaded is not None:
@@ -259,7 +263,7 @@ class MemoryIndex:
         except StoreDamagedError:
             manifest = None
         self.unload()
-        rules = current_rules().name
+        rules = self._rules()
         self._manifest, loaded = yield from rebuild(context, manifest, documents, rules, packed=self._packed)
         self._is_stored = True
         self._take(loaded)
@@ -284,7 +288,7 @@ class MemoryIndex:
         manifest = self._known(context)
         return self._is_stored and (manifest.format, manifest.analysis) == (
             records.FORMAT,
-            current_rules().name,
+            self._rules().name,
         )
 
     def loaded(self, context: Context) -> Slices[Corpus]:
@@ -324,7 +328,7 @@ class MemoryIndex:
             self._manifest = context.get(records.MANIFEST, records.Manifest)
             self._is_stored = self._manifest is not None
         if self._manifest is None:
-            self._manifest = records.Manifest(records.FORMAT, current_rules().name)
+            self._manifest = records.Manifest(records.FORMAT, self._rules().name)
         return self._manifest
 
     def _begin(self, context: Context) -> None:

@@ -23,7 +23,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, TextRules
+from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, CodeRules, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
 from greenroom.actors.text.words import Token as Token
 from greenroom.actors.text.words import is_unspaced as is_unspaced
@@ -52,6 +52,7 @@ class _Current:
     """The rules that hold in this process."""
 
     rules = TextRules(["english"])
+    code = CodeRules(["english"])
 
 
 def use_languages(languages: Sequence[str]) -> None:
@@ -63,6 +64,7 @@ def use_languages(languages: Sequence[str]) -> None:
     rules = TextRules(languages)
     if rules.name != _Current.rules.name:
         _Current.rules = rules
+        _Current.code = CodeRules(languages)
 
 
 def remember_words(most: int) -> None:
@@ -73,6 +75,11 @@ def remember_words(most: int) -> None:
 def current_rules() -> TextRules:
     """Return the rules by which texts become terms now."""
     return _Current.rules
+
+
+def code_rules() -> CodeRules:
+    """Return the rules by which source code becomes terms now."""
+    return _Current.code
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:

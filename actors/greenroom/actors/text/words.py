@@ -45,6 +45,7 @@ _UNSPACED_RANGES = (
 _UNSPACED = re.compile(f"[{_UNSPACED_RANGES}]+")
 _SCRIPT_RUN = re.compile(f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]")
+_CODE_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")  # HTTPServer, but not URLs
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+|[^A-Za-z0-9_]+")
 _ISO_DATE = re.compile(DATE)
 _NUMBER = re.compile(r"0*(\d+?)(?:st|nd|rd|th)?", re.ASCII)  # 08 and 8th are 8
@@ -63,6 +64,7 @@ _SCRIPTS = {
 }
 """What words of languages are written in; all others are written in Latin letters."""
 _VERSION = "1"  # another one means that every index is made anew
+_CODE = "code "
 
 
 class Token(NamedTuple):
@@ -110,6 +112,12 @@ class TextRules:
         self._stop_words = STOP_WORDS if "english" in distinct else frozenset()
         self._months = tuple(map(self._stemmed, _YEAR.split()))
         self.cached_token = lru_cache(maxsize=remembered)(self._analyse)
+
+    _compound = _CAMEL
+
+    def labels(self, tags: Sequence[str]) -> Sequence[str]:
+        """Return what tags as a whole are known by: themselves."""
+        return tags
 
     def token(self, word: str) -> Token:
         """Return a word's token."""
@@ -178,7 +186,7 @@ class TextRules:
         )
 
     def _parts(self, word: str, folded: str) -> tuple[str, ...]:
-        if "_" not in word.strip("_") and not _CAMEL.search(word):
+        if "_" not in word.strip("_") and not self._compound.search(word):
             return ()
         found = _PART.findall(word) if word.isascii() else folded.split("_")
         parts = tuple(self._term(part.lower()) for part in found if len(part) > 1 or part.isdigit())
@@ -196,12 +204,37 @@ class TextRules:
         return word
 
 
+class CodeRules(TextRules):
+    """The rules of analysis for source code: HTTPServer is two words, and tags are symbols.
+
+    What is before a symbol's last dot is its scope, which is for words only. As a whole it is known by its
+    name, and getUser, get_user and GetUser are one.
+    """
+
+    _compound = _CODE_CAMEL
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        super().__init__(languages)
+        self.name = f"{_CODE}{self.name}"
+
+    def labels(self, tags: Sequence[str]) -> Sequence[str]:
+        """Return the names of symbols, as `symbol_name` has them."""
+        names = (symbol_name(tag.rpartition(".")[2]) for tag in tags)
+        return [name for name in names if name]
+
+
+def symbol_name(name: str) -> str:
+    """Return what spellings of a name have in common, as far as names of symbols are told apart."""
+    return name.replace("_", "").lower()[:MAX_TERM]
+
+
 @lru_cache(maxsize=8)
 def rules_named(name: str) -> TextRules | None:
     """Return rules by their name, or None for those of another version of this program."""
-    version, *languages = name.split(" ")
+    version, *languages = name.removeprefix(_CODE).split(" ")
+    kind = CodeRules if name.startswith(_CODE) else TextRules
     try:
-        return TextRules(languages) if version == _VERSION else None
+        return kind(languages) if version == _VERSION else None
     except ValueError:
         return None
 
