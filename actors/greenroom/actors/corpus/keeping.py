@@ -16,8 +16,8 @@ from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, Kept, WorkspaceState
 from greenroom.runtime import Context
 
-LEASE_SECONDS: Final = 30
-RENEW_SECONDS: Final = 10
+LEASE_SECONDS: Final = 15
+RENEW_SECONDS: Final = 5
 
 
 class KeeperRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -31,10 +31,15 @@ _LEAST: Final[Mapping[Kind, bytes]] = {"pdf": b"%PDF-", "docx": b"PK"}
 _SEARCHED: Final = 1_024
 
 
+def kind_by_name(name: str) -> Kind:
+    """Return the kind that a file has by its name, if it is a document at all."""
+    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    return _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
+
+
 def kind_of(name: str, head: bytes) -> Kind | None:
     """Return the kind of a file by its name and its beginning; None if it is nothing that has a text."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    kind = _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
+    kind = kind_by_name(name)
     if kind in _CONTAINERS:
         return kind if _LEAST[kind] in head[:_SEARCHED] else None
     return None if is_binary(head) else kind

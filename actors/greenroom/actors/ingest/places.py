@@ -52,7 +52,7 @@ def checked_place(named: str, reach: Reach) -> str:
             f"paths: {named!r} is in no folder that may be read here; the server's operator allows folders "
             "with --documents, and texts can be sent themselves",
         )
-    if (reason := _never(path, reach.closed)) is not None:
+    if (reason := never_read(path, reach.closed)) is not None:
         raise auth_errors.invalid("paths", f"paths: {named!r} is not read: {reason}")
     if not os.path.exists(path):  # noqa: PTH110
         raise auth_errors.invalid(
@@ -66,8 +66,8 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _never(path: str, closed: Sequence[str]) -> str | None:
-    """Return why a place is never read."""
+def never_read(path: str, closed: Sequence[str]) -> str | None:
+    """Return why a place is never read, which is a path without links; None where it may be."""
     if any(is_below(home, path) for home in _homes()):
         return "it is a whole machine, or all that somebody has; name the folders with documents"
     if any(is_below(path, system) for system in _SYSTEM):

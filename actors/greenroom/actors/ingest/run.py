@@ -11,15 +11,18 @@ from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
+import msgspec
 import trio
 
 from greenroom.actors.audit.actor import tell
+from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.documents import digest_of, kind_of
 from greenroom.actors.entities import libraries_in
+from greenroom.actors.ingest.order import arranged
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
@@ -62,6 +65,7 @@ async def open_ingestion(
     corpus: str,
     *,
     make: bool = True,
+    root: str | None = None,
     closed: Sequence[str] = (),
     progress: Progress | None = None,
     charge: Charge | None = None,
@@ -73,15 +77,24 @@ async def open_ingestion(
         principal: Who fills it.
         corpus: Its name.
         make: Whether it is made if there is none.
+        root: Of a workspace its folder. The files in it are known by their paths below it, and come in the
+            order of `arranged`.
         closed: Folders that nobody reads.
         progress: Hears how far it is.
         charge: Charges what is stored.
 
     Raises:
-        Refusal: the principal may not have it, or there is none.
+        Refusal: the principal may not have it, there is none, or it is that of another folder.
     """
     named = check_request(schemas.ListDocuments(corpus=corpus))
-    row = await (made_corpus if make else found_corpus)(runtime, principal, named.corpus)
+    if make:
+        row = await made_corpus(runtime, principal, named.corpus, root)
+    else:
+        row = await found_corpus(runtime, principal, named.corpus)
+    if row.root != root:
+        raise auth_errors.invalid(
+            "corpus", f"corpus: {row.full_name!r} has what is in {row.root}, and no more"
+        )
     async with open_parsers() as parsers:
         yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
 
@@ -106,6 +119,7 @@ class Ingestion:
         self._runtime = runtime
         self._principal = principal
         self._row = row
+        self._base = "" if row.root is None else f"{row.root}/"
         self.parsers = parsers
         self._closed = frozenset(closed)
         self._progress = progress
@@ -123,11 +137,14 @@ class Ingestion:
             GreenroomError: as `RuntimeClient.ask`.
         """
         outermost = _outermost(roots)
-        await self._learn(outermost)
+        await self.learn(outermost)
         total = 0
-        if self._progress is not None:
+        found: Iterator[Found | LeftOut] = chain.from_iterable(walk(root, self._closed) for root in outermost)
+        if self._base:
+            all_of_it = await trio.to_thread.run_sync(arranged, found)
+            found, total = iter(all_of_it), sum(isinstance(each, Found) for each in all_of_it)
+        elif self._progress is not None:
             total = await trio.to_thread.run_sync(self._count, outermost)
-        found = chain.from_iterable(walk(root, self._closed) for root in outermost)
         return await self._ingested(found, set(self._known), total)
 
     async def changes(self, roots: Iterable[str], paths: Iterable[str]) -> DocumentsIngested:
@@ -173,15 +190,16 @@ class Ingestion:
         """Return whether some of the corpus is found by its words alone as yet; raises as `ask`."""
         return (await self.ask(schemas.DescribeCorpus(row=self._row))).waiting_for_vectors > 0
 
-    async def _learn(self, roots: Sequence[str]) -> None:
-        """Learn what the corpus has below the roots."""
+    async def learn(self, roots: Sequence[str]) -> None:
+        """Learn what the corpus has below the roots, before `changes` are put in; raises as `ask`."""
         self._known.clear()
         after: str | None = None
         while True:
             page = await self.ask(schemas.ListDocuments(corpus=self._row.full_name, after=after))
             for each in page.documents:
-                if any(is_below(each.path, root) for root in roots):
-                    self._known[each.path] = each.digest
+                path = self._base + each.path
+                if any(is_below(path, root) for root in roots):
+                    self._known[path] = each.digest
             after = page.after
             if after is None:
                 return
@@ -199,18 +217,22 @@ class Ingestion:
             if run.report.complete and run.slow:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
                 await self._filled(run, iter(slow), total, 1)
-            if run.report.complete:
+            if run.report.complete and await self._is_there():
                 await self._remove(run, run.gone & self._known.keys())
                 await self._declare_libraries(run)
         return run.report.reply()
 
+    async def _is_there(self) -> bool:
+        """Return whether the folder of a workspace is there; one that was renamed leaves its index."""
+        return not self._base or await trio.Path(self._base).is_dir()
+
     @contextmanager
     def _recorded(self, run: IngestRun) -> Iterator[None]:
-        """Record what was changed, also when it ends before its time."""
+        """Record what was changed, also when it ends before its time; a workspace changes with each word."""
         try:
             yield
         finally:
-            if details := run.report.changes:
+            if (details := run.report.changes) and not self._base:
                 corpus = self._row.full_name
                 tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
 
@@ -261,7 +283,8 @@ class Ingestion:
         """
         parsed = None
         with trio.move_on_at(until):
-            parsed = await self.parsers.parse(job)
+            named = msgspec.structs.replace(job, path=job.path.removeprefix(self._base))
+            parsed = await self.parsers.parse(named)
         if parsed is None:
             return False
         if parsed.document is None:
@@ -278,19 +301,19 @@ class Ingestion:
                 raise
             run.failed(job.path, f"it is refused: {refusal.sentence}")
             return True
-        self._known[document.path] = document.digest
+        self._known[job.path] = document.digest
         run.report.stored(stored.state, stored.chunks, len(job.data))
         return True
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
         """Remove documents, so many at once as there is room for."""
-        left = sorted(paths)
+        left = sorted(path.removeprefix(self._base) for path in paths)
         while left:
             some = left[:_REMOVED_AT_ONCE]
             answer = await self.ask(schemas.RemoveDocuments(corpus=self._row.full_name, paths=some))
             run.report.removed(len(answer.removed))
             for path in answer.removed:
-                self._known.pop(path, None)
+                self._known.pop(self._base + path, None)
             left = [*answer.left, *left[_REMOVED_AT_ONCE:]]
 
     async def _declare_libraries(self, run: IngestRun) -> None:

@@ -1,0 +1,219 @@
+"""Keeping workspaces: their indexes are made in the background when first needed, and kept up to date.
+
+Of several processes on one folder one does it and the others wait for its end. Whoever searches is answered
+at once, from what is there, and told how far it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import trio
+
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.corpus.keeping import RENEW_SECONDS
+from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.workspace import KeepWorkspace, Kept, WorkspaceState
+from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
+
+logger = logging.getLogger(__name__)
+
+QUIET_SECONDS: Final = 60.0
+"""After so long without a change the processes that parse are ended."""
+UNWATCHED_SECONDS: Final = 120.0
+"""Where the system does not tell of changes, all files are looked at again after so long."""
+RETRY_SECONDS: Final = 30.0
+MOST: Final = 100
+"""Workspaces that one process keeps."""
+_GOODBYE_SECONDS: Final = 1.0
+
+
+@asynccontextmanager
+async def open_workspaces(runtime: RuntimeClient) -> AsyncIterator[Workspaces]:
+    """Keep workspaces as long as this is open."""
+    async with trio.open_nursery() as nursery:
+        yield Workspaces(runtime, nursery)
+        nursery.cancel_scope.cancel()
+
+
+class Workspaces:
+    """The workspaces that this process keeps, or waits to keep; made by `open_workspaces`."""
+
+    def __init__(self, runtime: RuntimeClient, nursery: trio.Nursery) -> None:
+        self._runtime = runtime
+        self._nursery = nursery
+        self._keepers: dict[str, Keeper] = {}
+
+    def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Keeper | None:
+        """Return the keeper of a workspace, which begins now if there was none; None if there are too many.
+
+        Args:
+            principal: Who needs it; the index is kept in this name.
+            row: The workspace.
+            closed: Folders that nobody reads.
+        """
+        keeper = self._keepers.get(row.key)
+        if keeper is None and len(self._keepers) < MOST:
+            keeper = self._keepers[row.key] = Keeper(self._runtime, principal, row, closed)
+            self._nursery.start_soon(self._run, keeper)
+        return keeper
+
+    async def _run(self, keeper: Keeper) -> None:
+        try:
+            await keeper.run()
+        except Exception:
+            logger.exception("the workspace %s is not kept any more", keeper.root)
+        finally:
+            del self._keepers[keeper.key]
+            keeper.settled.set()
+
+
+class Keeper:
+    """Keeps one workspace in this process, or waits until it may.
+
+    Attributes:
+        root: The folder.
+        key: Of its corpus.
+        settled: Set once the index is as the folder is, or another process sees to that, or it cannot be.
+    """
+
+    def __init__(
+        self, runtime: RuntimeClient, principal: Principal, row: CorpusRow, closed: Sequence[str]
+    ) -> None:
+        assert row.root is not None, "what is kept is a workspace"
+        self.root = row.root
+        self.key = row.key
+        self.settled = trio.Event()
+        self._runtime = runtime
+        self._principal = principal
+        self._row = row
+        self._closed = closed
+        self._token = secrets.token_hex(8)
+        self._state: Kept = "indexing"
+        self._of: int | None = None
+        self._left_out: dict[str, int] | None = None
+        self._news = trio.Event()
+
+    async def run(self) -> None:
+        """Keep it until the folder or its corpus is gone."""
+        try:
+            while await self._is_there() and await self._attempted():
+                pass
+        finally:
+            with suppress(GreenroomError), trio.move_on_after(_GOODBYE_SECONDS, shield=True):
+                await self._say("unwatched")
+
+    async def _attempted(self) -> bool:
+        """Keep it as long as that goes well, or wait; return whether to go on after that."""
+        goes_on = True
+        try:
+            if (await self._say("indexing")).is_asker:
+                await self._kept()
+            else:
+                self.settled.set()
+                await trio.sleep(RENEW_SECONDS)
+        except* Refusal as refused:
+            logger.info("the workspace %s is not kept: %s", self.root, refused.exceptions[0])
+            goes_on = False
+        except* GreenroomError as failed:
+            logger.warning("the workspace %s is kept later: %s", self.root, failed.exceptions[0])
+            self.settled.set()
+            await trio.sleep(RETRY_SECONDS)
+        return goes_on
+
+    async def _kept(self) -> None:
+        """Index and watch, as long as it is ours and the folder is there."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._renew, nursery.cancel_scope)
+            await self._watched()
+            nursery.cancel_scope.cancel()
+
+    async def _renew(self, scope: trio.CancelScope) -> None:
+        """Say so again and again that it is kept, until another process keeps it or the folder is gone."""
+        while await self._is_there():
+            with trio.move_on_after(RENEW_SECONDS):
+                await self._news.wait()
+            self._news = trio.Event()
+            if not (await self._say(self._state)).is_asker:
+                break
+        scope.cancel()
+
+    async def _is_there(self) -> bool:
+        return await trio.Path(self.root).is_dir()
+
+    async def _watched(self) -> None:
+        """Take in what is there and what changes; where changes are not told, once, and wait."""
+        from greenroom.actors.ingest.watch import NotWatchedError, watching  # noqa: PLC0415  only keepers wait for it
+
+        try:
+            async with watching([self.root]) as changes, trio.open_nursery() as nursery:
+                send, receive = trio.open_memory_channel[frozenset[str]](0)
+
+                async def tell() -> None:
+                    while True:
+                        await send.send(await changes.next())
+
+                nursery.start_soon(tell)
+                paths = frozenset[str]()
+                while True:
+                    await self._taken_in(paths, receive)
+                    paths = await receive.receive()
+        except NotWatchedError as error:
+            logger.warning("%s", error)
+            await self._taken_in(frozenset(), None)
+            await self._say("unwatched")
+            await trio.sleep(UNWATCHED_SECONDS)
+
+    async def _taken_in(
+        self, paths: frozenset[str], more: trio.MemoryReceiveChannel[frozenset[str]] | None
+    ) -> None:
+        """Take in what changed, none for everything, and what comes soon after that."""
+        from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415  as above
+
+        async with open_ingestion(
+            self._runtime,
+            self._principal,
+            self._row.full_name,
+            root=self.root,
+            closed=self._closed,
+            progress=self._hear,
+        ) as ingestion:
+            if paths:
+                await ingestion.learn([self.root])
+            while True:
+                if paths:
+                    await ingestion.changes([self.root], paths)
+                else:
+                    await self._say("indexing")
+                    self._left_out = (await ingestion.files([self.root])).left_out
+                    await self._say("watching")
+                    self.settled.set()
+                if more is None:
+                    return
+                with trio.move_on_after(QUIET_SECONDS) as waiting:
+                    paths = await more.receive()
+                if waiting.cancelled_caught:
+                    return
+
+    def _hear(self, _done: int, total: int) -> None:
+        """Hear how many files there are, and have it said soon."""
+        if total and self._of != total:
+            self._of = total
+            self._news.set()
+
+    async def _say(self, state: Kept) -> WorkspaceState:
+        """Tell the corpus that it is kept, or not any more; return how far it is."""
+        self._state = state
+        request = KeepWorkspace(
+            corpus=self._row.full_name,
+            keeper=self._token,
+            state=state,
+            of=self._of,
+            left_out=self._left_out,
+        )
+        return await self._runtime.ask(corpus_address(self._row), request, principal=self._principal)
