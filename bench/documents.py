@@ -54,15 +54,23 @@ class Library(NamedTuple):
     questions: Sequence[Question]
 
 
+class Hit(NamedTuple):
+    """The file of a chunk, and the chunk's score where that can be compared between questions."""
+
+    file: str
+    score: float = 0.0
+
+
 class Answered(NamedTuple):
-    """The answers of one contender: the rank of each right file, 0 for none, and milliseconds."""
+    """The answers of one contender: each right file's rank, 0 for none; ms; the first one's score."""
 
     ranks: list[int]
     times: list[float]
+    scores: list[float]
 
 
-Search = Callable[[str], Awaitable[list[str]]]
-"""Returns the files of the best chunks, best first."""
+Search = Callable[[str], Awaitable[list[Hit]]]
+"""Returns the best chunks, best first."""
 
 
 def run(plan: Plan) -> Report:
@@ -72,6 +80,7 @@ def run(plan: Plan) -> Report:
     apart: list[list[Value]] = []
     figures: list[Figure] = []
     filled: list[float] = []
+    scored: list[Answered] = []
     for form, headings in (("with", True), ("without", False)):
         answered: dict[str, list[Answered]] = {}
         for library in libraries:
@@ -91,6 +100,7 @@ def run(plan: Plan) -> Report:
                 ]
             if name.startswith("greenroom"):
                 check(found >= (80 if headings else 40), f"only {found:.0f} % were found {form} headings")
+        scored += answered["greenroom, static"]
         apart += [
             [library.name, form, *(_in_short(parts[number].ranks) for parts in answered.values())]
             for number, library in enumerate(libraries)
@@ -108,7 +118,23 @@ def run(plan: Plan) -> Report:
         rows=apart,
     )
     tables = [table, by_project] if len(libraries) > 1 else [table]
-    return Report(tables=tables, figures=[] if plan.smoke else figures)
+    return Report(tables=[*tables, _worth(scored)], figures=[] if plan.smoke else figures)
+
+
+def _worth(scored: Sequence[Answered]) -> Table:
+    """Return what share of the first answers was right, by their scores, in both forms together."""
+    tenths: dict[int, list[bool]] = {}
+    for answered in scored:
+        for score, rank in zip(answered.scores, answered.ranks, strict=True):
+            tenths.setdefault(min(int(score * 10), 9), []).append(rank == 1)
+    return Table(
+        title="first answers of greenroom, static: how many were right, by score",
+        columns=["score", "answers", "right %"],
+        rows=[
+            [f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}", len(right), 100 * fmean(right)]
+            for tenth, right in sorted(tenths.items())
+        ],
+    )
 
 
 def _in_short(ranks: Sequence[int]) -> str:
@@ -198,19 +224,21 @@ async def _put(runtime: object, put: PutDocument) -> None:
 async def _answers(search: Search, library: Library) -> Answered:
     ranks: list[int] = []
     times: list[float] = []
+    scores: list[float] = []
     for question in library.questions:
         began = time.perf_counter()
         chunks = await search(question.query)
         times.append(1_000 * (time.perf_counter() - began))
-        files = list(dict.fromkeys(chunks))
+        scores.append(chunks[0].score if chunks else 0.0)
+        files = list(dict.fromkeys(chunk.file for chunk in chunks))
         ranks.append(files.index(question.file) + 1 if question.file in files else 0)
-    return Answered(ranks, times)
+    return Answered(ranks, times, scores)
 
 
 def _greenroom(agent: Agent) -> Search:
-    async def search(query: str) -> list[str]:
+    async def search(query: str) -> list[Hit]:
         asked = SemanticSearch(query=query, corpus="all:docs", top_k=CHUNKS, detail_level="metadata")
-        return [each.source_file for each in (await agent.ask(asked)).results]
+        return [Hit(each.source_file, each.hybrid_score) for each in (await agent.ask(asked)).results]
 
     return search
 
@@ -227,8 +255,8 @@ def _rival(make: Make, library: Library) -> Search:
 
 
 def _asking(find: Find) -> Search:
-    async def search(query: str) -> list[str]:
-        return list(find(query))
+    async def search(query: str) -> list[Hit]:
+        return [Hit(file) for file in find(query)]
 
     return search
 
