@@ -93,7 +93,7 @@ def test_one_that_cannot_be_read_is_told_and_none_below_it_counts() -> None:
 def test_whatever_a_workspace_names_it_is_read(kind: str, members: list[str], junk: str) -> None:
     patterns = [each.replace('"', "").replace("\\", "") for each in members]
     stated = ", ".join(f'"{each}"' for each in [*patterns, "a*" * 40])
-    text = MEMBERS[kind].replace('"packages/*"', stated).format("lib-x")
+    text = MEMBERS[kind].format("lib-x").replace('"packages/*"', stated)
     named((kind, text), (f"{junk}/{kind}", text), ("a" * 80 + f"/{kind}", junk))
 
 

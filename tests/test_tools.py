@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 import jsonschema  # type: ignore[import-untyped]  # mcp brings it without types
 import msgspec
@@ -18,7 +19,7 @@ from greenroom.actors import REQUESTS, PutDocument, ask_corpus, open_greenroom
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
 from greenroom.actors.auth.scopes import TOOLS as SCOPES
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.runtime import reply_type
+from greenroom.runtime import Message, reply_type
 from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
@@ -407,3 +408,26 @@ def test_a_schema_is_written_without_references_and_words_for_programmers() -> N
 def test_a_request_must_say_what_it_is_answered_with() -> None:
     with pytest.raises(TypeError, match="Reply"):
         reply_type(Reply)
+
+
+def test_every_answer_can_be_read_by_another_process() -> None:
+    answers = [reply_type(message) for message in messages(Message) if is_answered(message)]
+    assert len(answers) > 100
+    for answer in answers:
+        for variant in get_args(answer) if get_origin(answer) is UnionType else (answer,):
+            msgspec.json.Decoder(variant)
+
+
+def messages(kind: type[Any]) -> Iterator[type[Any]]:
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from messages(derived)
+
+
+def is_answered(message: type[Any]) -> bool:
+    """Return whether a class is a message of Greenroom's, and no base of others."""
+    try:
+        reply_type(message)
+    except TypeError:
+        return False
+    return message.__module__.startswith("greenroom.")

@@ -7,9 +7,10 @@ goes with it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Mapping
 from types import UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, ForwardRef, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -56,12 +57,16 @@ def check_told(message: Message[Any]) -> None:
 def reply_type(asked: type[Any]) -> Any:
     """Return the ``R`` of a subclass of ``Message[R]``, or of another generic type of one parameter.
 
+    It may be named by a string, where its module defines it further down.
+
     Raises:
         TypeError: the class does not say what it is answered with.
     """
     for base in asked.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
             match get_args(generic):
+                case (ForwardRef(__forward_arg__=name),):
+                    return getattr(sys.modules[base.__module__], name)
                 case (answer,) if not isinstance(answer, TypeVar):
                     return answer
     raise TypeError(
