@@ -107,7 +107,7 @@ async def test_a_full_store_keeps_what_it_has_and_takes_more_when_something_was_
 @pytest.mark.slow
 @pytest.mark.promise("documents.removed")
 async def test_whatever_is_to_be_removed_from_a_store_that_is_nearly_full_is_removed(tmp_path: Path) -> None:
-    options = RuntimeOptions(durability="process", max_size=8 << 20, min_free=0)
+    options = RuntimeOptions(durability="process", max_size=6 << 20, min_free=0)
     async with open_greenroom(tmp_path, embedder="none", options=options) as runtime:
         count = await _fill(runtime)
         names = [f"{number}.md" for number in range(count)]

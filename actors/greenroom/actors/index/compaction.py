@@ -23,8 +23,8 @@ from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
 """Bytes of records that one step writes, about."""
-CLEARED = 32
-"""Records of a doomed segment that one step deletes."""
+CLEARED = 64
+"""Records of doomed segments that one step deletes."""
 PATCHES = 256
 """Patches are folded when there are so many, or one for `ROWS_A_PATCH` rows."""
 ROWS_A_PATCH = 32
@@ -104,6 +104,11 @@ class Compactor:
             return False
         return True
 
+    def merge_on(self, context: Context) -> Slices[None]:
+        """Go on with the merge that is under way, if there is one: who adds faster than is merged takes part."""
+        if self._building is not None:
+            yield from self._build(context, self._building)
+
     # -- segments ----------------------------------------------------------
 
     def _begin(self, context: Context, start: int, end: int) -> None:
@@ -181,19 +186,21 @@ class Compactor:
         self._building = None
 
     def _clear(self, context: Context) -> Slices[None]:
-        """Delete some records of a doomed segment."""
+        """Delete some records of doomed segments."""
         context.use_reserve()
         doomed = self._manifest.doomed
-        found = context.scan(msgspec.Raw, prefix=records.segment_prefix(doomed[0]))
-        cleared = 0
-        for key, _ in islice(found, CLEARED):
-            context.delete(key)
-            cleared += 1
-            if context.should_yield():
-                yield
-        if cleared < CLEARED:
+        left = CLEARED
+        while doomed:
+            found = context.scan(msgspec.Raw, prefix=records.segment_prefix(doomed[0]))
+            for key, _ in islice(found, left):
+                context.delete(key)
+                left -= 1
+                if context.should_yield():
+                    yield
+            if not left:
+                break
             del doomed[0]
-            context.put(records.MANIFEST, self._manifest)
+        context.put(records.MANIFEST, self._manifest)
 
     def _mostly_dead(self) -> int | None:
         low = 0

@@ -154,6 +154,8 @@ class MemoryIndex:
             self._loaded.corpus.attach_segment(Segment(len(ids), run.chunks, number))
         if merge.first_of_many([each.rows for each in manifest.segments]) is not None:
             self._tidy_soon(context)
+        if self._compactor is not None and len(manifest.segments) >= merge.CROWD:
+            yield from self._compactor.merge_on(context)
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""

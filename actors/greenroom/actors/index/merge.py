@@ -21,6 +21,8 @@ TAIL_POSTINGS = 131_072
 RATIO = 3
 MANY = 32
 """Runs that are merged at once; each is looked up in by every search."""
+CROWD = 3 * MANY
+"""From so many runs on who adds one takes part in the merge."""
 _RATIO_OF_RUNS = 1
 
 
@@ -53,7 +55,7 @@ def first_of_many(sizes: Sequence[int]) -> int | None:
 
 _STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)
 _STEP_POSTINGS = 32_768
-_LEAST = 256
+_LEAST = 64
 
 
 def merged_chunks(
@@ -72,7 +74,7 @@ def merged_chunks(
     for field in FIELDS:
         waiting: list[Chunk] = []
         terms = postings = 0
-        cursors = [_Cursor(segment.chunks[field], len(segments)) for segment in segments]
+        cursors = _cursors([segment.chunks[field] for segment in segments])
         while not all(cursor.is_done for cursor in cursors):
             bound = min((bound for cursor in cursors if (bound := cursor.bound()) is not None), default=None)
             parts = [(cursor.take(bound), own) for cursor, own in zip(cursors, rows, strict=True)]
@@ -90,18 +92,32 @@ def merged_chunks(
             yield field, _in_a_row(waiting)
 
 
+def _cursors(merged: Sequence[Sequence[Chunk]]) -> list[_Cursor]:
+    """Return a cursor for each segment. In a step each takes its share, so that all get on alike."""
+    terms = [sum(len(chunk.terms) for chunk in chunks) for chunks in merged]
+    postings = [sum(len(chunk.rows) for chunk in chunks) for chunks in merged]
+    return [
+        _Cursor(
+            chunks,
+            max(_LEAST, _STEP_TERMS * own_terms // max(1, sum(terms))),
+            max(_LEAST, _STEP_POSTINGS * own_postings // max(1, sum(postings))),
+        )
+        for chunks, own_terms, own_postings in zip(merged, terms, postings, strict=True)
+    ]
+
+
 class _Cursor:
     """The position of a merge in the chunks of one segment."""
 
     __slots__ = ("_chunks", "_number", "_place", "_postings", "_terms")
 
-    def __init__(self, chunks: Sequence[Chunk], of: int) -> None:
-        """Begin with the first of ``chunks``, of a segment that is merged with ``of`` in all."""
+    def __init__(self, chunks: Sequence[Chunk], terms: int, postings: int) -> None:
+        """Begin with the first of ``chunks``; about so many terms or postings are taken in one step."""
         self._chunks = chunks
         self._number = 0
         self._place = 0
-        self._terms = max(_LEAST, _STEP_TERMS // of)
-        self._postings = max(_LEAST, _STEP_POSTINGS // of)
+        self._terms = terms
+        self._postings = postings
 
     @property
     def is_done(self) -> bool:

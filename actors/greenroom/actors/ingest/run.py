@@ -44,6 +44,8 @@ Charge = Callable[[int, str], Awaitable[None]]
 
 AT_ONCE: Final = 2
 """Files that are parsed at once."""
+UNDER_WAY: Final = 4
+"""Files that are parsed or wait until they are stored: what parses does not wait for that."""
 _LOOKED_AT: Final = 256
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
@@ -125,6 +127,7 @@ class Ingestion:
         self._progress = progress
         self._charge = charge
         self._known: dict[str, str] = {}
+        self._parsing = trio.Semaphore(AT_ONCE)
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
         """Put in what changed below some files and folders, and remove what is gone there.
@@ -176,7 +179,7 @@ class Ingestion:
         jobs.sort(key=self.parsers.setbacks.seconds)
         with self._recorded(run):
             for done, job in enumerate(jobs, start=1):
-                if not await self._put(run, job, run.deadline):
+                if not await self._put(run, job, 1):
                     run.report.complete = False
                     break
                 if self._progress is not None:
@@ -249,7 +252,7 @@ class Ingestion:
                 scope.cancel()
 
         async with trio.open_nursery() as nursery, send, receive:
-            for _ in range(AT_ONCE):
+            for _ in range(UNDER_WAY):
                 nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
             is_last = False
             while not is_last:
@@ -271,20 +274,21 @@ class Ingestion:
         """Put in files that changed, each in its share of the time that is left."""
         async with jobs:
             async for job in jobs:
-                now = trio.current_time()
-                if not await self._put(run, job, now + (run.deadline - now) / share):
+                if not await self._put(run, job, share):
                     run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
 
-    async def _put(self, run: IngestRun, job: Job, until: float) -> bool:
+    async def _put(self, run: IngestRun, job: Job, share: int) -> bool:
         """Parse one file and put it in; what cannot be read is left out, and gone if it was there.
 
         Returns:
-            Whether it was parsed in time.
+            Whether it was parsed in its share of the time that is left.
         """
         parsed = None
-        with trio.move_on_at(until):
-            named = msgspec.structs.replace(job, path=job.path.removeprefix(self._base))
-            parsed = await self.parsers.parse(named)
+        async with self._parsing:
+            now = trio.current_time()
+            with trio.move_on_at(now + (run.deadline - now) / share):
+                named = msgspec.structs.replace(job, path=job.path.removeprefix(self._base))
+                parsed = await self.parsers.parse(named)
         if parsed is None:
             return False
         if parsed.document is None:
