@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.asking import ListCorpora as ListCorpora
     from greenroom.actors.corpus.asking import SemanticSearch as SemanticSearch
     from greenroom.actors.corpus.entity_tools import DefineEntities as DefineEntities
+    from greenroom.actors.corpus.entity_tools import EntityQuestion as EntityQuestion
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 import trio
@@ -27,13 +27,15 @@ from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import DeclarationFile, EntityDeclaration
 from greenroom.runtime import Procedure, ProcedureContext, RuntimeClient
 
+R_co = TypeVar("R_co", covariant=True)
+
 SUGGEST_SECONDS: Final = 10.0
 """Counting names is cut then, and says so."""
 _CUT: Final = "not all documents were read in 10 s"
 
 
-class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True):
-    """Find what is known of vendors, libraries, frameworks and services, and where documents name them."""
+class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
+    """What is asked of entities of a corpus, whatever is answered with them: subclass it and define `run`."""
 
     vendor_filter: schemas.VendorFilter
     entity_type: schemas.AnEntityType | None = None
@@ -41,14 +43,6 @@ class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True
     detail_level: corpus_schemas.DetailLevel = "full"
     limit: schemas.EntityLimit = 10
     corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
-
-    async def run(self, context: ProcedureContext) -> schemas.EntitiesFound:
-        """Ask the corpus.
-
-        Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
-        """
-        return (await self.answered(context, "find_vendor_info")).said
 
     async def answered(self, context: ProcedureContext, deed: str) -> AnsweredEntities:
         """Ask the corpus, and leave an audit record of the deed.
@@ -83,6 +77,18 @@ class FindVendorInfo(Procedure[schemas.EntitiesFound], frozen=True, kw_only=True
             waiting_for_matching=found.waiting or UNSET,
         )
         return AnsweredEntities(said, found.names, found.ambiguous)
+
+
+class FindVendorInfo(EntityQuestion[schemas.EntitiesFound], frozen=True, kw_only=True):
+    """Find what is known of vendors, libraries, frameworks and services, and where documents name them."""
+
+    async def run(self, context: ProcedureContext) -> schemas.EntitiesFound:
+        """Ask the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``.
+        """
+        return (await self.answered(context, "find_vendor_info")).said
 
 
 class AnsweredEntities(NamedTuple):

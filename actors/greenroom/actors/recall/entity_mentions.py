@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 import trio
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 
 from greenroom.actors.auth import scopes
 from greenroom.actors.corpus.entity_table import can_match
-from greenroom.actors.corpus.entity_tools import FindVendorInfo
+from greenroom.actors.corpus.entity_tools import EntityQuestion
 from greenroom.actors.entities import EntityMatcher, MatchedNames
 from greenroom.actors.recall.search import SearchSpec, find
-from greenroom.actors.schemas import corpus as corpus_schemas
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.actors.schemas.replies import SessionSummary
 from greenroom.actors.schemas.sessions import FindMessages, SearchContext
 from greenroom.actors.session.directory import ListSessions
-from greenroom.runtime import Address, GreenroomError, Procedure, ProcedureContext
+from greenroom.runtime import Address, GreenroomError, ProcedureContext
 
 SECONDS: Final = 2.0
 """How long memories and sessions are looked through."""
@@ -33,15 +32,8 @@ _CUT: Final = "not all memories and sessions were looked through in 2 s"
 _EXACT: Final = 100
 
 
-class FindEntity(Procedure[schemas.EntityFound], frozen=True, kw_only=True):
+class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, kw_only=True):
     """Find an entity as `FindVendorInfo` does, and where memories and sessions mention it."""
-
-    vendor_filter: schemas.VendorFilter
-    entity_type: schemas.AnEntityType | None = None
-    include_relationships: Annotated[bool, Meta(description="also what it is to others")] = True
-    detail_level: corpus_schemas.DetailLevel = "full"
-    limit: schemas.EntityLimit = 10
-    corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
 
     async def run(self, context: ProcedureContext) -> schemas.EntityFound:
         """Ask the corpus, then the owners of memories and the sessions; what a scope closes is left out.
@@ -50,8 +42,7 @@ class FindEntity(Procedure[schemas.EntityFound], frozen=True, kw_only=True):
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         began = trio.current_time()
-        asked = FindVendorInfo(**msgspec.structs.asdict(self))
-        said, names, ambiguous = await asked.answered(context, "find_entity")
+        said, names, ambiguous = await self.answered(context, "find_entity")
         elsewhere = _Elsewhere(names, ambiguous)
         with trio.move_on_at(began + SECONDS) as cut:
             await elsewhere.look(context)
