@@ -198,7 +198,8 @@ FOUND = {
     "cart.ts": (
         TYPESCRIPT,
         """
-        enum Color, class Cart, method Cart.weigh, method Cart.add, interface Closable, method
+        enum Color, constant Color.Red,
+        class Cart, method Cart.weigh, method Cart.add, interface Closable, method
         Closable.close, type Price, module Shop.Inner, function Shop.Inner.open, function over
         """,
     ),
@@ -212,7 +213,8 @@ FOUND = {
     "shelf.rs": (
         RUST,
         """
-        struct Shelf, enum Color, trait Opens, method Opens.open, method Shelf.open, module inner,
+        struct Shelf, enum Color, constant Color.Red,
+        trait Opens, method Opens.open, method Shelf.open, module inner,
         function inner.deep, constant LIMIT, constant COUNT, type Rows, macro warn
         """,
     ),
@@ -220,13 +222,15 @@ FOUND = {
         JAVA,
         """
         class Shelf, constant Shelf.LIMIT, variable Shelf.count, method Shelf.Shelf, method Shelf.open,
-        enum Shelf.Color, interface Shelf.Opens, method Shelf.Opens.open, class Shelf.Price
+        enum Shelf.Color, constant Shelf.Color.RED,
+        interface Shelf.Opens, method Shelf.Opens.open, class Shelf.Price
         """,
     ),
     "shelf.c": (
         C,
         """
-        constant LIMIT, macro WEIGH, struct shelf, type price_t, enum color, constant count, function
+        constant LIMIT, macro WEIGH, struct shelf, type price_t, enum color, constant color.RED,
+        constant count, function
         add, function name_of
         """,
     ),
@@ -234,7 +238,8 @@ FOUND = {
         CPP,
         """
         module shop, class shop.Shelf, method shop.Shelf.Shelf, method shop.Shelf.~Shelf, method
-        shop.Shelf.size, method shop.Shelf.operator==, enum shop.Color, type shop.Rows, method
+        shop.Shelf.size, method shop.Shelf.operator==, enum shop.Color, constant shop.Color.Red,
+        type shop.Rows, method
         shop.Shelf.add, function shop.count
         """,
     ),
@@ -329,3 +334,98 @@ def test_a_comment_is_in_the_chunk_of_what_it_is_above() -> None:
     for chunk in read_source("a.py", functions).chunks:
         assert chunk.text.startswith("# What comes before")
         assert chunk.text.count("# What") == chunk.text.count("@cached") == len(chunk.symbols)
+
+
+USED = {
+    "stock.py": """
+        call cached, call price>weigh, call price>Money, type price>Item, type price>Money,
+        inherits Store>Rack, inherits Store>base.Open, call Store.add>os.path.join, other Store.add>LIMIT
+        """,
+    "list.jsx": """
+        call List>Row, call List>items.map, call List>each.draw, inherits Cart>base.Basket,
+        call Cart.add>Item, call reset>join
+        """,
+    "cart.ts": """
+        inherits Cart>Basket, inherits Cart>Closable, call Cart.add>this.log, inherits Closable>Openable,
+        type Price>Amount
+        """,
+    "shelf.go": """
+        inherits Shelf>stock.Base, call Shelf.Add>fmt.Println, call Shelf.Add>check, other Shelf.Add>Limit
+        """,
+    "shelf.rs": """
+        inherits Opens>Closes, inherits Shelf>Opens, call Shelf.open>self.rows.clear, call Shelf.open>check,
+        call Shelf.open>warn, call Shelf.open>Line.new, type Rows>Line
+        """,
+    "Shelf.java": """
+        call Stored, inherits Shelf>Rack, inherits Shelf>Opens, inherits Shelf>Closes, call Shelf.open>weigh,
+        call Shelf.open>this.rows.add, call Shelf.open>Row, inherits Shelf.Opens>Closes
+        """,
+    "shelf.c": "call name_of>s.open, call name_of>find, type add>shelf, other name_of>LIMIT",
+    "shelf.cc": """
+        inherits shop.Shelf>Rack, inherits shop.Shelf>parts.Open, call shop.Shelf.size>rows.size,
+        call shop.Shelf.add>weigh, call shop.Shelf.add>ns.check, type shop.Rows>std.vector
+        """,
+}
+
+
+@pytest.mark.parametrize("path", FOUND)
+def test_what_a_symbol_uses_is_found_with_its_role_and_what_stands_before_it(path: str) -> None:
+    found = [
+        f"{each.role} {each.symbol and each.symbol + '>'}{each.qualifier and each.qualifier + '.'}{each.name}"
+        for each in read_source(path, FOUND[path][0]).references
+    ]
+    assert set(" ".join(USED[path].split()).split(", ")) <= set(found)
+    defined = {each.path for each in read_source(path, FOUND[path][0]).symbols}
+    assert {each.split(">")[0].split()[-1] for each in found if ">" in each} <= defined
+
+
+IMPORTED = {
+    "stock.py": [("os", "", ""), (".shelf", "Shelf", "Rack"), (".shelf", "weigh", "")],
+    "list.jsx": [
+        ("./react.js", "default", "React"),
+        ("./react.js", "useState", "state"),
+        ("path", "join", ""),
+    ],
+    "cart.ts": [("../item", "Item", ""), ("./basket", "", "")],
+    "shelf.go": [("fmt", "", ""), ("example.com/shop/stock", "", "stock")],
+    "shelf.rs": [
+        ("crate", "shelf", ""),
+        ("crate::shelf", "Row", "Line"),
+        ("crate::weigh", "*", ""),
+        ("self", "parts", ""),
+    ],
+    "Shelf.java": [("java.util", "List", ""), ("shop.Weights", "weigh", ""), ("shop.parts", "*", "")],
+    "shelf.c": [('"shelf.h"', "", ""), ("<stdio.h>", "", "")],
+    "shelf.cc": [('"shelf.h"', "", "")],
+}
+
+
+@pytest.mark.parametrize("path", FOUND)
+def test_what_a_file_imports_is_told_as_it_is_written(path: str) -> None:
+    imports = read_source(path, FOUND[path][0]).imports
+    assert [(each.module, each.name, each.alias) for each in imports] == IMPORTED[path]
+
+
+def test_other_forms_of_imports_are_read() -> None:
+    found = read_source(
+        "a.ts",
+        b"import * as all from 'all';\nimport fs = require('fs');\nexport { a as b } from './a';\n"
+        b"import 'side';\nconst part = await import('./late');\nconst x = require('plain');\n",
+    ).imports
+    assert [(each.module, each.name, each.alias) for each in found] == [
+        ("all", "", "all"),
+        ("fs", "", "fs"),
+        ("./a", "a", "b"),
+        ("side", "", ""),
+        ("./late", "", ""),
+        ("plain", "", "x"),
+    ]
+    source = read_source(
+        "a.py", b"from . import a\nfrom .. import (b as c)\nfrom d.e import *\nimport f.g as h\n"
+    )
+    assert [(each.module, each.name, each.alias, each.line) for each in source.imports] == [
+        (".", "a", "", 1),
+        ("..", "b", "c", 2),
+        ("d.e", "*", "", 3),
+        ("f.g", "", "h", 4),
+    ]

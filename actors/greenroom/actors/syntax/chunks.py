@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS: Final = 1_200
 """The most that a chunk has, without blanks."""
+_MOST_BYTES: Final = 8 * MAX_CHARACTERS
+"""The most that a chunk has with blanks."""
 _SHORT: Final = MAX_CHARACTERS // 4
 _MOST_DEPTH: Final = 200
 _NOT_COUNTED: Final = b" \t\r\n\f\v\0" + bytes(range(0x80, 0xC0))
@@ -96,13 +98,13 @@ def _joined(data: bytes, parts: Iterator[_Part], edges: _Edges) -> Iterator[tupl
     """Yield where chunks begin and end: parts put together while they fit."""
     first = last = size = 0
     for part in parts:
-        is_full = size + part.size > MAX_CHARACTERS
+        is_full = size + part.size > MAX_CHARACTERS or part.last - first > _MOST_BYTES
         if is_full or (size >= _SHORT and edges.lies_between(last, part)):
             if size:
                 yield first, last
             first, size = part.first, 0
         last, size = part.last, size + part.size
-        if size > MAX_CHARACTERS:
+        if size > MAX_CHARACTERS or last - first > _MOST_BYTES:
             yield from _spans_of_text(data[first:last].decode(errors="surrogateescape"), first)
             first, size = last, 0
     if size:

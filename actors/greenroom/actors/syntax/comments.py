@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_SUMMARY: Final = 200
 _MOST_READ: Final = 2_000
-_WORDS: Final = re.compile(rb"[\s\w]*")
+_WORDS: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\s\w]*")
 _MARKS: Final = re.compile(r"^\s*(?:/\*[*!]*|\*+/|//[/!]*|\*+|#+(?!\[))?\s?|\s*\*+/\s*$")
 _QUOTES: Final = re.compile(r"^[a-zA-Z]*(?:\"\"\"|'''|[\"'])\s*|\s*(?:\"\"\"|'''|[\"'])$")
 _NO_PROSE: Final = re.compile(r"\s*(?:[@\\:](?!brief)|#!?\[|template\b|[-=*#~/]*$)")
@@ -51,7 +51,7 @@ class Above:
 def summary_of(text: bytes) -> str:
     """Return the first sentence of a comment or a docstring, without what marks it as one."""
     words: list[str] = []
-    quoted = _QUOTES.sub("", text[:_MOST_READ].decode(errors="replace").strip())
+    quoted = _QUOTES.sub("", text[:_MOST_READ].decode("utf-8-sig", "replace").strip())
     for line in quoted.splitlines():
         plain = _BRIEF.sub("", _MARKS.sub("", line)).strip()
         if plain and not _NO_PROSE.match(plain):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.syntax.chunks import chunks_of_text, chunks_of_tree
@@ -11,8 +11,11 @@ from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, gramm
 from greenroom.actors.syntax.languages import Language, language_of
 from greenroom.actors.syntax.lines import Lines
 from greenroom.actors.syntax.source import Source
-from greenroom.actors.syntax.symbols import Captures, Symbols, definition_of
+from greenroom.actors.syntax.symbols import Captures, Symbols, definitions_in
 from greenroom.actors.syntax.uses import Uses, imports_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query, QueryCursor
 
 MAX_BYTES: Final = 4 << 20
 """The longest file that is read by its syntax: a tree takes about ten times as much memory."""
@@ -21,7 +24,12 @@ MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
 TOO_LONG: Final = f"it was read as text: it is longer than {MAX_BYTES >> 20} MiB"
 TOO_MANY: Final = "it has more names than are kept"
+TOO_BROKEN: Final = "it was read as text: too much of it is not of its language"
 _MOST_UNFINISHED: Final = 10_000
+_MOST_DEPTH: Final = 300
+"""How deep in a tree names are looked for: queries take time by the square of the depth."""
+_MOST_ADRIFT: Final = 10**9
+"""By the square of how much a mistake leaves side by side, too: this is about a second."""
 
 
 def read_source(path: str, data: bytes) -> Source:
@@ -52,16 +60,17 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     import tree_sitter  # noqa: PLC0415  of an extra
 
     root = tree_sitter.Parser(grammar.language).parse(data).root_node
-    uses = tree_sitter.QueryCursor(grammar.uses, match_limit=_MOST_UNFINISHED).captures(root)
-    matches = tree_sitter.QueryCursor(grammar.definitions, match_limit=_MOST_UNFINISHED).matches(root)
-    definitions = [found for rank, each in matches if (found := definition_of(rank, each)) is not None]
+    if _is_adrift(root):
+        return Source(path, language.name, [], [], [], chunks_of_text(data, lines), "", True, TOO_BROKEN)
+    uses = _cursor(grammar.uses).captures(root)
+    matches = _cursor(grammar.definitions).matches(root)
     above = Above(data, lines, uses.get("above", ()))
     makes = Symbols(data, lines, above, language)
-    symbols = makes.of(definitions, MAX_SYMBOLS)
+    symbols = makes.of(definitions_in(matches), MAX_SYMBOLS)
     imports = imports_of(
         data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
     )
-    references = Uses(data, lines, symbols, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    references = Uses(data, lines, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
     is_cut = (
         len(symbols) == MAX_SYMBOLS
         or len(imports.imports) == MAX_IMPORTS
@@ -78,6 +87,28 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
         is_broken=root.has_error,
         notice=TOO_MANY if is_cut else "",
     )
+
+
+def _cursor(query: Query) -> QueryCursor:
+    import tree_sitter  # noqa: PLC0415  of an extra
+
+    cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
+    cursor.set_max_start_depth(_MOST_DEPTH)
+    return cursor
+
+
+def _is_adrift(root: Node) -> bool:
+    """Return whether mistakes leave so much without structure that looking through it takes too long."""
+    cost = 0
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node.has_error and node.child_count:
+            cost += node.child_count**2 if node.is_error else 0
+            if cost > _MOST_ADRIFT:
+                return True
+            nodes.extend(node.children)
+    return False
 
 
 def _about(data: bytes, matches: list[Captures]) -> str:

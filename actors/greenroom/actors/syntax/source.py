@@ -20,7 +20,7 @@ Kind = Literal[
     "module",
     "macro",
 ]
-Role = Literal["call", "import", "inherits", "type", "other"]
+Role = Literal["call", "inherits", "type", "other"]
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +68,8 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
         role: What it is used for. Of role ``other`` are names of what the file defines or imports and names
             that begin with a capital, once in each symbol.
         line: Where, counted from 1.
-        symbol: The path of the innermost symbol that uses it; empty at the top.
+        symbol: The path of the innermost symbol that uses it, of Rust's ``impl`` that of its type; empty at
+            the top.
         qualifier: What stands before it, ``a.b`` of ``a.b.name``; empty where that is no chain of names.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from greenroom.actors.syntax.comments import Above, summary_of
@@ -22,6 +22,7 @@ _TYPES: Final = frozenset({"class", "struct", "interface", "trait", "enum", _CON
 _LOCAL: Final = frozenset({"variable", "constant", "prototype"})
 _NO_SCOPE: Final = frozenset({"", "exports", "module", "this", "window", "global", "globalThis", "prototype"})
 _QUALIFIED: Final = "qualified_identifier"
+_BROUGHT: Final = ("name", "alias", "star")
 _MOST_SCOPES: Final = 20
 
 
@@ -45,14 +46,36 @@ class Definition(NamedTuple):
     doc: Node | None
 
 
-class _Enclosing(NamedTuple):
+class Extent(NamedTuple):
+    """Where the names are that a definition uses.
+
+    Attributes:
+        first: Its name, or where it begins if it is no symbol: what is above is used by what it is in.
+        last: The first byte after it.
+        path: What it is called, after its scope.
+        capture: What it was captured as.
+    """
+
+    first: int
     last: int
     path: str
     capture: str
 
 
-def definition_of(rank: int, captures: Captures) -> Definition | None:
-    """Return the definition that a match is; None if it is something else."""
+def definitions_in(matches: Sequence[tuple[int, Captures]]) -> list[Definition]:
+    """Return the definitions that a query matched; a name that is brought in is none."""
+    brought = {
+        node.start_byte
+        for _, captures in matches
+        if "import" in captures
+        for part in _BROUGHT
+        for node in captures.get(part, ())
+    }
+    found = (_definition_of(rank, captures) for rank, captures in matches)
+    return [each for each in found if each is not None and each.name.start_byte not in brought]
+
+
+def _definition_of(rank: int, captures: Captures) -> Definition | None:
     names = captures.get("name")
     for capture, nodes in captures.items():
         if names and (capture in _KINDS or capture == _CONTAINER):
@@ -66,6 +89,7 @@ class Symbols:
 
     Attributes:
         names_at: Where their names begin.
+        extents: Where they are, and what has names in it and is no symbol; in their order.
     """
 
     def __init__(self, data: bytes, lines: Lines, above: Above, language: Language) -> None:
@@ -74,12 +98,13 @@ class Symbols:
         self._above = above
         self._language = language
         self.names_at: set[int] = set()
+        self.extents: list[Extent] = []
         self._modules: set[str] = set()
 
     def of(self, definitions: list[Definition], most: int) -> list[Symbol]:
         """Return the symbols of a file in their order, as many as may be."""
         found: list[Symbol] = []
-        around: list[_Enclosing] = []
+        around: list[Extent] = []
         for each in sorted(
             _distinct(definitions), key=lambda each: (each.node.start_byte, -each.node.end_byte)
         ):
@@ -91,11 +116,14 @@ class Symbols:
             if each.capture in _LOCAL and parent is not None and parent.capture in {"function", "method"}:
                 continue
             name, said = self._name_of(each)
-            if not name:
+            if name in {"", "_"}:
                 continue
             scope = ".".join([parent.path, *said] if parent and parent.path else said)
-            if each.capture != "type":  # of C, it may have a struct in it, which is not its own
-                around.append(_Enclosing(last, f"{scope}.{name}" if scope else name, each.capture))
+            begin = first if each.capture == _CONTAINER else each.name.start_byte
+            extent = Extent(begin, last, f"{scope}.{name}" if scope else name, each.capture)
+            self.extents.append(extent)
+            if each.capture != "type" and len(around) < _MOST_SCOPES:  # C's types may begin with a struct
+                around.append(extent)
             if each.capture != _CONTAINER and len(found) < most:
                 found.append(self._symbol(each, name, scope, parent.capture if parent else "", bool(said)))
         return found
@@ -139,6 +167,7 @@ class Symbols:
             if inner is None:
                 break
             node = inner
+        self.names_at.update((node.start_byte, node.start_byte + 1))  # of a destructor the name is after ~
         name = self._text(node).strip("'\"`").replace("::", ".")
         return name, [part for part in said if part not in _NO_SCOPE]
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.syntax.languages import ImportedName, Language
 from greenroom.actors.syntax.lines import Lines
-from greenroom.actors.syntax.source import Import, Reference, Role, Symbol
-from greenroom.actors.syntax.symbols import MAX_NAME, Captures
+from greenroom.actors.syntax.source import Import, Reference, Role
+from greenroom.actors.syntax.symbols import MAX_NAME, Captures, Extent
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
 """The first that fits a name is what it is used for."""
-_QUALIFIER: Final = re.compile(rb"((?:[\w$]+(?:\(\))?\s*(?:\?\.|\.|->|::)\s*)+)$")
+_REVERSED: Final = re.compile(rb"(?:\s*+(?:\.\??|>-|::)\s*+(?:\)\()?[\w$]++)+")
+"""What stands before a name, read backwards."""
 _BETWEEN: Final = re.compile(r"\s*(?:\?\.|\.|->|::)\s*")
 _MOST_BEFORE: Final = 100
 
@@ -43,7 +44,8 @@ def imports_of(
         for name in _names(data, language, statement, captures):
             found.setdefault((at, name.name, name.alias), Import(name.module, name.name, name.alias, line))
     told = {at for at, name, alias in found if name or alias}
-    imports = [found[key] for key in sorted(found) if key[0] not in told or key[1] or key[2]]
+    in_order = sorted(found, key=lambda key: key[0])
+    imports = [found[key] for key in in_order if key[0] not in told or key[1] or key[2]]
     return ImportsFound(imports[:most], sorted(spans))
 
 
@@ -63,19 +65,19 @@ class Uses:
     """Makes references of captured names.
 
     Args:
-        symbols: Those of the file, in their order.
+        extents: What uses them, in its order.
         names_at: Where names are defined: these are not used.
     """
 
-    def __init__(self, data: bytes, lines: Lines, symbols: list[Symbol], names_at: set[int]) -> None:
+    def __init__(self, data: bytes, lines: Lines, extents: list[Extent], names_at: set[int]) -> None:
         self._data = data
         self._lines = lines
-        self._symbols = symbols
+        self._extents = extents
         self._taken = set(names_at)
 
     def of(self, captures: Mapping[str, list[Node]], brought: ImportsFound, most: int) -> list[Reference]:
         """Return the references of a file in their order, as many as may be."""
-        known = {each.name.encode() for each in self._symbols}
+        known = {each.path.rpartition(".")[2].encode() for each in self._extents}
         known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
         found: list[tuple[int, bytes, Role]] = []
         for role in _ROLES:
@@ -91,16 +93,16 @@ class Uses:
         return list(self._placed(found[: 2 * most]))[:most]
 
     def _placed(self, found: list[tuple[int, bytes, Role]]) -> Iterator[Reference]:
-        around: list[Symbol] = []
+        around: list[Extent] = []
         seen: set[tuple[str, bytes]] = set()
-        following = iter([*self._symbols, None])
+        following = iter([*self._extents, None])
         upcoming = next(following)
         for first, name, role in found:
-            while upcoming is not None and upcoming.name_byte < first:
-                around = [each for each in around if each.last_byte > upcoming.name_byte]
+            while upcoming is not None and upcoming.first <= first:
+                around = [each for each in around if each.last > upcoming.first]
                 around.append(upcoming)
                 upcoming = next(following)
-            while around and around[-1].last_byte <= first:
+            while around and around[-1].last <= first:
                 around.pop()
             symbol = around[-1].path if around else ""
             if role == "other":
@@ -112,10 +114,10 @@ class Uses:
             )
 
     def _qualifier(self, first: int) -> str:
-        if self._data[first - 1 : first] not in b".:> \n\t":
+        if self._data[first - 1 : first] not in {b".", b":", b">"}:
             return ""
-        found = _QUALIFIER.search(self._data[max(0, first - _MOST_BEFORE) : first])
-        return "" if found is None else ".".join(_BETWEEN.split(found[1].decode(errors="replace"))[:-1])
+        found = _REVERSED.match(self._data[max(0, first - _MOST_BEFORE) : first][::-1])
+        return "" if found is None else ".".join(_BETWEEN.split(found[0][::-1].decode(errors="replace"))[:-1])
 
 
 def _is_within(spans: list[tuple[int, int]], offset: int) -> bool:

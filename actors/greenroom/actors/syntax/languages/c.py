@@ -34,6 +34,7 @@ def _definitions(name: str, *, has_references: bool) -> str:
 (struct_specifier name: (type_identifier) @name body: (_)) @struct
 (union_specifier name: (type_identifier) @name body: (_)) @struct
 (enum_specifier name: (type_identifier) @name body: (_)) @enum
+(enumerator name: (identifier) @name) @constant
 (type_definition declarator: (type_identifier) @name) @type
 (type_definition declarator: (pointer_declarator declarator: (type_identifier) @name)) @type
 (type_definition declarator: (function_declarator

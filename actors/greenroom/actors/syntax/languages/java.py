@@ -13,6 +13,7 @@ _DEFINITIONS: Final = """
 (interface_declaration name: (identifier) @name) @interface
 (annotation_type_declaration name: (identifier) @name) @interface
 (enum_declaration name: (identifier) @name) @enum
+(enum_constant name: (identifier) @name) @constant
 (method_declaration name: (identifier) @name) @method
 (constructor_declaration name: (identifier) @name) @method
 (compact_constructor_declaration name: (identifier) @name) @method

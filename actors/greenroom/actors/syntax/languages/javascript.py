@@ -55,6 +55,7 @@ _TYPED: Final = f"""
 (interface_body (method_signature name: (_) @name) @method)
 (interface_declaration name: (_) @name) @interface
 (enum_declaration name: (_) @name) @enum
+(enum_body [(property_identifier) @name (enum_assignment name: (property_identifier) @name)] @constant)
 (type_alias_declaration name: (_) @name) @type
 (internal_module name: (_) @name) @module
 (module name: (_) @name) @module

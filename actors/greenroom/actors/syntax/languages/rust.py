@@ -13,6 +13,7 @@ _DEFINITIONS: Final = """
 (struct_item name: (type_identifier) @name) @struct
 (union_item name: (type_identifier) @name) @struct
 (enum_item name: (type_identifier) @name) @enum
+(enum_variant name: (identifier) @name) @constant
 (trait_item name: (type_identifier) @name) @trait
 (impl_item type: [
   (type_identifier) @name
@@ -58,6 +59,7 @@ _USE: Final = re.compile(
 _MODULE: Final = re.compile(r"^(?:pub\s*(?:\([^)]*\))?\s*)?mod\s")
 _PART: Final = re.compile(r"[{},]|[^{},]+")
 _MOST: Final = 1_000
+_MOST_DEPTH: Final = 20
 
 
 def names_of(text: str) -> list[ImportedName]:
@@ -71,6 +73,8 @@ def names_of(text: str) -> list[ImportedName]:
     prefixes, prefix = [""], ""
     for part in _PART.findall(found[1]):
         if part == "{":
+            if len(prefixes) > _MOST_DEPTH:
+                break
             prefixes.append(prefix)
         elif part == "}":
             prefixes = prefixes[:-1] or [""]
