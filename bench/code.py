@@ -27,7 +27,8 @@ from bench.rivals import sqlite_fts5
 from greenroom.actors.documents import document_of
 from greenroom.actors.index import Document
 from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.ranking.documents import Chunks, rank_chunks
+from greenroom.actors.ranking.chunks import Chunks
+from greenroom.actors.ranking.documents import rank_chunks
 from greenroom.actors.ranking.query import RankQuery
 from greenroom.actors.text.analyze import STOP_WORDS
 

@@ -30,7 +30,7 @@ from greenroom.actors.schemas.resources import corpus_uri, document_uri
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
-    from greenroom.actors.ranking.documents import Chunks
+    from greenroom.actors.ranking.chunks import Chunks
 
 
 _METADATA_BYTES: Final = 400

@@ -98,7 +98,8 @@ def _ranked(
     taken: Route,
     context: Context,
 ) -> Slices[RankedChunks]:
-    from greenroom.actors.ranking.documents import Chunks, rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.chunks import Chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.documents import rank_chunks  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
     view = repository.view

@@ -18,21 +18,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.ranking import meaning
-from greenroom.actors.ranking.lexical import FEW, idf
+from greenroom.actors.ranking.chunks import (
+    FACTORS,
+    Chunks,
+    Group,
+    add_files,
+    best_places,
+    group_of,
+    saturated,
+)
 from greenroom.actors.ranking.query import RankQuery
 from greenroom.actors.ranking.spelling import Correction, corrections
-from greenroom.actors.ranking.view import View
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.ranking.view import Floats, Rows
 
     Postings = tuple[Rows, Floats]
@@ -70,10 +75,6 @@ EVEN: Final = 8.0
 """Added to what a query's words are worth, so that one common word is not answered with certainty."""
 _FIELDS: Final = {"text": "text", "key": "headings", "tags": "heading", "author": "path"}
 """The signals of the index's fields."""
-_K: Final = 1.2
-_B: Final = 0.6
-_FACTORS: Final[Mapping[str, float]] = {"text": _K, "key": 0.8, "tags": 0.8, "author": 0.8}
-"""By field, how much more a word says that is there again."""
 _NOWHERE: Final = (np.empty(0, np.int32), np.empty(0, np.float32))
 
 
@@ -96,71 +97,6 @@ class RankedChunks(NamedTuple):
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
     has_vectors: bool
-
-
-class Chunks(View):
-    """The chunks that there are, and what every query needs to know of them."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        super().__init__(corpus, corpus.alive.copy())
-        self._fields: dict[str, Floats] = {}
-        self._norms: dict[str, Floats] = {}
-        self._corpus = corpus
-        self._arrangement = corpus.arrangement
-
-    def is_of(self, corpus: Corpus) -> bool:
-        """Return whether it tells of the rows that a corpus has now."""
-        return corpus is self._corpus and corpus.arrangement == self._arrangement
-
-    @cached_property
-    def means(self) -> dict[str, float]:
-        """The mean length of each field."""
-        count = max(1, self.count)
-        return {
-            field: max(1.0, float(self.field(field).sum(where=self.visible, dtype=np.float64)) / count)
-            for field in ("text", "key", "tags", "author")
-        }
-
-    def field(self, name: str) -> Floats:
-        """Return the terms of a field, by row."""
-        if name not in self._fields:
-            self._fields[name] = self.corpus.lengths(name).astype(np.float32)
-        return self._fields[name]
-
-    def norms(self, name: str) -> Floats:
-        """Return what BM25 adds for the length of a field, by row."""
-        if name not in self._norms:
-            self._norms[name] = _norms(self.field(name), self.means[name], _FACTORS[name])
-        return self._norms[name]
-
-    @cached_property
-    def files(self) -> int:
-        """How many documents there are."""
-        return int(np.count_nonzero(self.file_lengths))
-
-    @cached_property
-    def file_lengths(self) -> Floats:
-        """Terms of each document's chunks."""
-        of_files = self.corpus.author[self.visible]
-        return np.bincount(of_files, self.field("text")[self.visible], len(self.corpus.authors)).astype(
-            np.float32
-        )
-
-
-class _Group(NamedTuple):
-    """A term of the query.
-
-    Attributes:
-        asked: The term itself.
-        chunks: How many have it, or what it may have been meant to be.
-        weight: How rare it is.
-        found: The chunks that have it, by field.
-    """
-
-    asked: str
-    chunks: int
-    weight: float
-    found: Mapping[str, Postings]
 
 
 def rank_chunks(
@@ -204,7 +140,7 @@ def rank_chunks(
     if least > 0:
         found = found & (strength >= worth * (middle + width * _logit(least)))
     rows = np.flatnonzero(found)
-    best = rows[_best(strength[rows], limit)]
+    best = rows[best_places(strength[rows], limit)]
     # What is meant is near everything, more or less: that alone says nothing of how many there are.
     likely = found & (related | (strength >= worth * middle))
     total = max(len(best), int(np.count_nonzero(likely)))
@@ -235,7 +171,7 @@ class _Words(NamedTuple):
         return cls(np.zeros(size, np.float32), np.zeros(size, np.float32))
 
 
-def _by_words(view: Chunks, groups: Sequence[_Group], should_yield: Callable[[], bool]) -> Slices[_Words]:
+def _by_words(view: Chunks, groups: Sequence[Group], should_yield: Callable[[], bool]) -> Slices[_Words]:
     """Return what the words of a query say."""
     strength, coverage = words = _Words.nothing(view)
     if not groups:
@@ -246,11 +182,11 @@ def _by_words(view: Chunks, groups: Sequence[_Group], should_yield: Callable[[],
     for group in groups:
         for field, (rows, times) in group.found.items():
             weight = np.float32(group.weight * _WEIGHTS[_FIELDS[field]])
-            strength[rows] += weight * _saturated(times, view.norms(field)[rows], _FACTORS[field])
+            strength[rows] += weight * saturated(times, view.norms(field)[rows], FACTORS[field])
             if field == "tags":
                 titled[rows] += np.float32(group.weight)
             if field == "text":
-                _add_files(view, files, rows, times)
+                add_files(view, files, group)
             if should_yield():
                 yield
         coverage[_covered(group)] += np.float32(group.weight / everything)
@@ -266,7 +202,7 @@ def _by_words(view: Chunks, groups: Sequence[_Group], should_yield: Callable[[],
     return words
 
 
-def _covered(group: _Group) -> Rows:
+def _covered(group: Group) -> Rows:
     """Return the rows that say a term themselves or in the headings above them."""
     own, above = (group.found.get(field, _NOWHERE)[0] for field in ("text", "key"))
     if not len(above):
@@ -274,45 +210,22 @@ def _covered(group: _Group) -> Rows:
     return np.union1d(own, above) if len(own) else above
 
 
-def _add_files(view: Chunks, files: Floats, rows: Rows, times: Floats) -> None:
-    """Add what one term's rows are worth to their documents."""
-    said = np.bincount(view.corpus.author[rows], times, len(files)).astype(np.float32)
-    which = np.flatnonzero(said)
-    mean = max(1.0, view.total / max(1, view.files))
-    norms = _norms(view.file_lengths[which], mean, _K)
-    rare = idf(len(which), max(FEW, view.files))
-    files[which] += np.float32(rare) * _saturated(said[which], norms, _K)
-
-
-def _norms(lengths: Floats, mean: float, k: float) -> Floats:
-    """Return what is added to how often a term is there, in BM25: more where a text is longer."""
-    return np.float32(k * (1 - _B)) + np.float32(k * _B / mean) * lengths
-
-
-def _saturated(times: Floats, norms: Floats, k: float) -> Floats:
-    """Return BM25 without the rarity; the norms are used up."""
-    norms += times
-    found: Floats = times * np.float32(k + 1)
-    found /= norms
-    return found
-
-
 def _read(
     view: Chunks, query: RankQuery, should_yield: Callable[[], bool]
-) -> Slices[tuple[list[_Group], dict[str, tuple[str, ...]], list[str]]]:
+) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
     """Return the query's terms, what was looked for instead of unknown ones, and what stays unknown."""
-    groups: list[_Group] = []
+    groups: list[Group] = []
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for term in query.terms:
-        found = [_group(view, term.term, [Correction(term.term, 1.0, 0)])]
+        found = [group_of(view, term.term, [Correction(term.term, 1.0, 0)])]
         if not found[0].chunks:
-            found = [_group(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            found = [group_of(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
             found = [group for group in found if group.chunks]
         if not found:
             meant = yield from corrections(view, term, should_yield)
             if meant:
-                found = [_group(view, term.term, meant)]
+                found = [group_of(view, term.term, meant)]
                 corrected[term.word] = tuple(correction.term for correction in meant)
             else:
                 unknown.append(term.word)
@@ -322,28 +235,7 @@ def _read(
     return groups, corrected, unknown
 
 
-def _group(view: Chunks, asked: str, meant: Sequence[Correction]) -> _Group:
-    """Look a term up in every field."""
-    found = {field: _postings(view, field, meant) for field in _FIELDS}
-    count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
-    there = {field: postings for field, postings in found.items() if len(postings[0])}
-    return _Group(asked, count, idf(count, max(FEW, view.count)), there)
-
-
-def _postings(view: Chunks, field: str, meant: Sequence[Correction]) -> Postings:
-    if len(meant) == 1:
-        rows, times = view.postings(field, meant[0].term)
-        return rows, times if meant[0].likeness == 1 else times * np.float32(meant[0].likeness)
-    total: dict[int, float] = {}
-    for correction in meant:
-        rows, times = view.postings(field, correction.term)
-        for row, often in zip(rows.tolist(), times.tolist(), strict=True):
-            total[row] = total.get(row, 0.0) + often * correction.likeness
-    order = sorted(total)
-    return np.array(order, np.int32), np.array([total[row] for row in order], np.float32)
-
-
-def _towards(view: Chunks, query: RankQuery, groups: Sequence[_Group]) -> Floats | None:
+def _towards(view: Chunks, query: RankQuery, groups: Sequence[Group]) -> Floats | None:
     """Return the query's vector, None where it has none."""
     vectors = query.vectors
     if vectors is None:
@@ -353,13 +245,3 @@ def _towards(view: Chunks, query: RankQuery, groups: Sequence[_Group]) -> Floats
         view, vectors.words, frozenset(), counts, in_context=vectors.sentence is not None
     )
     return meaning.query_vector(vectors, weights)
-
-
-def _best(strength: Floats, limit: int) -> npt.NDArray[Any]:
-    """Return the places of the ``limit`` strongest, strongest first; of equals what was put in first."""
-    if len(strength) > limit:
-        bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
-        places = np.flatnonzero(strength >= bound)
-    else:
-        places = np.arange(len(strength))
-    return places[np.lexsort((places, -strength[places]))][:limit]
