@@ -1,0 +1,143 @@
+"""The order of the files of source code for a query: a sum of absolute signals, and its weights.
+
+    strength = sum of weight * signal
+    share    = strength / (what the query's words are worth together + EVEN)
+    score    = 1 / (1 + exp(-(share - middle) / width))
+
+What is found is a file, with the passages of it that say most. Nothing depends on what else is found, so
+scores can be compared between queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking.chunks import best_places
+from greenroom.actors.ranking.code_query import CodeQuery
+from greenroom.actors.ranking.code_signals import SourceView, file_signals, passages_say, read_terms
+from greenroom.runtime import Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.ranking.view import Floats, Mask
+
+WEIGHTS: Final[Mapping[str, float]] = {
+    "passage": 0.07,
+    "spread": 0.025,
+    "file": 0.25,
+    "path": 0.25,
+    "stem": 2.0,
+    "compound": 2.0,
+    "defined": 2.5,
+    "size": 0.25,
+    "test": -2.5,
+    "aside": -1.5,
+    "prose": -1.5,
+}
+"""The weights of the signals, see `code_signals.SIGNALS`."""
+PASSAGES: Final = 3
+"""Passages of a file that are returned at most."""
+EVEN: Final = 8.0
+"""Added to what a query's words are worth, so that one common word is not answered with certainty."""
+_MIDDLE: Final = 0.3
+_WIDTH: Final = 0.2
+
+
+class RankedFile(NamedTuple):
+    """A file that was found.
+
+    Attributes:
+        path: Where it is.
+        score: 0 to 1.
+        rows: Its passages that say something of the query, best first: rows of the index.
+        signals: What spoke for it, and how much.
+    """
+
+    path: str
+    score: float
+    rows: Sequence[int]
+    signals: Mapping[str, float]
+
+
+class RankedFiles(NamedTuple):
+    """The best files, best first.
+
+    Attributes:
+        files: These.
+        total: How many files have a word of the query, and the least score at least.
+        corrected: What was looked for instead of words that are nowhere.
+        unknown: Words that are nowhere, and that nothing is like.
+    """
+
+    files: Sequence[RankedFile]
+    total: int
+    corrected: Mapping[str, tuple[str, ...]]
+    unknown: Sequence[str]
+
+
+def rank_files(
+    view: SourceView,
+    query: CodeQuery,
+    should_yield: Callable[[], bool],
+    *,
+    limit: int,
+    least: float = 0.0,
+    below: Mask | None = None,
+) -> Slices[RankedFiles]:
+    """Return the ``limit`` best files; yields when ``should_yield()``.
+
+    Args:
+        view: The passages.
+        query: What is looked for.
+        should_yield: Whether to yield.
+        limit: How many are returned at most.
+        least: The score that they have at least.
+        below: Which files are looked at, by number; all unless given.
+    """
+    groups, corrected, unknown = yield from read_terms(view, query, should_yield)
+    said = yield from passages_say(view, groups, should_yield)
+    values = yield from file_signals(view, query, groups, said, should_yield)
+    strength = np.zeros(len(view.corpus.authors), np.float32)
+    for name, value in values.items():
+        strength += np.float32(WEIGHTS[name]) * value
+    worth = sum(group.weight for group in groups)
+    scores = 1 / (
+        1 + np.exp((np.float32(_MIDDLE) - strength / np.float32(worth + EVEN)) / np.float32(_WIDTH))
+    )
+    found = ((values["passage"] > 0) | (values["path"] > 0)) & (scores >= least)
+    if below is not None:
+        found &= below
+    files = np.flatnonzero(found)
+    best = files[best_places(strength[files], limit)]
+    ranked: list[RankedFile] = []
+    for number in best.tolist():
+        spoke = {name: float(WEIGHTS[name] * value[number]) for name, value in values.items()}
+        ranked.append(
+            RankedFile(
+                path=view.corpus.authors[number],
+                score=float(scores[number]),
+                rows=_passages(view, said, number),
+                signals={name: value for name, value in spoke.items() if value > 0},
+            )
+        )
+        if should_yield():
+            yield
+    return RankedFiles(ranked, len(files), corrected, unknown)
+
+
+def signals(
+    view: SourceView, query: CodeQuery, should_yield: Callable[[], bool]
+) -> Slices[dict[str, Floats]]:
+    """Return the signals of each file, by its number, for those who fit weights."""
+    groups, _, _ = yield from read_terms(view, query, should_yield)
+    said = yield from passages_say(view, groups, should_yield)
+    return (yield from file_signals(view, query, groups, said, should_yield))
+
+
+def _passages(view: SourceView, strength: Floats, number: int) -> list[int]:
+    """Return the best passages of a file, without those that say far less than the best."""
+    rows = np.flatnonzero((view.corpus.author == number) & view.visible)
+    best = rows[best_places(strength[rows], PASSAGES)]
+    return [row for row in best.tolist() if strength[row] * 2 >= strength[best[0]]]
