@@ -15,33 +15,27 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log2
-from pathlib import Path
 from statistics import fmean, median
 from typing import Final, NamedTuple
 
 from bench import code_trees
-from bench.code_trees import Question, Tree
+from bench.code_trees import Question, Tree, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.ranked_corpus import run as run_slices
 from bench.rivals import sqlite_fts5
-from greenroom.actors.documents import document_of
-from greenroom.actors.index import Document
-from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.ranking.chunks import Chunks
-from greenroom.actors.ranking.documents import rank_chunks
-from greenroom.actors.ranking.query import RankQuery
+from greenroom.actors.ranking.code import rank_files
+from greenroom.actors.ranking.code_query import CodeQuery
 from greenroom.actors.text.analyze import STOP_WORDS
 
 DEPTH: Final = 10
 PIECE: Final = 50
 """Lines of a piece that FTS5 searches."""
-CHUNKS: Final = 50
 AIMS: Final[Mapping[str, Mapping[str, float]]] = {
     "S": {"recall@1 %": 72, "recall@10 %": 98, "nDCG@10": 0.86},
     "C": {"recall@10 %": 95, "MRR %": 73},
     "D": {"recall@10 %": 98},
 }
-_MEASURES: Final = ("recall@1 %", "recall@10 %", "MRR %", "nDCG@10")
+MEASURES: Final = ("recall@1 %", "recall@10 %", "MRR %", "nDCG@10")
 _WORD: Final = re.compile(r"\w+")
 
 Find = Callable[[str], Sequence[str]]
@@ -49,7 +43,7 @@ Find = Callable[[str], Sequence[str]]
 
 
 class Answer(NamedTuple):
-    """What one contender answered: its measures, in the order of `_MEASURES`, and milliseconds."""
+    """What one contender answered: its measures, in the order of `MEASURES`, and milliseconds."""
 
     measures: tuple[float, float, float, float]
     milliseconds: float
@@ -71,11 +65,11 @@ def run(plan: Plan) -> Report:
         if name == OURS:
             check(measures[1] >= 60, f"only {measures[1]:.0f} % were found of {kind}")
             for what, least in AIMS.get(kind, {}).items():
-                value = measures[_MEASURES.index(what)]
+                value = measures[MEASURES.index(what)]
                 figures.append(Figure(what=f"{kind}, {what}", value=value, least=least))
     table = Table(
         title="Questions, each asked for its file",
-        columns=["kind", "questions", "search", *_MEASURES, "50 % ms", "95 % ms"],
+        columns=["kind", "questions", "search", *MEASURES, "50 % ms", "95 % ms"],
         rows=rows,
     )
     return Report(tables=[table], figures=figures)
@@ -94,11 +88,11 @@ def _asked(find: Find, questions: Sequence[Question]) -> list[Answer]:
         found = find(question.query)
         taken = 1_000 * (time.process_time() - began)
         files = list(dict.fromkeys(found))
-        answers.append(Answer(_measured(files, question), taken))
+        answers.append(Answer(measured(files, question), taken))
     return answers
 
 
-def _measured(files: Sequence[str], question: Question) -> tuple[float, float, float, float]:
+def measured(files: Sequence[str], question: Question) -> tuple[float, float, float, float]:
     """Return whether the first and one of the first ten are right, 1 / rank (in per cent), and nDCG."""
     worth = dict.fromkeys(question.secondary, 0.5) | dict.fromkeys(question.files, 1.0)
     rank = next((rank for rank, file in enumerate(files, 1) if file in question.files), 0)
@@ -115,24 +109,11 @@ def _gain(values: Iterable[float]) -> float:
 
 
 def _greenroom(files: Mapping[str, bytes]) -> Find:
-    corpus = Corpus()
-    number = 0
-    for path, data in files.items():
-        if not data.strip():
-            continue
-        for chunk in document_of(path, "code", data).chunks:
-            number += 1
-            title = Path(path).stem
-            added = Document(
-                id=number, partition="", namespace="", text=chunk.text, key=title, tags=(title,), author=path
-            )
-            run_slices(corpus.add(added, _never))
-            run_slices(corpus.compact(_never))
-    view = Chunks(corpus)
+    view = source_view(files)
 
     def find(text: str) -> Sequence[str]:
-        ranked = run_slices(rank_chunks(view, RankQuery.read(text), _never, limit=CHUNKS))
-        return [corpus.authors[corpus.author[row]] for row in ranked.rows.tolist()]
+        ranked = run_slices(rank_files(view, CodeQuery.read(text), _never, limit=DEPTH))
+        return [found.path for found in ranked.files]
 
     return find
 

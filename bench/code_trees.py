@@ -15,10 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-SUFFIXES: Final = frozenset(
-    "py pyi js jsx mjs cjs ts tsx mts cts go rs java c h cc cpp cxx hpp hh".split()  # noqa: SIM905 - one to read
-)
-"""Of the files that are searched."""
+from bench.ranked_corpus import run as run_slices
+from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.index.source_code import source_document
+from greenroom.actors.ranking.code_signals import SourceView
+from greenroom.actors.syntax import language_of, read_source
+from greenroom.actors.text.analyze import code_rules
+
 MOST_BYTES: Final = 1_000_000
 ACTORS: Final = Path(__file__).parent.parent / "actors" / "greenroom" / "actors"
 _SENTENCE: Final = re.compile(r"[^.:;(`\n]{20,}")
@@ -130,7 +133,7 @@ def _files(repository: Path, corpus: _Corpus) -> Iterator[tuple[str, bytes]]:
     for row in listed.stdout.decode("utf-8", "replace").split("\0")[:-1]:
         about, _, path = row.partition("\t")
         mode, _, blob = about.split()
-        if mode in _REGULAR and path.rpartition(".")[2].lower() in SUFFIXES:
+        if mode in _REGULAR and language_of(path) is not None:
             blobs[path] = blob
     wanted = "".join(f"{blob}\n" for blob in blobs.values()).encode()
     batch = subprocess.run(
@@ -158,3 +161,23 @@ def _output(command: Sequence[str], given: bytes = b"") -> bytes:
 def _blank(data: bytearray) -> bytes:
     """Return as many spaces, with the ends of lines where they were."""
     return bytes(byte if byte == ord("\n") else ord(" ") for byte in data)
+
+
+def source_view(files: Mapping[str, bytes]) -> SourceView:
+    """Return the passages of files, ready to be searched."""
+    corpus = Corpus()
+    count = 0
+    for number, (path, data) in enumerate(files.items(), 1):
+        source = read_source(path, data)
+        for chunk in source.chunks:
+            count += 1
+            passage = source_document(
+                count, number, path, source.language, chunk.text, chunk.symbols, chunk.scope
+            )
+            run_slices(corpus.add(passage, _never, code_rules()))
+            run_slices(corpus.compact(_never))
+    return SourceView(corpus)
+
+
+def _never() -> bool:
+    return False
