@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 
-from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.actors import Agent, Principal, Reach, open_greenroom
 from greenroom.testing import McpClient, mcp_client
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
@@ -74,13 +74,17 @@ def _errors_file(home: Path) -> Path:
     return home / f"stderr-{len(list(home.glob('stderr-*')))}"
 
 
+CODE = Reach(workspaces=(str(Path(__file__).parent / "support"),))
+"""A folder of code, which agents may read."""
+
+
 @asynccontextmanager
 async def greenroom(folder: Path, agent: str | None = None, **options: Any) -> AsyncIterator[McpClient]:
     """Serve the real tools on a store in this process."""
     async with open_greenroom(folder) as runtime:
 
         def agent_for(name: str) -> Agent:
-            return Agent(runtime, principal(agent or name))
+            return Agent(runtime, principal(agent or name), reach=CODE)
 
         async with mcp_client(agent_for, **options) as client:
             yield client

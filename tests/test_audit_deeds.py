@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from greenroom.actors import (
     ExportSession,
     Principal,
     PutDocument,
+    Reach,
     ReadResource,
     SetMemory,
     StoreMemory,
@@ -40,7 +42,6 @@ from greenroom.transports import TOOLS as LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from greenroom.actors import AuditRecord
     from greenroom.runtime import RuntimeClient
@@ -65,6 +66,7 @@ MALLORY = Principal(
 )
 TAGGED = raw(f'{{"tags": ["{CONTENT}"]}}')
 PRIVATE = raw('{"scope": "private"}')
+HERE = Reach(workspaces=(str(Path(__file__).parent),))
 QUIET: dict[str, Any] = {"embedder": "none", "options": FAST}
 TOOLS = {name: tool for name, tool in LISTED.items() if tool.alias is None}
 """All tools by their own names; who calls one by an older name asks the same."""
@@ -236,6 +238,7 @@ DEEDS: dict[str, Deed] = {
     "get_full_content": Deed(
         lambda _: {"chunk_ids": [1], "corpus": "docs"}, ("get_full_content",), "corpus", "found"
     ),
+    "search_code_semantic": Deed(lambda _: FIND, ("create_corpus", "search_code_semantic"), "corpus"),
     "ingest_documents": Deed(
         lambda _: {"texts": [{"path": "b.md", "text": CONTENT}], "corpus": "docs"},
         ("ingest_documents",),
@@ -257,6 +260,7 @@ DEEDS: dict[str, Deed] = {
     ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
+    "read_file": Deed(lambda _: {"path": Path(__file__).name}),
     "get_session": Deed(lambda _: IN_S),
     "list_sessions": Deed(lambda _: {}),
     "get_messages": Deed(lambda _: IN_S),
@@ -270,7 +274,7 @@ DEEDS: dict[str, Deed] = {
 
 
 async def called(runtime: RuntimeClient, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
-    async with mcp_client(lambda _: Agent(runtime, principal)) as client:
+    async with mcp_client(lambda _: Agent(runtime, principal, reach=HERE)) as client:
         await client.initialize()
         return await client.call(tool, **arguments)
 
@@ -517,6 +521,11 @@ DENIALS: dict[str, list[Denial]] = {
         ),
         Denial(lambda _: {"paths": ["/etc/hosts"]}, DENIED),
     ],
+    "read_file": [
+        Denial(lambda _: {"path": "/etc/hosts"}, DENIED),
+        Denial(lambda _: {"path": "data/.env"}, DENIED),
+    ],
+    "search_code_semantic": [Denial(lambda _: {**FIND, "scope": "../.."}, DENIED)],
     "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
     "find_vendor_info": [
         Denial(lambda _: {"vendor_filter": "*", "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")

@@ -7,6 +7,7 @@ resource that nobody has said here what governs it fails.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -33,6 +34,7 @@ from greenroom.actors import (
     MigrateSession,
     Principal,
     PutDocument,
+    Reach,
     ReadResource,
     RestoreSession,
     SetMemory,
@@ -74,6 +76,8 @@ class Asked(NamedTuple):
     shows: str = ""
 
 
+WORKSPACE = Reach(workspaces=(str(Path(__file__).parent / "support"),))
+"""A folder of code that the operator lets everybody read who has the scope."""
 OF_SESSION = '{"session_id":"SESSION"}'
 ASKED = {
     "create_session": Asked(SESSION, '{"purpose":"p","project_id":"p"}'),
@@ -121,6 +125,8 @@ ASKED = {
     "ingest_documents": Asked(CORPUS, '{"texts":[{"path":"b.md","text":"x"}],"corpus":"CORPUS"}'),
     "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
     "find_vendor_info": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
+    "search_code_semantic": Asked(BY_SCOPE, '{"query":"document_of"}', '"state":"off"'),
+    "read_file": Asked(BY_SCOPE, '{"path":"corpora.py"}', "def document_of"),
     "find_entity": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "suggest_entities": Asked(CORPUS, '{"corpus":"CORPUS"}'),
     "get_audit_log": Asked(BY_SCOPE, "{}"),
@@ -195,7 +201,7 @@ async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reade
         for number, tool in enumerate(ASKED):
             names = await arranged(at, scribe, number)
             at.tick()
-            whole = Agent(at.runtime, Principal(**READERS[reader]))
+            whole = Agent(at.runtime, Principal(**READERS[reader]), reach=WORKSPACE)
             others = frozenset(SCOPES) - {TOOLS[tool]}
             without = Agent(at.runtime, Principal(**READERS[reader], scopes=others))
             with refused("PERMISSION_DENIED", scope=TOOLS[tool]):

@@ -56,6 +56,7 @@ IN_FORCE: dict[str, tuple[str, object]] = {
     "--request-timeout": ("13", 13.0),
     "--debounce": ("150", 150.0),
     "--language": ("german", ["german"]),
+    "--workspace": ("/somewhere", ["/somewhere"]),
     "--audit-days": ("17", 17),
     "--audit-size": ("3MiB", 3 << 20),
 }

@@ -233,6 +233,8 @@ def any_of(name: str) -> Any:
         "find_entity": b'{"vendor_filter":"*"}',
         "suggest_entities": b"{}",
         "define_entities": b"{}",
+        "search_code_semantic": b'{"query":"hello"}',
+        "read_file": b'{"path":"a.py"}',
         "import_memories": b'{"source":"{}"}',
         "start_session": b"{}",
         "restore_session": b'{"session_id":"s"}',

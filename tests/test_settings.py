@@ -68,6 +68,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
     "documents": st.lists(names.map(lambda name: f"/somewhere/d{name}"), min_size=1, unique=True).map(tuple),
+    "workspace": st.lists(names.map(lambda name: f"/somewhere/w{name}"), min_size=1, unique=True).map(tuple),
+    "no_index": st.booleans(),
     "embedder": st.sampled_from(
         [
             "auto",
@@ -258,7 +260,7 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         (
             "tools",
             "core,unheard",
-            "core, all, knowledge, shared-context, services, memory-search or universal-memory is allowed",
+            "knowledge, code, shared-context, services, memory-search or universal-memory is allowed",
         ),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),

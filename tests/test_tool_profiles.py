@@ -36,6 +36,7 @@ KNOWLEDGE = [
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 ]
+CODE = ["search_code_semantic", "read_file"]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",
@@ -52,9 +53,9 @@ MEMORY_SEARCH = [
 UNIVERSAL_MEMORY = [
     "store_memory", "retrieve_memory", "update_memory", "forget_memory", "list_memories", "export_memories",
     "import_memories", "memory_stats", "start_session", "restore_session", "get_session_context",
-    "migrate_session", "export_session", "end_session", "reopen_session",
+    "migrate_session", "export_session", "end_session", "reopen_session", *CODE,
 ]  # fmt: skip
-OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn_")]
+OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn")]
 PATHS = {"ours": {}, "sdk": {"task": None}}
 """A member that no request has makes it one for the SDK, which passes it over."""
 
@@ -97,6 +98,7 @@ async def test_each_profile_lists_what_its_users_call(tmp_path: Path, era: str, 
         "core": CORE,
         "all": today,
         "knowledge": KNOWLEDGE,
+        "code": CODE,
         "shared-context": SHARED_CONTEXT,
         "services": SERVICES,
         "memory-search": MEMORY_SEARCH,
@@ -139,7 +141,10 @@ def test_a_command_line_that_names_an_unknown_profile_is_told_which_there_are(
         text=True,
     )
     assert done.returncode == 2
-    assert "core, all, knowledge, shared-context, services, memory-search or universal-memory" in done.stderr
+    assert (
+        "core, all, knowledge, code, shared-context, services, memory-search or universal-memory"
+        in done.stderr
+    )
 
 
 async def test_a_model_reads_of_listed_tools_alone(tmp_path: Path) -> None:
@@ -192,7 +197,7 @@ async def test_a_connection_chooses_in_its_url_or_in_a_header(enter: Enter) -> N
 
 
 async def test_a_name_that_is_none_is_refused_with_the_choices(enter: Enter) -> None:
-    choices = "core, all, knowledge, shared-context, services, memory-search or universal-memory"
+    choices = "core, all, knowledge, code, shared-context, services, memory-search or universal-memory"
     async with enter() as at, premises(at) as here:
         refused = (await (await here.peer()).ask("/?tools=core,unheard")).decode()
         assert refused.startswith("HTTP/1.1 400 ")

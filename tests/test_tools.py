@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 10_350
-WHOLE_BUDGET = 18_700
+INPUT_BUDGET = 10_850
+WHOLE_BUDGET = 19_600
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -68,7 +68,8 @@ PAGE_C = {
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 }
-LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C
+CODE = {"search_code_semantic", "read_file"}
+LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE
 
 
 def tokens(value: Any) -> float:
@@ -249,9 +250,18 @@ async def call_document_tools(call: Callable[..., Awaitable[dict[str, Any]]]) ->
     await call("suggest_entities", min_count=1, corpus="docs")
 
 
+async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Call every tool for code in several ways."""
+    await call("search_code_semantic", query="def document_of", limit=2, filters={"file_types": ["py"]})
+    for _ in range(2):
+        await call("read_file", path="corpora.py", lines="1-3")
+    await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
+
+
 async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], metadata: dict[str, Any]) -> None:
     """Call every tool of pages C, D and E in several ways."""
     await call_document_tools(call)
+    await call_code_tools(call)
     for value in (None, "123", [1.5, {"a": True}]):
         await call("store_memory", key="value", value=value, namespace="project:atlas:ui")
     await call("store_memory", content="the harbour opens at six", key="harbour", metadata=metadata)

@@ -48,6 +48,8 @@ from greenroom.actors.orchestrations.import_export import ExportMemories, Import
 from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.orchestrations.read_file import ReadFile
+from greenroom.actors.orchestrations.search_code import SearchCode
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
@@ -60,6 +62,7 @@ from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.resources import ReadResource, corpus_of_uri, parse_uri
 from greenroom.actors.session.directory import ListSessions
+from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
     Address,
     Idempotency,
@@ -129,6 +132,8 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "restore_session": RestoreSession,
     "migrate_session": MigrateSession,
     "export_session": ExportSession,
+    "search_code_semantic": SearchCode,
+    "read_file": ReadFile,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,
@@ -243,6 +248,7 @@ class Agent:
         locator: Given, the client has no connection, and this knows which session it works in.
         on_export: Called with the bytes of each export of memories or of a session.
         reach: Which files it may have read into corpora; none for None.
+        workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
     """
 
     def __init__(
@@ -257,6 +263,7 @@ class Agent:
         locator: SessionLocator | None = None,
         on_export: Callable[[int], None] = lambda _: None,
         reach: Reach | None = None,
+        workspaces: Workspaces | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -272,6 +279,7 @@ class Agent:
         self._client_state.quota = quota
         self._client_state.on_export = on_export
         self._client_state.reach = reach or Reach()
+        self._client_state.workspaces = workspaces
 
     @property
     def scopes(self) -> frozenset[str]:

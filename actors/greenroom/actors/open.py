@@ -23,6 +23,7 @@ from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
 from greenroom.actors.corpus.catalogue import CatalogueActor
+from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
@@ -201,6 +202,7 @@ async def open_greenroom(
             SemanticSearch,
             GetFullContent,
             ListCorpora,
+            AskForCode,
             FindVendorInfo,
             FindEntity,
             SuggestEntities,

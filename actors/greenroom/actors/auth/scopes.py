@@ -73,6 +73,8 @@ TOOLS: Final[Mapping[str, str]] = {
     "find_entity": "knowledge:read",
     "suggest_entities": "knowledge:read",
     "define_entities": "knowledge:write",
+    "search_code_semantic": CODE,
+    "read_file": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",

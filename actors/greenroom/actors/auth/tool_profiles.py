@@ -6,7 +6,7 @@ What each one lists is a matter of the protocol (`greenroom.transports`); a key 
 from typing import Final, Literal, get_args
 
 ToolProfileName = Literal[
-    "core", "all", "knowledge", "shared-context", "services", "memory-search", "universal-memory"
+    "core", "all", "knowledge", "code", "shared-context", "services", "memory-search", "universal-memory"
 ]
 
 TOOL_PROFILES: Final[tuple[str, ...]] = get_args(ToolProfileName)

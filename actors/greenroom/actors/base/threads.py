@@ -18,18 +18,32 @@ Ts = TypeVarTuple("Ts")
 
 MOST_AT_ONCE: Final = 2
 """A key that scrypt makes of a passphrase may take 256 MB while it is made."""
+READERS: Final = 4
+"""Files that are read at once; one may have 64 MB."""
 
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("passports aside")
+_readers: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("files read")
 
 
 async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Run a pure function in a thread; a caller that is cancelled does not wait for it."""
-    try:
-        limiter = _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(MOST_AT_ONCE)
-        _limiter.set(limiter)
+    limiter = _limiter_of(_limiter, MOST_AT_ONCE)
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
+
+
+async def read_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
+    """Run a function that reads files, likewise: a slow disk holds up nobody but who reads."""
+    limiter = _limiter_of(_readers, READERS)
+    return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
+
+
+def _limiter_of(variable: trio.lowlevel.RunVar[trio.CapacityLimiter], most: int) -> trio.CapacityLimiter:
+    try:
+        return variable.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(most)
+        variable.set(limiter)
+        return limiter
 
 
 _TURN = 0.001

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from greenroom.actors.auth import corpora
 from greenroom.actors.corpus import (
+    code_search,
     declaring,
     embedding,
     entity_search,
@@ -22,8 +23,8 @@ from greenroom.actors.corpus import (
 )
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
+from greenroom.actors.schemas import code, entities, workspace
 from greenroom.actors.schemas import corpus as requests
-from greenroom.actors.schemas import entities, workspace
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
@@ -63,6 +64,7 @@ class CorpusActor(Actor):
     describe = _by(requests.DescribeCorpus, filling.describe)
     call = _by(requests.CallCorpus, filling.call)
     find = _by(requests.FindChunks, search.find)
+    find_code = _by(code.FindCode, code_search.find)
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)
     declare = _by(entities.DeclareEntities, declaring.declare)

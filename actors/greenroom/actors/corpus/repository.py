@@ -25,6 +25,7 @@ from greenroom.actors.corpus.records import (
 )
 from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.index import MemoryIndex
+from greenroom.actors.schemas.code import FoundCode
 from greenroom.actors.schemas.corpus import FoundChunks
 from greenroom.actors.schemas.resources import corpus_uri, document_uri
 from greenroom.runtime import Context, StoreDamagedError
@@ -60,6 +61,7 @@ class CorpusRepository:
         entities: What is declared of entities, and which chunks mention them.
         embedder_notified: Whether the embedder knows that chunks lack vectors.
         answers: Searches answered since the last change, by who asked and the requests.
+        code_answers: Searches for code, likewise.
         view: What every search of the present index needs.
     """
 
@@ -70,6 +72,7 @@ class CorpusRepository:
         self.entities = EntityTable()
         self.embedder_notified = False
         self.answers: dict[tuple[Principal | None, bytes], FoundChunks] = {}
+        self.code_answers: dict[tuple[str, bytes], FoundCode] = {}
         self.view: Chunks | None = None
 
     def check(self, principal: Principal, name: str) -> None:
@@ -88,6 +91,7 @@ class CorpusRepository:
         context.put(records.HEADER, header)
         self.header = header
         self.answers.clear()
+        self.code_answers.clear()
 
     def publish(self, context: Context, *paths: str) -> None:
         """Tell subscribers that the corpus changed, and which documents."""

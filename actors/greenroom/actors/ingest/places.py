@@ -24,11 +24,13 @@ class Reach(NamedTuple):
         closed: Folders that nobody reads: the store's and that of its secrets.
         takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the user
             that we run as.
+        workspaces: Folders of code that may be searched and read.
     """
 
     roots: Sequence[str] | None = ()
     closed: tuple[str, ...] = ()
     takes_client_folders: bool = False
+    workspaces: tuple[str, ...] = ()
 
 
 CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", default=())

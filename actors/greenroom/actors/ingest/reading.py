@@ -34,8 +34,8 @@ def read_bounded(path: str, limit: int) -> bytes:
         UnreadableFileError: it is none, or larger than ``limit``.
         OSError: it cannot be opened.
     """
-    with _opened(path) as file:
-        return _rest(file, b"", limit)
+    with opened(path) as file:
+        return rest(file, b"", limit)
 
 
 def read_document(path: str) -> tuple[Kind, bytes, int]:
@@ -47,7 +47,7 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
         UnreadableFileError: it is no document, or too large.
         OSError: it cannot be opened or read.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         head = file.read(_HEAD)
         kind = kind_of(path, head)
         if (reason := content_reason(head)) is not None:
@@ -56,14 +56,19 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
             raise UnreadableFileError("it is no text")
         if kind == "code" and (reason := code_reason(path, head)) is not None:
             raise UnreadableFileError(reason)
-        data = _rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
+        data = rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)
         if not data or data.isspace():
             raise UnreadableFileError(EMPTY)
         return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 
-def _opened(path: str) -> io.FileIO:
-    """Open a file from the root down, each folder in the one above it: so none of them can become a link."""
+def opened(path: str) -> io.FileIO:
+    """Open a plain file from the root down, each folder in the one above it: so none can become a link.
+
+    Raises:
+        UnreadableFileError: it is none.
+        OSError: it cannot be opened.
+    """
     *folders, name = (part for part in path.split("/") if part)
     above = os.open("/", _FOLDER_FLAGS)
     try:
@@ -90,8 +95,12 @@ def _opened_folder(name: str, above: int) -> int:
         raise UnreadableFileError("a folder above it is a symbolic link") from None
 
 
-def _rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
-    """Return the whole file; one that is too large is not read."""
+def rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
+    """Return the whole file, whose beginning was read.
+
+    Raises:
+        UnreadableFileError: it is larger than ``limit``.
+    """
     size = os.fstat(file.fileno()).st_size
     data = bytearray(head)
     while size <= limit and len(data) <= limit:

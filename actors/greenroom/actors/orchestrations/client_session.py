@@ -35,6 +35,7 @@ from greenroom.actors.schemas.session_travel import (
     SessionContext,
 )
 from greenroom.actors.session.client_tools import client_tool
+from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
 
 R = TypeVar("R")
@@ -122,6 +123,9 @@ class ClientSessionState:
         quota: What the client may have, where that is limited.
         on_export: Called with the bytes of what it exported.
         reach: The files that it may have read.
+        workspaces: Keep the indexes of the folders that it works in; None where nobody does.
+        workspace_path: The folder that its session began in, if it said so.
+        files_read: What of files it has read, by path and lines: a digest of the file.
     """
 
     def __init__(
@@ -139,6 +143,9 @@ class ClientSessionState:
         self.quota: Quota | None = None
         self.on_export: Callable[[int], None] = lambda _: None
         self.reach = Reach()
+        self.workspaces: Workspaces | None = None
+        self.workspace_path: str | None = None
+        self.files_read: dict[tuple[str, int, int | None], str] = {}
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self._locator = locator

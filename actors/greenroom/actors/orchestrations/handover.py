@@ -56,6 +56,8 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         policy.check_user(client.principal, self.user_id)
         if self.new and self.restore_from is not None:
             raise auth_errors.invalid("new", "new: give restore_from or new, not both")
+        if self.workspace_path is not None:
+            client.workspace_path = self.workspace_path
         tool = client.tool_of(self.tool_id)
         project_id = client.project_of(self.project_id, self.workspace_path)
         offered: list[travel.Offer] = []

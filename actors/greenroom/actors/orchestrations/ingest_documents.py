@@ -57,6 +57,11 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
     ] = msgspec.field(default_factory=list)
     corpus: Annotated[CorpusName, Meta(description="made if there is none")] = DEFAULT_CORPUS
 
+    @property
+    def needs_folders(self) -> bool:
+        """Whether the client is to be asked for its folders."""
+        return bool(self.paths)
+
     async def carry_out(self, client: ClientSessionState) -> DocumentsIngested:
         """Ingest the files, or the texts, and remove what is to be removed.
 

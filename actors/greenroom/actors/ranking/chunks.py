@@ -15,7 +15,7 @@ from greenroom.actors.ranking.view import View
 if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.ranking.spelling import Correction
-    from greenroom.actors.ranking.view import Floats, Rows
+    from greenroom.actors.ranking.view import Floats, Mask, Rows
 
     Postings = tuple[Rows, Floats]
 
@@ -46,6 +46,12 @@ class Chunks(View):
             field: max(1.0, float(self.field(field).sum(where=self.visible, dtype=np.float64)) / count)
             for field in ("text", "key", "tags", "author")
         }
+
+    def only(self, visible: Mask) -> Chunks:
+        """Return those of the chunks that are in a mask, as if there were no others."""
+        narrowed = Chunks(self._corpus)
+        narrowed.visible &= visible
+        return narrowed
 
     def field(self, name: str) -> Floats:
         """Return the terms of a field, by row."""

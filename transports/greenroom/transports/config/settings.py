@@ -241,6 +241,17 @@ class Settings:
         "folder whose files clients may have ingested, once for each; a client on standard input and output "
         "may besides name those in the folders that it works in",
     )
+    workspace: tuple[str, ...] = setting(
+        (),
+        list_of(text_path, "DIR"),
+        "folder of code that clients may search and read, once for each; a client on standard input and "
+        "output may besides those that it works in",
+    )
+    no_index: bool = setting(
+        False,
+        boolean,
+        "index no workspaces: searches for code go by what was indexed before, and say so",
+    )
     embedder: str | Model = setting(
         "auto",
         embedder,

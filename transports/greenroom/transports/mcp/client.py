@@ -199,6 +199,8 @@ class Client:
     def _notified(self, frame: Frame) -> None:
         if (tracer := self.server.tracer) is not None:
             tracer.begin(frame.method, self.identity.version, frame.params).end("ok")
+        if frame.method == "notifications/roots/list_changed" and self.roots is not None:
+            self.roots.forget()
         if frame.method == "notifications/cancelled":
             key = (frame.params or {}).get("requestId")
             call = self._calls.get(key) if isinstance(key, int | str) and type(key) is not bool else None

@@ -21,7 +21,6 @@ from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.ingest.places import CLIENT_FOLDERS
-from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
 from greenroom.transports.mcp.calls import Call, Deadlines
@@ -201,7 +200,7 @@ class FastPath:
     def _ask_tool(self, client: ClientPort, call: Call, request: Any) -> None:
         if type(request) is StartSession and needs_folder(call, client.identity):
             client.spawn(self._ask_in_folder, client, call, request)
-        elif type(request) is IngestDocuments and request.paths and tells_folders(client.identity):
+        elif getattr(request, "needs_folders", False) and tells_folders(client.identity):
             client.spawn(self._ask_with_folders, client, call, request)
         else:
             client.domain.ask(call, request, partial(self._tool_replied, client))
@@ -209,17 +208,17 @@ class FastPath:
     async def _ask_in_folder(self, client: ClientPort, call: Call, request: StartSession) -> None:
         """Start a session in the folder that the client works in."""
         with call.cancellable():
-            client.roots = client.roots or Roots()
+            client.roots = client.roots or Roots(client.identity)
             folder = await client.roots.folder(call)
         if not call.settled:
             request = msgspec.structs.replace(request, workspace_path=folder)
             client.domain.ask(call, request, partial(self._tool_replied, client))
 
-    async def _ask_with_folders(self, client: ClientPort, call: Call, request: IngestDocuments) -> None:
+    async def _ask_with_folders(self, client: ClientPort, call: Call, request: Any) -> None:
         """Have files read that may be in the folders that the client works in."""
         with call.cancellable():
-            client.roots = client.roots or Roots()
-            CLIENT_FOLDERS.set(await client.roots.folders(call))
+            client.roots = client.roots or Roots(client.identity)
+            CLIENT_FOLDERS.set(await client.roots.known_folders(call))
         if not call.settled:
             client.domain.ask(call, request, partial(self._tool_replied, client))
 

@@ -26,12 +26,19 @@ _PREFIX: Final = "greenroom/roots/"
 
 
 class Roots:
-    """The requests for its roots that one client was sent."""
+    """The requests for its roots that one client was sent.
 
-    def __init__(self) -> None:
+    Args:
+        who: The client.
+    """
+
+    def __init__(self, who: ClientIdentity) -> None:
+        offered = ((who.initialize or {}).get("capabilities") or {}).get("roots") or {}
+        self._hears_changes = offered.get("listChanged") is True
         self._numbers = itertools.count(1)
         self._waiting: dict[str, trio.Event] = {}
         self._told: dict[str, Any] = {}
+        self._known: tuple[str, ...] | None = None
 
     def take_response(self, frame: Frame) -> bool:
         """Take a response; return whether it answers one of these requests."""
@@ -46,6 +53,19 @@ class Roots:
     async def folder(self, call: Call) -> str | None:
         """Return the path of the first folder that a client works in, if it says so in time."""
         return next(iter(await self.folders(call)), None)
+
+    async def known_folders(self, call: Call) -> tuple[str, ...]:
+        """Return the paths of the folders that a client works in, as it said last if it tells of changes."""
+        if self._known is not None:
+            return self._known
+        known = await self.folders(call)
+        if self._hears_changes and known:
+            self._known = known
+        return known
+
+    def forget(self) -> None:
+        """Ask again when they are wanted: the client says that they changed."""
+        self._known = None
 
     async def folders(self, call: Call) -> tuple[str, ...]:
         """Return the paths of the folders that a client works in, none if it does not say so in time."""

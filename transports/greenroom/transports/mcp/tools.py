@@ -302,6 +302,20 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="search_code_semantic",
+        title="Search code",
+        description="Find where the code of the workspace does something, by words, identifiers or a "
+        "question: files with their best lines, which read_file opens. freshness says how much is indexed.",
+        weight=1,
+    ),
+    Tool(
+        name="read_file",
+        title="Read a file",
+        description="Read a file of the workspace as it is now, whole or some lines, or several files. What "
+        "you have read here and did not change is answered in one line.",
+        weight=1,
+    ),
+    Tool(
         name="find_vendor_info",
         title="Find vendors and libraries",
         description="Find what documents say of a vendor, library, framework or service: how often and "

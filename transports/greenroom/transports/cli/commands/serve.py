@@ -24,6 +24,7 @@ from greenroom.actors import Agent, EmbedderChoice, PassportOptions
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
+from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import SharedRuntime
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base import exit_codes
@@ -111,6 +112,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         locator = SessionLocator()
         authenticator = authentication.authenticator
         reach = Reach(tuple(map(os.path.abspath, settings.documents)), own_folders(settings))
+        reach = reach._replace(workspaces=tuple(map(os.path.abspath, settings.workspace)))
+        workspaces = None if settings.no_index else await stack.enter_async_context(open_workspaces(runtime))
         linking = passports._replace(base_url=sockets.base_url())
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
@@ -125,6 +128,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 locator=locator if caller.is_single_request else None,
                 on_export=access.record_export,
                 reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
+                workspaces=workspaces,
             )
 
         await nursery.start(_stop_on_signal, stop)

@@ -27,6 +27,7 @@ _TRAVELLING = (
     "export_session",
     "end_session",
 )
+_CODE = ("search_code_semantic", "read_file")
 _RELEVANCE = OlderParameter(
     "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
 )
@@ -36,9 +37,12 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         *_PAGED_MEMORIES,
         *_TRAVELLING,
         "reopen_session",
+        *_CODE,
         *(f"omn_{name}" for name in _PAGED_MEMORIES),
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
+        *("omn_semantic_search", "omn1_read"),
+        *(f"omn_{name}" for name in _CODE),
     ),
     defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
     parameters={"retrieve_memory": (_RELEVANCE,)},

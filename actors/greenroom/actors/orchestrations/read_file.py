@@ -1,0 +1,108 @@
+"""The tool that reads files of the workspace, whole or in part, and not again what did not change."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.threads import read_in_thread
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.ingest.reading import UnreadableFileError
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
+from greenroom.actors.schemas.code import ALines, Around, FilePath, FilePaths, FileRead, FilesRead
+from greenroom.actors.workspace.files import FilePart, read_part
+from greenroom.actors.workspace.places import Place, checked_file
+from greenroom.runtime import Refusal
+
+ROOM: Final = 40_000
+"""Characters that one answer has of files."""
+MAX_REMEMBERED: Final = 1_000
+"""Parts of files of which is remembered what a client read."""
+
+
+class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
+    """Read files of the workspace as they are now."""
+
+    writes: ClassVar[bool] = False
+
+    path: FilePath | None = None
+    paths: FilePaths = msgspec.field(default_factory=list)
+    lines: ALines | None = None
+    around: Around = 0
+    again: Annotated[bool, Meta(description="also what you have read and did not change")] = False
+
+    async def carry_out(self, client: ClientSessionState) -> FilesRead:
+        """Read them in a thread, one after the other.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: the one file that is meant is not read.
+        """
+        if (self.path is None) != bool(self.paths):
+            raise auth_errors.invalid("path", "path: give path or paths, one of them")
+        roots = await roots_of(client)
+        if self.path is not None:
+            return FilesRead(files=[await self._file(client, "path", self.path, roots, ROOM)])
+        files: list[FileRead] = []
+        room = ROOM
+        for at, path in enumerate(self.paths):
+            try:
+                read = await self._file(client, "paths", path, roots, room // (len(self.paths) - at))
+                room -= len(read.text or "")
+            except Refusal as refusal:
+                read = FileRead(path=path, error=refusal.sentence)
+            files.append(read)
+        return FilesRead(files=files)
+
+    async def _file(
+        self, client: ClientSessionState, field: str, named: str, roots: list[str], room: int
+    ) -> FileRead:
+        place = await read_in_thread(checked_file, field, named, roots, client.reach.closed)
+        if client.workspaces is not None:
+            await begin(client, place.root)
+        first, last = self._wanted()
+        try:
+            part = await read_in_thread(read_part, place.path, first, last, room)
+        except UnreadableFileError as error:
+            raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error}") from None
+        except FileNotFoundError:
+            raise auth_errors.invalid(field, f"{field}: {named!r} is not there") from None
+        except OSError as error:
+            raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error.strerror}") from None
+        known = client.files_read
+        asked = (place.path, first, last)
+        is_known = known.pop(asked, None) == part.digest
+        known[asked] = part.digest
+        if len(known) > MAX_REMEMBERED:
+            del known[next(iter(known))]
+        return self._answer(place, part, last, is_known=is_known and not self.again)
+
+    def _wanted(self) -> tuple[int, int | None]:
+        """Return the first and the last line that are wanted."""
+        if self.lines is None:
+            return 1, None
+        first, dash, last = self.lines.partition("-")
+        if last and int(last) < int(first):
+            raise auth_errors.invalid("lines", f"lines: {self.lines} end before they begin")
+        end = int(last or first) + self.around if last or not dash else None
+        return max(1, int(first) - self.around), end
+
+    def _answer(self, place: Place, part: FilePart, last: int | None, *, is_known: bool) -> FileRead:
+        if is_known:
+            return FileRead(path=place.name, unchanged=True, note="as you read it; again: true repeats it")
+        read = FileRead(
+            path=place.name,
+            text=part.text,
+            lines=[part.first, part.last],
+            total_lines=part.lines,
+            bytes=part.bytes,
+            digest=part.digest,
+            last_modified=to_datetime(part.modified_at),
+        )
+        if part.last < min(part.lines, last or part.lines):
+            more = f"{part.last + 1}-{last or ''}"
+            return msgspec.structs.replace(read, note=f'there is no room for more; lines: "{more}" goes on')
+        return read

@@ -1,0 +1,172 @@
+"""Searching code and reading it: what is asked, and what is answered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas.corpus import CorpusName, QueryText
+from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Message
+
+FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Folder = Annotated[
+    str, Meta(max_length=4_096, description="folder to look in, below the workspace's or from / on")
+]
+FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
+MinRelevance = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
+_SUFFIX = Annotated[str, Meta(min_length=1, max_length=32)]
+_GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class CodeFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which files are looked at.
+
+    Attributes:
+        file_types: Endings such as ``py``; all unless given.
+        exclude_paths: Folders or patterns such as ``tests`` or ``*_pb2.py``.
+        recency_weight: How much it counts that a file was changed lately, 0 to 1.
+    """
+
+    file_types: Annotated[list[_SUFFIX], Meta(max_length=20, description="endings such as py")] = (
+        msgspec.field(default_factory=list)
+    )
+    exclude_paths: Annotated[list[_GLOB], Meta(max_length=20, description="folders, or patterns with *")] = (
+        msgspec.field(default_factory=list)
+    )
+    recency_weight: Annotated[Fraction, Meta(description="how much a late change counts, 0-1")] = 0.0
+
+
+class CodeFreshness(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a workspace's index is.
+
+    Attributes:
+        indexed: Files that are in it.
+        of: Files that are to be; null while they are not counted.
+        state: ``indexing``; ``watching``: it is as the files are; ``unwatched``, ``off``: nobody looks.
+        as_of: When it was as the files are, where nobody looks; null for never.
+        waiting_for_vectors: Passages that words alone find as yet.
+    """
+
+    indexed: int
+    of: int | None
+    state: Literal["indexing", "watching", "unwatched", "off"]
+    as_of: datetime | UnsetType | None = UNSET
+    waiting_for_vectors: int
+
+
+class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was found, with its best passage.
+
+    Attributes:
+        file_path: Below the workspace's folder.
+        line_range: The passage's first and last line.
+        excerpt: What of the passage has most of the query.
+        last_modified: When the file was changed, as it was indexed.
+        signals: What spoke for it, and how much.
+    """
+
+    file_path: str
+    relevance_score: float
+    line_range: list[int]
+    excerpt: str
+    last_modified: datetime
+    signals: dict[str, float] | UnsetType = UNSET
+
+
+class CodeFound(Reply, frozen=True, kw_only=True):
+    """Answers `SearchCode`, best first.
+
+    Attributes:
+        workspace: The folder that was searched.
+        total_found: How many files have something of the query, and ``min_relevance`` at least.
+        unknown: Words that no file has, and that nothing is like.
+        cache_hit: Whether you asked the same just before.
+        partial: Present when the search was cut, and why.
+    """
+
+    results: list[CodeFile]
+    total_found: int
+    workspace: str
+    freshness: CodeFreshness
+    unknown: list[str] | UnsetType = UNSET
+    cache_hit: bool
+    search_time_ms: float
+    partial: str | UnsetType = UNSET
+
+
+ALines = Annotated[
+    str,
+    Meta(
+        pattern="^[1-9][0-9]{0,8}(-([1-9][0-9]{0,8})?)?(?!\\n)$",
+        description="such as 10-40, or 10- to the end",
+        extra={"takes": "a line or lines such as 10-40 or 10-"},
+    ),
+]
+Around = Annotated[int, Meta(ge=0, le=500, description="also so many lines before and after")]
+FilePaths = Annotated[list[FilePath], Meta(max_length=20, description="several, instead of path")]
+
+
+class FileRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a workspace, or a part of it; of several that were asked for also one that is not read.
+
+    Attributes:
+        path: Below the workspace's folder.
+        text: What the lines say; absent where it is unchanged or not read.
+        lines: The first and the last line.
+        total_lines: How many it has.
+        unchanged: Present where you have read just this here, and it is still so.
+        note: How to go on, where that is not all of it.
+        error: Why it is not read.
+    """
+
+    path: str
+    text: str | UnsetType = UNSET
+    lines: list[int] | UnsetType = UNSET
+    total_lines: int | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+    digest: str | UnsetType = UNSET
+    last_modified: datetime | UnsetType = UNSET
+    unchanged: bool | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class FilesRead(Reply, frozen=True, kw_only=True):
+    """Answers `ReadFile`, in the order in which they were asked for."""
+
+    files: list[FileRead]
+
+
+class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
+    """Find the best files of a workspace. Not a tool: `SearchCode` asks it.
+
+    Attributes:
+        query: What is looked for.
+        vectors: The query as the embedder sees it; None: words alone decide.
+        folder: The folder to look in, below the workspace's; empty for that itself.
+        filters: Which files are looked at.
+        limit: How many are answered.
+        min_relevance: Their least score.
+    """
+
+    corpus: CorpusName
+    query: QueryText
+    vectors: QueryVectors | None = None
+    folder: str = ""
+    filters: CodeFilters = CodeFilters()
+    limit: int = 10
+    min_relevance: float = 0.0
+
+
+class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindCode`; members as in `CodeFound`."""
+
+    results: list[CodeFile]
+    total: int
+    unknown: list[str]
+    cache_hit: bool

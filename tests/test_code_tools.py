@@ -1,0 +1,336 @@
+"""The tools for code: searching a workspace, reading its files, and what is never read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from support.agents import FAST
+
+from greenroom.actors import (
+    REQUESTS,
+    Agent,
+    Principal,
+    Reach,
+    StartSession,
+    open_greenroom,
+    parse_request,
+)
+from greenroom.actors.ingest.reading import UnreadableFileError
+from greenroom.actors.schemas.code import CodeFound, FileRead
+from greenroom.actors.workspace.files import read_part
+from greenroom.actors.workspace.keeper import open_workspaces
+from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
+from greenroom.runtime import Refusal
+
+ANN = Principal(agent_id="a", user="ann")
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A workspace."""
+    folder = (tmp_path / "code").resolve()
+    (folder / "src/deep").mkdir(parents=True)
+    (folder / "tests").mkdir()
+    (folder / "src/boats.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 101)))
+    (folder / "src/deep/anchor.py").write_text("def drop_anchor(depth):\n    return depth\n")
+    (folder / "src/harbour.ts").write_text("export function dropAnchor() { return 1 }\n")
+    (folder / "tests/test_anchor.py").write_text("def test_drop_anchor():\n    assert drop_anchor(1)\n")
+    (folder / ".env").write_text("KEY=1\n")
+    return folder
+
+
+@asynccontextmanager
+async def agent_in(
+    tmp_path: Path, *workspaces: Path, is_kept: bool = False, told: bool = False
+) -> AsyncIterator[Agent]:
+    """An agent in a store whose operator lets it read some folders; it may tell others if it is ``told``."""
+    own = (str(tmp_path / "data"), str(tmp_path / "secrets"))
+    reach = Reach(closed=own, workspaces=tuple(map(str, workspaces)), takes_client_folders=told)
+    async with (
+        open_greenroom(own[0], secrets=own[1], embedder="none", options=FAST) as runtime,
+        open_workspaces(runtime) as kept,
+    ):
+        yield Agent(runtime, ANN, reach=reach, workspaces=kept if is_kept else None)
+
+
+async def search(agent: Agent, arguments: str) -> CodeFound:
+    found: CodeFound = await agent.ask(parse_request(REQUESTS["search_code_semantic"], arguments.encode()))
+    return found
+
+
+async def read(agent: Agent, arguments: str) -> list[FileRead]:
+    files: list[FileRead] = (await agent.ask(parse_request(REQUESTS["read_file"], arguments.encode()))).files
+    return files
+
+
+async def settled(agent: Agent) -> None:
+    """Wait until the workspace is indexed: searches say so."""
+    while (await search(agent, '{"query":"x"}')).freshness.state != "watching":
+        pass
+
+
+# -- searching ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.found", "code.freshness")
+async def test_code_is_found_by_file_with_its_lines_and_how_fresh_that_is(code: Path, tmp_path: Path) -> None:
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = await search(agent, '{"query":"drop anchor depth"}')
+        assert found.workspace == str(code)
+        assert (found.freshness.indexed, found.freshness.of) == (4, 4)
+        first = found.results[0]
+        assert (first.file_path, first.line_range) == ("src/deep/anchor.py", [1, 2])
+        assert "def drop_anchor(depth)" in first.excerpt
+        assert len({each.file_path for each in found.results}) == len(found.results) == 3
+        assert not found.cache_hit
+        assert (await search(agent, '{"query":"drop anchor depth"}')).cache_hit
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.found")
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ('"scope":"src"', {"src/deep/anchor.py", "src/harbour.ts"}),
+        ('"scope":"src/deep"', {"src/deep/anchor.py"}),
+        ('"filters":{"file_types":["ts"]}', {"src/harbour.ts"}),
+        ('"filters":{"file_types":[".py"],"exclude_paths":["tests"]}', {"src/deep/anchor.py"}),
+        ('"filters":{"exclude_paths":["test_*","src/deep"]}', {"src/harbour.ts"}),
+        ('"min_relevance":1', set()),
+        ('"limit":1', {"src/deep/anchor.py"}),
+    ],
+)
+async def test_a_search_is_narrowed(code: Path, tmp_path: Path, arguments: str, wanted: set[str]) -> None:
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = await search(agent, '{"query":"drop anchor depth",MORE}'.replace("MORE", arguments))
+        assert {each.file_path for each in found.results} == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.found")
+async def test_what_changed_lately_can_count_for_more(code: Path, tmp_path: Path) -> None:
+    os.utime(code / "src/deep/anchor.py", (1, 1))
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        for weight, is_first in ((0, True), (0.9, False)):
+            arguments = '{"query":"drop anchor depth","filters":{"recency_weight":W}}'
+            found = await search(agent, arguments.replace("W", str(weight)))
+            assert (found.results[0].file_path == "src/deep/anchor.py") is is_first
+
+
+@pytest.mark.promise("code.freshness")
+async def test_without_an_index_a_search_says_so(code: Path, tmp_path: Path) -> None:
+    async with agent_in(tmp_path, code) as agent:
+        found = await search(agent, '{"query":"drop anchor"}')
+        assert (found.results, found.freshness.state, found.freshness.as_of) == ([], "off", None)
+
+
+# -- which folder ------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("code.roots")
+async def test_the_folder_that_a_session_began_in_counts_where_the_client_is_the_same_user(
+    code: Path, tmp_path: Path
+) -> None:
+    for told in (True, False):
+        async with agent_in(tmp_path, told=told) as agent:
+            with pytest.raises(Refusal, match="it is not known which folder"):
+                await read(agent, '{"path":"src/boats.py"}')
+            await agent.ask(StartSession(workspace_path=str(code)))
+            if told:
+                assert (await read(agent, '{"path":"src/boats.py"}'))[0].total_lines == 100
+            else:
+                with pytest.raises(Refusal, match="it is not known which folder"):
+                    await read(agent, '{"path":"src/boats.py"}')
+
+
+@pytest.mark.promise("code.roots")
+@pytest.mark.parametrize(
+    "folder", ["/", "~", "/proc", "DATA", "CODE/.git", "CODE/.ssh", "CODE/src/boats.py", "CODE/no"]
+)
+async def test_what_is_no_workspace_is_refused_with_a_sentence(
+    code: Path, tmp_path: Path, folder: str
+) -> None:
+    named = (
+        folder.replace("~", str(Path.home())).replace("CODE", str(code)).replace("DATA", f"{tmp_path}/data")
+    )
+    async with agent_in(tmp_path, Path(named)) as agent:
+        with pytest.raises(Refusal, match=r"is no workspace: it|is no workspace: what"):
+            await search(agent, '{"query":"x"}')
+
+
+def test_folders_of_one_name_are_told_apart_and_a_name_is_always_one() -> None:
+    names = [workspace_name(path) for path in ("/a/app", "/b/app", "/a/ä ö", "/a/..x", "/" + "n" * 300)]
+    assert len(set(names)) == len(names)
+    assert names[0].startswith("app-")
+    assert names[2].startswith("workspace-")
+    assert max(map(len, names)) <= 64
+
+
+async def test_of_several_workspaces_the_first_is_meant_unless_a_path_says_otherwise(
+    code: Path, tmp_path: Path
+) -> None:
+    other = (tmp_path / "other").resolve()
+    other.mkdir()
+    (other / "b.py").write_text("x = 2\n")
+    async with agent_in(tmp_path, code, other) as agent:
+        paths = '{"paths":["src/harbour.ts","b.py","OTHER/b.py"]}'
+        files = await read(agent, paths.replace("OTHER", str(other)))
+        assert [each.total_lines or each.error for each in files][0::2] == [1, 1]
+        assert "is not there" in str(files[1].error)
+        found = await search(agent, '{"query":"x","scope":"OTHER"}'.replace("OTHER", str(other)))
+        assert found.workspace == str(other)
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("code.read")
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ("", [1, 100]),
+        (',"lines":"10-12"', [10, 12]),
+        (',"lines":"99-"', [99, 100]),
+        (',"lines":"99-400"', [99, 100]),
+        (',"lines":"50"', [50, 50]),
+        (',"lines":"50","around":3', [47, 53]),
+        (',"lines":"1","around":2', [1, 3]),
+    ],
+)
+async def test_lines_of_a_file_are_read(code: Path, tmp_path: Path, arguments: str, lines: list[int]) -> None:
+    async with agent_in(tmp_path, code) as agent:
+        (file,) = await read(agent, '{"path":"src/boats.py"MORE}'.replace("MORE", arguments))
+        first, last = lines
+        assert (file.lines, file.total_lines) == (lines, 100)
+        assert file.text == "".join(f"line_{number} = {number}\n" for number in range(first, last + 1))
+
+
+@pytest.mark.promise("code.unchanged")
+async def test_what_this_client_read_and_did_not_change_is_one_line(code: Path, tmp_path: Path) -> None:
+    async with agent_in(tmp_path, code) as agent:
+        some = '{"path":"src/boats.py","lines":"1-2"}'
+        assert (await read(agent, some))[0].text == "line_1 = 1\nline_2 = 2\n"
+        (again,) = await read(agent, some)
+        assert (again.unchanged, again.path) == (True, "src/boats.py")
+        assert not again.text
+        assert (await read(agent, '{"path":"src/boats.py","lines":"2"}'))[0].text == "line_2 = 2\n"
+        assert (await read(agent, some[:-1] + ',"again":true}'))[0].text
+        os.utime(code / "src/boats.py", (1, 1))
+        assert (await read(agent, some))[0].unchanged is True
+        (code / "src/boats.py").write_text("other\n")
+        assert (await read(agent, some))[0].text == "other\n"
+
+
+@pytest.mark.promise("code.read")
+async def test_what_has_no_room_is_cut_between_lines_and_says_how_to_go_on(
+    code: Path, tmp_path: Path
+) -> None:
+    (code / "long.txt").write_text("".join(f"{number:0>99}\n" for number in range(1, 1_001)))
+    (code / "wide.txt").write_text("x" * 100_000)
+    async with agent_in(tmp_path, code) as agent:
+        (first,) = await read(agent, '{"path":"long.txt"}')
+        assert (first.lines, first.note) == ([1, 400], 'there is no room for more; lines: "401-" goes on')
+        (second,) = await read(agent, '{"path":"long.txt","lines":"401-"}')
+        assert second.lines == [401, 800]
+        both = await read(agent, '{"paths":["long.txt","src/boats.py","long.txt"],"again":true}')
+        assert sum(len(each.text or "") for each in both) <= 40_000
+        assert [each.total_lines for each in both] == [1_000, 100, 1_000]
+        (wide,) = await read(agent, '{"path":"wide.txt"}')
+        assert len(wide.text or "") == 40_000
+
+
+@pytest.mark.promise("code.read")
+async def test_odd_files_are_read_as_they_are_or_named(code: Path, tmp_path: Path) -> None:
+    (code / "empty.py").write_text("")
+    (code / "wide.txt").write_bytes("Größe\n".encode("utf-16"))
+    (code / "crlf.c").write_bytes(b"int a;\r\nint b;")
+    (code / "latin.c").write_bytes("größe".encode("latin-1"))
+    (code / "image.png").write_bytes(b"\x89PNG\0\0")
+    (code / "key.txt").write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+    os.mkfifo(code / "pipe")
+    with (code / "huge.bin").open("wb") as file:
+        file.write(b"text\n" * 2_000)
+        file.truncate(65 << 20)
+    names = ["empty.py", "wide.txt", "crlf.c", "latin.c"]
+    odd = ["image.png", "key.txt", "pipe", "huge.bin", "src", "gone.py"]
+    async with agent_in(tmp_path, code) as agent:
+        said = [(await read(agent, '{"path":"PATH"}'.replace("PATH", name)))[0].text for name in names]
+        assert said == ["", "Größe\n", "int a;\r\nint b;", "größe"]
+        refused = await read(agent, '{"paths":["ODD"]}'.replace("ODD", '","'.join(odd)))
+        assert [str(each.error).partition(f"{each.path!r} is not ")[2] for each in refused] == [
+            "read: it is no text: there is a NUL in its first 8,192 bytes",
+            "read: it may hold secrets",
+            "read: it is no plain file",
+            "read: it has 68,157,440 bytes and the limit is 67,108,864",
+            "read: Is a directory",
+            "there",
+        ]
+        with pytest.raises(Refusal, match="it has 100 lines"):
+            await read(agent, '{"path":"src/boats.py","lines":"101"}')
+
+
+@pytest.mark.promise("code.roots")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.py",
+        "/etc/passwd",
+        "out.py",
+        "linked/outside.py",
+        ".env",
+        ".ENV",
+        "src/../.git/config",
+        "ID_RSA",
+        "loop",
+    ],
+)
+async def test_nothing_outside_and_no_secret_is_read(code: Path, tmp_path: Path, path: str) -> None:
+    outside = tmp_path / "outside.py"
+    outside.write_text("secret = 1\n")
+    (code / ".git").mkdir()
+    for name in (".git/config", ".ENV", "ID_RSA"):
+        (code / name).write_text("token")
+    (code / "out.py").symlink_to(outside)
+    (code / "linked").symlink_to(tmp_path)
+    (code / "loop").symlink_to("loop")
+    async with agent_in(tmp_path, code) as agent:
+        with pytest.raises(Refusal):
+            await read(agent, '{"path":"PATH"}'.replace("PATH", path))
+
+
+@pytest.mark.promise("code.roots")
+def test_a_folder_that_becomes_a_link_after_the_check_is_not_followed(code: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/anchor.py").write_text("secret = 1\n")
+    place = checked_file("path", "src/deep/anchor.py", [checked_root(str(code), [])], [])
+    assert read_part(place.path, 1, None, 99).lines == 2
+    (code / "src/deep").rename(code / "src/deeper")
+    (code / "src/deep").symlink_to(tmp_path / "outside")
+    with pytest.raises(UnreadableFileError, match="symbolic link"):
+        read_part(place.path, 1, None, 99)
+    (code / "src/boats.py").unlink()
+    (code / "src/boats.py").symlink_to(tmp_path / "outside/anchor.py")
+    with pytest.raises(OSError, match="symbolic links"):
+        read_part(f"{code}/src/boats.py", 1, None, 99)
+
+
+async def test_a_link_within_the_workspace_is_the_file_that_it_leads_to(code: Path, tmp_path: Path) -> None:
+    (code / "short.py").symlink_to("src/deep/anchor.py")
+    async with agent_in(tmp_path, code) as agent:
+        assert (await read(agent, '{"path":"short.py"}'))[0].path == "src/deep/anchor.py"
+
+
+async def test_one_path_or_several_and_lines_in_order(code: Path, tmp_path: Path) -> None:
+    async with agent_in(tmp_path, code) as agent:
+        for arguments in ("{}", '{"path":"a","paths":["b"]}', '{"path":"src/boats.py","lines":"9-2"}'):
+            with pytest.raises(Refusal) as refused:
+                await read(agent, arguments)
+            assert refused.value.code == "VALIDATION_ERROR"
