@@ -105,7 +105,7 @@ class Compactor:
         return True
 
     def merge_on(self, context: Context) -> Slices[None]:
-        """Go on with the merge that is under way, if there is one: who adds faster than is merged takes part."""
+        """Go on with the merge that is under way, if any: who adds faster than is merged takes part."""
         if self._building is not None:
             yield from self._build(context, self._building)
 
