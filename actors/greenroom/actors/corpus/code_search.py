@@ -88,7 +88,7 @@ def _ranked(
     view = repository.view
     if view is None or not view.is_of(corpus):
         view = repository.view = Chunks(corpus)
-    view = _narrowed(view, request.folder, request.filters)
+    view = _narrowed(view, corpus, request.folder, request.filters)
     vectors = None
     if request.vectors is not None:
         vectors = request.vectors.in_space(embedding.serving(repository, context))
@@ -103,12 +103,14 @@ def _ranked(
     return list(best.values())[:many], max(len(best), ranked.total), list(ranked.unknown)
 
 
-def _narrowed(view: Chunks, folder: str, filters: CodeFilters) -> Chunks:
+def _narrowed(view: Chunks, corpus: Any, folder: str, filters: CodeFilters) -> Chunks:
     """Return the passages of the files that are looked at."""
     is_wanted = wanted(folder, filters)
     if is_wanted is None:
         return view
     import numpy as np  # noqa: PLC0415 - as above
 
-    files = np.fromiter(map(is_wanted, view.corpus.authors), np.bool_, len(view.corpus.authors))
-    return view.only(files[view.corpus.author])
+    from greenroom.actors.ranking.chunks import Chunks  # noqa: PLC0415 - as above
+
+    files = np.fromiter(map(is_wanted, corpus.authors), np.bool_, len(corpus.authors))
+    return Chunks(corpus, files[corpus.author])

@@ -25,10 +25,10 @@ _B: Final = 0.6
 
 
 class Chunks(View):
-    """The chunks that there are, and what every query needs to know of them."""
+    """The chunks that there are, or those of a mask, and what every query needs to know of them."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        super().__init__(corpus, corpus.alive.copy())
+    def __init__(self, corpus: Corpus, mask: Mask | None = None) -> None:
+        super().__init__(corpus, corpus.alive.copy() if mask is None else corpus.alive & mask)
         self._fields: dict[str, Floats] = {}
         self._norms: dict[str, Floats] = {}
         self._corpus = corpus
@@ -46,12 +46,6 @@ class Chunks(View):
             field: max(1.0, float(self.field(field).sum(where=self.visible, dtype=np.float64)) / count)
             for field in ("text", "key", "tags", "author")
         }
-
-    def only(self, visible: Mask) -> Chunks:
-        """Return those of the chunks that are in a mask, as if there were no others."""
-        narrowed = Chunks(self._corpus)
-        narrowed.visible &= visible
-        return narrowed
 
     def field(self, name: str) -> Floats:
         """Return the terms of a field, by row."""
