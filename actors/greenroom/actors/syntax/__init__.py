@@ -4,8 +4,15 @@
 called in a process that may be killed.
 """
 
+from greenroom.actors.syntax.dependencies import Reach as Reach
+from greenroom.actors.syntax.dependencies import Reached as Reached
+from greenroom.actors.syntax.dependencies import inverted as inverted
+from greenroom.actors.syntax.dependencies import reach as reach
 from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.places import MANIFESTS as MANIFESTS
+from greenroom.actors.syntax.places import Places as Places
 from greenroom.actors.syntax.reading import read_source as read_source
+from greenroom.actors.syntax.resolving import resolve_import as resolve_import
 from greenroom.actors.syntax.source import CodeChunk as CodeChunk
 from greenroom.actors.syntax.source import Import as Import
 from greenroom.actors.syntax.source import Kind as Kind
