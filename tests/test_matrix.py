@@ -43,6 +43,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.auth.scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
+from greenroom.actors.corpus.managing import made_corpus
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.server_info import GREENROOM
 
@@ -173,6 +174,7 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     await ask_corpus(at.runtime, scribe.principal, put, make=True)
     declared = EntityDeclaration(name=word, type="vendor")
     await scribe.ask(DefineEntities(corpus=names["CORPUS"], entities=[declared]))
+    await made_corpus(at.runtime, scribe.principal, "user:ann:code-1", "/home/ann/code")
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
     return names | {"KEY": made.key.key_id}
 
@@ -211,7 +213,14 @@ async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reade
 
 # -- resources ---------------------------------------------------------------------------------------
 
-READING = {"session": SESSION, "memory": KEPT, "export": KEPT, "passport": MEMORY, "corpus": CORPUS}
+READING = {
+    "session": SESSION,
+    "memory": KEPT,
+    "export": KEPT,
+    "passport": MEMORY,
+    "corpus": CORPUS,
+    "workspace": CORPUS,
+}
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
 
 
@@ -225,6 +234,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "memory": "agent://scribe/memory",
             "export": (await scribe.ask(ExportMemories())).uri,
             "corpus": f"greenroom://corpus/{names['CORPUS']}",
+            "workspace": "greenroom://workspace/user:ann:code-1",
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
         whole = Agent(at.runtime, Principal(**READERS[reader]))

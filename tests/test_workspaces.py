@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 from support.agents import FAST
 from support.corpora import document_of
 
 from greenroom.actors import (
     Agent,
+    CompleteResource,
     ListCorpora,
     Principal,
     PutDocument,
+    ReadResource,
     RenameCorpus,
     SemanticSearch,
+    WorkspaceResource,
     ask_corpus,
     open_greenroom,
 )
@@ -113,6 +117,35 @@ async def test_who_may_not_read_code_knows_of_no_workspace(tmp_path: Path) -> No
                 await blind.ask(SemanticSearch(query="anchor", corpus=corpus))
         with pytest.raises(Refusal, match="there is no corpus"):
             await ask_corpus(runtime, scoped, DescribeWorkspace(corpus=NAME), make=True)
+
+
+@pytest.mark.promise("code.resource", "code.policy")
+async def test_a_workspace_is_a_resource_that_is_read_completed_and_heard_of(tmp_path: Path) -> None:
+    uri = f"greenroom://workspace/{NAME}"
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await made_corpus(runtime, ANN, "user:ann:code-docs")
+        agent = Agent(runtime, ANN)
+        with agent.subscriber(0) as changes, trio.fail_after(30):
+            changes.add(uri)
+            await keep(runtime, "one", "indexing", of=3)
+            assert await changes.next() == uri
+        await put(runtime)
+        read = await agent.ask(ReadResource(uri=uri))
+        assert isinstance(read, WorkspaceResource)
+        assert (read.workspace.root, read.files, read.has_more) == (ROOT, ["src/a.py"], False)
+        assert (read.freshness.state, read.freshness.indexed, read.freshness.of) == ("indexing", 1, 3)
+        asked = CompleteResource(
+            template="greenroom://workspace/{workspace}", argument="workspace", value="co"
+        )
+        assert (await agent.ask(asked)).values == [NAME]
+        for unheard in ("greenroom://workspace/user:ann:code-docs", "greenroom://workspace/user:ann:never"):
+            with pytest.raises(Refusal) as refused:
+                await agent.ask(ReadResource(uri=unheard))
+            assert refused.value.code == "RESOURCE_NOT_FOUND"
+        with pytest.raises(Refusal) as refused:
+            await Agent(runtime, Principal(agent_id="b", user="ben")).ask(ReadResource(uri=uri))
+        assert refused.value.code == "RESOURCE_NOT_FOUND"
 
 
 async def test_a_workspace_keeps_its_name_and_takes_no_other_corpus_s(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
+    from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
+    from greenroom.actors.orchestrations.search_code import SearchCode as SearchCode
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
@@ -101,6 +103,9 @@ if TYPE_CHECKING:
     from greenroom.actors.resources.listing import ResourceItem as ResourceItem
     from greenroom.actors.resources.listing import ResourceList as ResourceList
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
+    from greenroom.actors.schemas.code import CodeFilters as CodeFilters
+    from greenroom.actors.schemas.code import CodeFound as CodeFound
+    from greenroom.actors.schemas.code import FilesRead as FilesRead
     from greenroom.actors.schemas.corpus import Chunk as Chunk
     from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
     from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound
@@ -195,6 +200,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import ResourceInfo as ResourceInfo
     from greenroom.actors.schemas.resources import ResourceTemplate as ResourceTemplate
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
+    from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
     from greenroom.actors.schemas.session_travel import ContextRead as ContextRead
     from greenroom.actors.schemas.session_travel import ContextRecorded as ContextRecorded
     from greenroom.actors.schemas.session_travel import DecisionMade as DecisionMade
@@ -226,6 +232,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
+    from greenroom.actors.schemas.workspace import WorkspaceState as WorkspaceState
     from greenroom.actors.services.base import Askable as Askable
     from greenroom.actors.services.base import ServiceError as ServiceError
     from greenroom.actors.services.base import ServiceResult as ServiceResult
@@ -240,5 +247,7 @@ if TYPE_CHECKING:
     from greenroom.actors.services.session import SessionService as SessionService
     from greenroom.actors.session.actor import SessionActor as SessionActor
     from greenroom.actors.session.directory import ListSessions as ListSessions
+    from greenroom.actors.workspace.keeper import Workspaces as Workspaces
+    from greenroom.actors.workspace.keeper import open_workspaces as open_workspaces
 else:  # a type checker would take it for any name at all
     __getattr__ = exports(__name__)

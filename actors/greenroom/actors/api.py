@@ -60,7 +60,7 @@ from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.resources import ReadResource, corpus_of_uri, parse_uri
+from greenroom.actors.schemas.resources import ReadResource, corpus_of_uri, is_of_workspace, parse_uri
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -464,7 +464,7 @@ class Agent:
         if isinstance(request, sessions.SearchContext):
             request = SearchSession(asked=request)
         elif isinstance(request, ReadResource):
-            self._check_resource_kind(CORPUS_KIND)
+            self._check_resource_kind("workspace" if is_of_workspace(request.uri) else CORPUS_KIND)
             request = ReadCorpusResource(uri=request.uri)
         return await self._runtime.query(self._timed(request), principal=self.principal)
 

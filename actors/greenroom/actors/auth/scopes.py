@@ -94,6 +94,7 @@ RESOURCES: Final[Mapping[str, str]] = {
     "export": "memory:read",
     "passport": "sessions:read",
     "corpus": "knowledge:read",
+    "workspace": CODE,
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""
 

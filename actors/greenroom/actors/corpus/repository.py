@@ -27,7 +27,7 @@ from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.code import FoundCode
 from greenroom.actors.schemas.corpus import FoundChunks
-from greenroom.actors.schemas.resources import corpus_uri, document_uri
+from greenroom.actors.schemas.resources import corpus_uri, document_uri, workspace_uri
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class CorpusRepository:
         name, label = self.header.name, ChangeLabel(policy.PUBLIC, owner=self.owner)
         if name:
             context.publish(corpus_uri(name), label)
+            if self.header.root is not None:
+                context.publish(workspace_uri(name), label)
             for path in paths:
                 context.publish(document_uri(name, path), label)
 

@@ -15,9 +15,12 @@ from greenroom.actors.schemas.resources import (
     DocumentItem,
     DocumentResource,
     ResourceInfo,
+    WorkspaceResource,
     corpus_of_uri,
     document_uri,
+    is_of_workspace,
 )
+from greenroom.actors.schemas.workspace import DescribeWorkspace
 from greenroom.runtime import Context, Message, Procedure, ProcedureContext, Refusal, Slices
 
 SHOWN = 100
@@ -70,12 +73,15 @@ def document(
     )
 
 
-class ReadCorpusResource(Procedure[CorpusResource | DocumentResource], frozen=True, kw_only=True):
-    """Read a corpus or a document by its URI."""
+_Resource = CorpusResource | DocumentResource | WorkspaceResource
+
+
+class ReadCorpusResource(Procedure[_Resource], frozen=True, kw_only=True):
+    """Read a corpus, a document or a workspace by its URI."""
 
     uri: str
 
-    async def run(self, context: ProcedureContext) -> CorpusResource | DocumentResource:
+    async def run(self, context: ProcedureContext) -> _Resource:
         """Ask the corpus.
 
         Raises:
@@ -95,7 +101,7 @@ class ReadCorpusResource(Procedure[CorpusResource | DocumentResource], frozen=Tr
         )
         return found
 
-    async def _read(self, context: ProcedureContext) -> CorpusResource | DocumentResource | None:
+    async def _read(self, context: ProcedureContext) -> _Resource | None:
         named = corpus_of_uri(self.uri)
         if named is None:
             return None
@@ -104,11 +110,26 @@ class ReadCorpusResource(Procedure[CorpusResource | DocumentResource], frozen=Tr
         row = await context.query(FindCorpus(name=name))
         if row is None:
             return None
+        if is_of_workspace(self.uri):
+            return None if row.root is None else await _indexed(context, self.uri, row)
         if path is None:
             return await _described(context, self.uri, row)
         if not schemas.is_text(path):
             return None
         return await context.ask(corpus_address(row), ReadDocument(corpus=name, path=path))
+
+
+async def _indexed(context: ProcedureContext, uri: str, row: CorpusRow) -> WorkspaceResource:
+    address, name = corpus_address(row), row.full_name
+    view = await context.ask(address, schemas.DescribeCorpus(row=row))
+    page = await context.ask(address, schemas.ListDocuments(corpus=name, limit=SHOWN))
+    return WorkspaceResource(
+        workspace=view,
+        freshness=await context.ask(address, DescribeWorkspace(corpus=name)),
+        files=sorted(each.path for each in page.documents),
+        has_more=page.after is not None,
+        resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
+    )
 
 
 async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> CorpusResource:

@@ -12,6 +12,7 @@ from greenroom.actors.schemas.resources import (
     DOCUMENT_TEMPLATE,
     MEMORY_TEMPLATE,
     SESSION_TEMPLATE,
+    WORKSPACE_TEMPLATE,
     corpus_uri,
     memory_uri,
     session_uri,
@@ -111,6 +112,8 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
             return ResourceCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
         if self.template in {CORPUS_TEMPLATE, DOCUMENT_TEMPLATE} and "corpus" in kinds:
             return (yield from self._corpora(reader))
+        if (self.template, self.argument) == (WORKSPACE_TEMPLATE, "workspace") and "workspace" in kinds:
+            return (yield from self._corpora(reader))
         values: list[str] = []
         if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
             return ResourceCompletion(values=values, has_more=False)
@@ -130,11 +133,12 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
 
     def _corpora(self, reader: IndexReader) -> Slices[ResourceCompletion]:
         """Answer names of corpora: full ones, also for the beginning of the last part."""
-        if self.argument != "corpus":
+        if self.argument not in {"corpus", "workspace"}:
             return ResourceCompletion(values=[], has_more=False)
         names = [
             row.full_name
             for row in (yield from VisibleCorpora().run(reader))
-            if row.full_name.startswith(self.value) or row.name.startswith(self.value)
+            if (row.root is not None or self.argument == "corpus")
+            and (row.full_name.startswith(self.value) or row.name.startswith(self.value))
         ]
         return ResourceCompletion(values=names[:COMPLETION_VALUES], has_more=len(names) > COMPLETION_VALUES)

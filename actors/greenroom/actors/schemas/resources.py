@@ -13,12 +13,14 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.corpus import CorpusView
+from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Address, Message
 
 SESSION_TEMPLATE = "session://{session_id}"
 MEMORY_TEMPLATE = "agent://{agent_id}/memory"
 CORPUS_TEMPLATE = "greenroom://corpus/{corpus}"
 DOCUMENT_TEMPLATE = "greenroom://document/{corpus}/{+path}"
+WORKSPACE_TEMPLATE = "greenroom://workspace/{workspace}"
 
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 _MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
@@ -26,6 +28,7 @@ _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{
 _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 _FULL_NAME = r"(?:(?:user|project):[A-Za-z0-9_.@+~-]{1,100}|all):[A-Za-z0-9_.@+-]{1,64}"
 _CORPUS = re.compile(f"greenroom://corpus/({_FULL_NAME})")
+_WORKSPACE = re.compile(f"greenroom://workspace/({_FULL_NAME})")
 _DOCUMENT = re.compile(f"greenroom://document/({_FULL_NAME})/(.+)")
 
 _KINDS = (
@@ -35,6 +38,7 @@ _KINDS = (
     (_PASSPORT, "passport"),
     (_CORPUS, "corpus"),
     (_DOCUMENT, "corpus"),
+    (_WORKSPACE, "workspace"),
 )
 
 SCHEMES = ("session", "agent", "greenroom")
@@ -42,7 +46,7 @@ SCHEMES = ("session", "agent", "greenroom")
 
 
 class ResourceTemplate(NamedTuple):
-    """A kind of resource, in words for those who list the templates; ``kind`` is that of its actors."""
+    """A kind of resource, in words for those who list the templates; ``kind`` tells which scope it needs."""
 
     uri_template: str
     name: str
@@ -81,6 +85,13 @@ TEMPLATES: tuple[ResourceTemplate, ...] = (
         "A document as it was taken in: its text, with the headings.",
         "corpus",
     ),
+    ResourceTemplate(
+        WORKSPACE_TEMPLATE,
+        "workspace",
+        "Workspace",
+        "What is indexed of a folder of code, named in full as list_corpora does, and how fresh that is.",
+        "workspace",
+    ),
 )
 """All kinds of resources."""
 
@@ -105,9 +116,19 @@ def document_uri(corpus: str, path: str) -> str:
     return f"greenroom://document/{corpus}/{quote(path, safe='/')}"
 
 
+def workspace_uri(corpus: str) -> str:
+    """Return the URI of a workspace by the name of its corpus in full."""
+    return f"greenroom://workspace/{corpus}"
+
+
+def is_of_workspace(uri: str) -> bool:
+    """Return whether a URI names a workspace."""
+    return _WORKSPACE.fullmatch(uri) is not None
+
+
 def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
     """Return the corpus that a URI names, and the path where it is a document's; None for other URIs."""
-    if named := _CORPUS.fullmatch(uri):
+    if named := _CORPUS.fullmatch(uri) or _WORKSPACE.fullmatch(uri):
         return named[1], None
     if named := _DOCUMENT.fullmatch(uri):
         return named[1], unquote(named[2])
@@ -250,6 +271,23 @@ class CorpusResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
+class WorkspaceResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace: what is indexed of its folder, how fresh that is, and what is left out.
+
+    Attributes:
+        workspace: Its folder and its size.
+        freshness: How far the index is, how it is kept, and how many files are left out, by reason.
+        files: Some of the files that are indexed.
+        has_more: Whether there are more than these.
+    """
+
+    workspace: CorpusView
+    freshness: WorkspaceState
+    files: list[str]
+    has_more: bool
+    resource_info: ResourceInfo
+
+
 class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
     """A document as it was taken in: its chunks one after the other, with the headings between them.
 
@@ -269,10 +307,17 @@ class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadResource(
-    Message[SessionResource | MemoryResource | ExportResource | CorpusResource | DocumentResource],
+    Message[
+        SessionResource
+        | MemoryResource
+        | ExportResource
+        | CorpusResource
+        | DocumentResource
+        | WorkspaceResource
+    ],
     frozen=True,
     kw_only=True,
 ):
-    """Read a session, one's own memory, an export, a corpus or a document by its URI."""
+    """Read a session, one's own memory, an export, a corpus, a document or a workspace by its URI."""
 
     uri: str
