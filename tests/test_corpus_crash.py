@@ -7,8 +7,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import clean_environment
@@ -34,16 +35,41 @@ if TYPE_CHECKING:
     from greenroom.runtime import RuntimeClient
 
 ANN = Principal(agent_id="a", user="ann")
+PAGES = 5
+"""Pages of `support/killed_rematch.py`, each with one name once and the other twice."""
 
 
 @pytest.mark.slow
 @pytest.mark.promise("knowledge.whole")
 def test_an_ingest_that_is_killed_at_any_commit_left_whole_documents_and_can_go_on(tmp_path: Path) -> None:
     """At every commit, before or after it, in turns."""
+    lines = _killed("killed_ingest.py", tmp_path)
+    assert len(lines) > 12
+    whole = [f"{number}.md" for number in range(7)]
+    for line in lines:
+        assert line["after"] == whole
+        assert line["before"] in [whole, *([f"{n}.md" for n in range(some)] for some in range(9))]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("entities.no-trace", "entities.mentions")
+def test_looking_for_names_goes_on_after_a_kill_at_any_commit_and_counts_once(tmp_path: Path) -> None:
+    """Names come, change and go, with documents that take several steps each time."""
+    lines = _killed("killed_rematch.py", tmp_path)
+    assert len(lines) > 9
+    for line in lines:
+        assert (line["traces"], line["problems"], line["problems_after"]) == ([], [], []), line
+        assert sorted(line["counts"]) == line["known"]
+    seen = [counts for counts, _ in groupby(lines, lambda line: line["counts"])]
+    assert seen == [{"Redis": PAGES}, {"Valkey": 2 * PAGES}, {}]
+
+
+def _killed(program: str, folder: Path) -> list[dict[str, Any]]:
+    """Return what a program says of each of its commits at which it was killed."""
     tests = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, str(tests / "support" / "killed_ingest.py"), str(tmp_path), "1"],
-        env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},
+        [sys.executable, str(tests / "support" / program), str(folder)],
+        env={**clean_environment(folder), "PYTHONPATH": str(tests)},
         capture_output=True,
         check=False,
         text=True,
@@ -51,11 +77,7 @@ def test_an_ingest_that_is_killed_at_any_commit_left_whole_documents_and_can_go_
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["killed"] for line in lines] == [True] * (len(lines) - 1) + [False]
-    assert len(lines) > 12
-    whole = [f"{number}.md" for number in range(7)]
-    for line in lines:
-        assert line["after"] == whole
-        assert line["before"] in [whole, *([f"{n}.md" for n in range(some)] for some in range(9))]
+    return lines
 
 
 def _page(number: int) -> Document:

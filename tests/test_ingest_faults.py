@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -15,6 +16,7 @@ import pytest
 import trio
 import trio.testing
 from harness import PROGRAM, clean_environment
+from support.commands import run_on_store
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.documents import digest_of
@@ -68,6 +70,42 @@ def test_an_ingest_that_is_killed_goes_on_with_what_is_left(tmp_path: Path) -> N
     # What was under way each time when it was killed may be there, too.
     assert FILES - 17 - 3 * (UNDER_WAY - 1) <= done["added"] <= FILES - 17
     assert (done["added"] + done["unchanged"], done["complete"]) == (FILES, True)
+
+
+# Runs the program where no file can have more bytes than this, as on a disk that is full.
+ON_A_SMALL_DISK = """
+import resource, sys
+from greenroom.transports.cli.main import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.promise("documents.resumed")
+def test_on_a_full_disk_an_ingest_says_so_and_what_it_put_in_is_whole(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(40):
+        words = " ".join(sha256(b"%d %d" % (number, word)).hexdigest() for word in range(1_500))
+        (docs / f"{number}.md").write_text(f"# Number {number}\n\n{words}\n")
+    command = ["ingest", str(docs), "--data", str(tmp_path / "store"), *WHO]
+    full = subprocess.run(
+        [sys.executable, "-c", ON_A_SMALL_DISK, *command],
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (full.returncode, full.stdout) == (73, "")
+    assert full.stderr.startswith("greenroom ingest: the store ")
+    assert "room" in full.stderr
+    assert full.stderr.count("\n") == 1
+    assert run_on_store(tmp_path, "verify").returncode == 0
+    done = json.loads(run_on_store(tmp_path, *command[:2], *WHO).stdout)
+    assert 0 < done["unchanged"] < 40
+    assert (done["added"] + done["unchanged"], done["changed"], done["complete"]) == (40, 0, True)
 
 
 @pytest.mark.promise("documents.what-was-read")

@@ -1,15 +1,8 @@
-"""A program: fills a corpus and is killed at each commit in turn; what is left is looked at and filled again.
-
-It forks, so that nothing has to be imported for each kill. Prints a JSON line for each commit.
-"""
+"""A program: fills a corpus, is killed at each commit in turn, and looks at what is left and fills again."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +10,7 @@ import trio
 import trio.lowlevel
 from support.agents import FAST
 from support.corpora import document_of
+from support.killed_commits import kill_at_each
 
 from greenroom.actors import (
     Agent,
@@ -30,7 +24,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.runtime import Refusal, RuntimeClient, Store, WriteBatch
+from greenroom.runtime import Refusal, RuntimeClient
 
 ANN = Principal(agent_id="a", user="ann")
 
@@ -85,41 +79,5 @@ async def _whole(runtime: RuntimeClient) -> list[str]:
     return sorted(each.path for each in page.documents)
 
 
-def _dies_at(commit: int, *, after: bool) -> None:
-    """Have the process killed at this commit, counted from 1."""
-    commits = 0
-    original = Store.commit
-
-    def counted(store: Store, works: Sequence[WriteBatch]) -> None:
-        nonlocal commits
-        commits += 1
-        if commits == commit and not after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        original(store, works)
-        if commits == commit and after:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    Store.commit = counted  # type: ignore[assignment, method-assign]
-
-
-def main(home: Path, step: int) -> None:
-    """Kill at every commit until one is never reached."""
-    commit = 1
-    while True:
-        folder = home / str(commit)
-        child = os.fork()
-        if not child:
-            _dies_at(commit, after=bool(commit % 2))
-            trio.run(_filled, folder)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        was_killed = os.WIFSIGNALED(status)
-        found = trio.run(_look, folder)
-        print(json.dumps({"commit": commit, "killed": was_killed, **found}), flush=True)  # noqa: T201
-        if not was_killed:
-            return
-        commit += step
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    kill_at_each(Path(sys.argv[1]), _filled, _look)
