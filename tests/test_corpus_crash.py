@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from harness import clean_environment
 from support.corpora import document_of
+from support.killed_files import FILES, SECTIONS
 
 from greenroom.actors import (
     Agent,
@@ -78,6 +79,30 @@ def _killed(program: str, folder: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["killed"] for line in lines] == [True] * (len(lines) - 1) + [False]
     return lines
+
+
+@pytest.mark.slow
+@pytest.mark.promise("knowledge.whole", "documents.resumed")
+def test_a_folder_whose_ingest_is_killed_at_any_commit_is_there_once_when_it_has_gone_on(
+    tmp_path: Path,
+) -> None:
+    tests = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, str(tests / "support" / "killed_files.py"), str(tmp_path)],
+        env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["killed"] for line in lines] == [True] * (len(lines) - 1) + [False]
+    assert len(lines) > 3
+    for line in lines:
+        assert line["before"] == [SECTIONS] * len(line["before"])
+        assert line["done"] == [FILES - len(line["before"]), len(line["before"]), True]
+        assert line["problems"] == []
+        assert line["found"] == [[SECTIONS, SECTIONS]] * FILES
 
 
 def _page(number: int) -> Document:

@@ -17,9 +17,12 @@ from trio.testing import MockClock
 from greenroom.actors import (
     Agent,
     DocumentResource,
+    DropCorpus,
+    ListCorpora,
     Principal,
     ReadResource,
     SemanticSearch,
+    VerifyMemories,
     open_greenroom,
 )
 from greenroom.actors.documents import digest_of
@@ -155,6 +158,33 @@ async def test_two_who_ingest_the_same_folder_do_it_once(docs: Path, tmp_path: P
         assert sum(done.added for done in both) == 43
         assert sum(done.added + done.unchanged for done in both) == 86
         assert counts(await ingested(runtime, docs)) == (0, 0, 0, 43)
+
+
+async def test_a_corpus_that_is_dropped_while_it_is_filled_ends_that_and_is_gone(
+    docs: Path, tmp_path: Path
+) -> None:
+    for number in range(40):
+        (docs / f"{number}.md").write_text(f"number {number}")
+    under_way = trio.Event()
+    async with store(tmp_path) as runtime:
+
+        async def drop() -> None:
+            await under_way.wait()
+            await DropCorpus(corpus="docs").run(runtime, ANN)
+
+        def progress(done: int, _: int) -> None:
+            if done > 5:
+                under_way.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drop)
+            async with open_ingestion(runtime, ANN, "docs", progress=progress) as ingestion:
+                with pytest.raises(Refusal, match="docs") as refused:
+                    await ingestion.files([str(docs)])
+        assert refused.value.code == "CORPUS_NOT_FOUND"
+        assert (await Agent(runtime, ANN).ask(ListCorpora())).corpora == []
+        assert counts(await ingested(runtime, docs)) == (43, 0, 0, 0)
+        assert (await runtime.query(VerifyMemories())).problems == []
 
 
 async def test_time_that_is_up_is_told_and_the_next_run_goes_on(

@@ -108,6 +108,24 @@ def test_on_a_full_disk_an_ingest_says_so_and_what_it_put_in_is_whole(tmp_path: 
     assert (done["added"] + done["unchanged"], done["changed"], done["complete"]) == (40, 0, True)
 
 
+@pytest.mark.promise("documents.only-what-changed")
+def test_two_processes_that_ingest_the_same_folder_put_each_file_in_once(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(FILES):
+        (docs / f"{number}.md").write_text(f"# Number {number}\n\ntext\n")
+    command = [*PROGRAM, "ingest", str(docs), "--data", str(tmp_path / "store"), *WHO]
+    both = [
+        subprocess.Popen(command, env=clean_environment(tmp_path), stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    told = [json.loads(process.communicate()[0]) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum(done["added"] for done in told) == FILES
+    assert [done["added"] + done["unchanged"] for done in told] == [FILES, FILES]
+    verify = [*PROGRAM, "verify", "--data", str(tmp_path / "store")]
+    subprocess.run(verify, env=clean_environment(tmp_path), check=True, capture_output=True)
+
+
 @pytest.mark.promise("documents.what-was-read")
 async def test_a_file_that_grows_while_it_is_read_is_what_was_read_of_it(tmp_path: Path) -> None:
     file, stop = tmp_path / "docs/log.txt", Event()
