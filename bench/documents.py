@@ -52,6 +52,7 @@ class Library(NamedTuple):
     name: str
     documents: Sequence[Document]
     questions: Sequence[Question]
+    strange: Sequence[Question] = ()
 
 
 class Hit(NamedTuple):
@@ -62,11 +63,19 @@ class Hit(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answers of one contender: each right file's rank, 0 for none; ms; the first one's score."""
+    """The answers of one contender.
+
+    Attributes:
+        ranks: Of each right file; 0 for none.
+        times: In milliseconds.
+        scores: Of the first answers.
+        strange: The same for questions about another project.
+    """
 
     ranks: list[int]
     times: list[float]
     scores: list[float]
+    strange: list[float]
 
 
 Search = Callable[[str], Awaitable[list[Hit]]]
@@ -75,7 +84,7 @@ Search = Callable[[str], Awaitable[list[Hit]]]
 
 def run(plan: Plan) -> Report:
     """Measure all on both forms of the chunks."""
-    libraries = [_own(plan)] if plan.data is None else _libraries(plan.data)
+    libraries = [_own(plan)] if plan.data is None else _strangers(_libraries(plan.data))
     rows: list[list[Value]] = []
     apart: list[list[Value]] = []
     figures: list[Figure] = []
@@ -123,16 +132,22 @@ def run(plan: Plan) -> Report:
 
 def _worth(scored: Sequence[Answered]) -> Table:
     """Return what share of the first answers was right, by their scores, in both forms together."""
-    tenths: dict[int, list[bool]] = {}
+    right: dict[int, list[bool]] = {tenth: [] for tenth in range(10)}
+    strange = [score for answered in scored for score in answered.strange]
     for answered in scored:
         for score, rank in zip(answered.scores, answered.ranks, strict=True):
-            tenths.setdefault(min(int(score * 10), 9), []).append(rank == 1)
+            right[min(int(score * 10), 9)].append(rank == 1)
     return Table(
         title="first answers of greenroom, static: how many were right, by score",
-        columns=["score", "answers", "right %"],
+        columns=["score", "answers", "right %", "of another project's questions, so much or more %"],
         rows=[
-            [f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}", len(right), 100 * fmean(right)]
-            for tenth, right in sorted(tenths.items())
+            [
+                f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}",
+                len(found),
+                100 * fmean(found) if found else None,
+                100 * fmean(score >= tenth / 10 for score in strange) if strange else None,
+            ]
+            for tenth, found in right.items()
         ],
     )
 
@@ -170,6 +185,13 @@ def _libraries(data: Path) -> list[Library]:
         )
         for name in dict.fromkeys(row["corpus"] for row in rows)
     ]
+
+
+def _strangers(libraries: Sequence[Library]) -> list[Library]:
+    """Return the libraries, each with the questions of the one before it to be asked, too."""
+    if len(libraries) == 1:
+        return list(libraries)
+    return [library._replace(strange=libraries[at - 1].questions) for at, library in enumerate(libraries)]
 
 
 def _without_headings(library: Library) -> Library:
@@ -232,7 +254,8 @@ async def _answers(search: Search, library: Library) -> Answered:
         scores.append(chunks[0].score if chunks else 0.0)
         files = list(dict.fromkeys(chunk.file for chunk in chunks))
         ranks.append(files.index(question.file) + 1 if question.file in files else 0)
-    return Answered(ranks, times, scores)
+    strange = [await search(question.query) for question in library.strange]
+    return Answered(ranks, times, scores, [found[0].score if found else 0.0 for found in strange])
 
 
 def _greenroom(agent: Agent) -> Search:

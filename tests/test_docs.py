@@ -17,6 +17,8 @@ from typing import NamedTuple
 import pytest
 from harness import PATIENCE
 
+from greenroom.actors.ranking import documents
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +30,7 @@ PAGES = [
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
 RUN = [page for page in PAGES if re.search(r"^```(python|console)$", page.read_text(), re.MULTILINE)]
+RANKING = ROOT / "docs/document-ranking.md"
 COMMANDS = ("pip install . && greenroom serve --ws 127.0.0.1:8765", "pip install -e '.[dev]' && pytest")
 ANYTHING = "…"
 
@@ -189,6 +192,29 @@ def test_every_code_that_is_answered_is_in_the_table_of_codes() -> None:
     listed = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
     assert "RATE_LIMITED" in answered
     assert answered <= listed
+
+
+def rows_of(page: Path, heading: str) -> Iterator[list[str]]:
+    """Return the cells of the first table below a heading, without its first two rows."""
+    table = re.search(r"(?:^\|.*\n)+", page.read_text().partition(f"\n{heading}\n")[2], re.MULTILINE)
+    assert table is not None
+    for row in table[0].splitlines()[2:]:
+        yield [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_the_page_on_documents_has_the_signals_and_their_weights() -> None:
+    weights = {**vars(documents)["_WEIGHTS"], "meaning": documents.MEANING}
+    assert set(documents.SIGNALS) == set(weights)
+    shown = {signal.strip("`"): float(weight) for signal, weight, *_ in rows_of(RANKING, "## The signals")}
+    assert shown == weights
+
+
+def test_what_asking_twice_saves_is_said_as_the_example_shows_it() -> None:
+    example = (ROOT / "docs/examples/reading/README.md").read_text().partition("```text\n")[2]
+    *_, tokens, answered = example.partition("\n```")[0].splitlines()
+    told = list(rows_of(ROOT / "docs/how-to/search-documents.md", "## Ask for little, open what you need"))
+    assert [row[1] for row in told] == tokens.partition("average")[2].split()
+    assert [row[2] for row in told] == re.findall(r"\d+ of \d+", answered)
 
 
 def test_the_readme_has_the_two_commands_and_ci_runs_them() -> None:
