@@ -43,7 +43,7 @@ def read_source(path: str, data: bytes) -> Source:
         path: Its name, of which the end tells its language.
         data: Its bytes.
     """
-    data = _as_utf8(data)
+    data = as_utf8(data)
     lines = Lines(data)
     language = language_of(path)
     notice = TOO_LONG if language and len(data) > MAX_BYTES else ""
@@ -57,13 +57,11 @@ def read_source(path: str, data: bytes) -> Source:
 
 
 def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Grammar) -> Source:
-    import tree_sitter  # noqa: PLC0415  of an extra
-
-    root = tree_sitter.Parser(grammar.language).parse(data).root_node
-    if _is_adrift(root):
+    root = parsed(data, language)
+    if root is None:
         return Source(path, language.name, [], [], [], chunks_of_text(data, lines), "", True, TOO_BROKEN)
-    uses = _cursor(grammar.uses).captures(root)
-    matches = _cursor(grammar.definitions).matches(root)
+    uses = cursor_of(grammar.uses).captures(root)
+    matches = cursor_of(grammar.definitions).matches(root)
     above = Above(data, lines, uses.get("above", ()))
     makes = Symbols(data, lines, above, language)
     symbols = makes.of(definitions_in(matches), MAX_SYMBOLS)
@@ -89,7 +87,23 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     )
 
 
-def _cursor(query: Query) -> QueryCursor:
+def parsed(data: bytes, language: Language) -> Node | None:
+    """Return the root of the tree of a text in UTF-8; None if it has too little structure or is too long.
+
+    Raises:
+        MissingGrammarError: the language's grammar is not installed.
+    """
+    grammar = grammar_of(language).language
+    import tree_sitter  # noqa: PLC0415  of an extra
+
+    if len(data) > MAX_BYTES:
+        return None
+    root = tree_sitter.Parser(grammar).parse(data).root_node
+    return None if _is_adrift(root) else root
+
+
+def cursor_of(query: Query) -> QueryCursor:
+    """Return what runs a query, with limits."""
     import tree_sitter  # noqa: PLC0415  of an extra
 
     cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
@@ -118,7 +132,8 @@ def _about(data: bytes, matches: list[Captures]) -> str:
     return ""
 
 
-def _as_utf8(data: bytes) -> bytes:
+def as_utf8(data: bytes) -> bytes:
+    """Return a text in any encoding as UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

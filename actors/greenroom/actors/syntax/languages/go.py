@@ -46,5 +46,6 @@ GO: Final = Language(
     function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
+    strings="(interpreted_string_literal) @string (raw_string_literal) @string",
     hides=lambda _signature, name: not name[:1].isupper(),
 )

@@ -52,5 +52,6 @@ JAVA: Final = Language(
     function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
+    strings="(string_literal) @string",
     hides=lambda signature, _name: bool(_HIDDEN.search(signature)),
 )

@@ -32,6 +32,7 @@ class Language(NamedTuple):
         function: The package's function that returns it.
         definitions: The query for definitions and imports, each match one of them.
         uses: The query for names that are used, and for comments.
+        strings: The query for texts in quotes, as `string`.
         hides: Whether a signature and a name say that other files do not use it.
         names_of: Reads an import whose text alone says what it means; else the query's parts do.
     """
@@ -42,5 +43,6 @@ class Language(NamedTuple):
     function: str
     definitions: str
     uses: str
+    strings: str
     hides: Callable[[str, str], bool]
     names_of: Callable[[str], list[ImportedName]] | None = None

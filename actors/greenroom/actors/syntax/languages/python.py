@@ -50,5 +50,6 @@ PYTHON: Final = Language(
     function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
+    strings="(string) @string",
     hides=lambda _signature, name: name.startswith("_") and not name.endswith("__"),
 )

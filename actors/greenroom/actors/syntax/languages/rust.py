@@ -102,6 +102,7 @@ RUST: Final = Language(
     function="language",
     definitions=_DEFINITIONS,
     uses=_USES,
+    strings="(string_literal) @string (raw_string_literal) @string",
     hides=lambda signature, _name: not signature.startswith("pub"),
     names_of=names_of,
 )
