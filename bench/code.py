@@ -1,4 +1,4 @@
-"""Questions about source code, each asked for its file: beside FTS5, and keywords as one greps.
+"""Questions about source code, each asked for its file: beside FTS5, keywords as one greps, and a peer.
 
 Without ``--data`` the source is Greenroom's own, and a question is the first sentence of a function's
 docstring, which is not in the source any more. With ``--data`` and ``--mirrors`` there are public
@@ -19,6 +19,7 @@ from statistics import fmean, median
 from typing import Final, NamedTuple
 
 from bench import code_trees
+from bench.code_peers import PIN, SEMBLE, Timed, semble
 from bench.code_trees import Question, Tree, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.ranked_corpus import run as run_slices
@@ -54,8 +55,11 @@ def run(plan: Plan) -> Report:
     answers: dict[tuple[str, str], list[Answer]] = {}
     for tree in _trees(plan):
         for name, make in CONTENDERS.items():
-            find = make(tree.files)
+            find = _timed(make(tree.files))
             answers.setdefault((tree.kind, name), []).extend(_asked(find, tree.questions))
+        if plan.peers is not None:
+            with plan.folder() as folder, semble(plan.peers, tree.files, folder) as find:
+                answers.setdefault((tree.kind, PEER), []).extend(_asked(find, tree.questions))
     rows: list[Sequence[str | int | float | None]] = []
     figures: list[Figure] = []
     for (kind, name), given in sorted(answers.items(), key=lambda item: item[0][0]):
@@ -81,15 +85,21 @@ def _trees(plan: Plan) -> Iterable[Tree]:
     return code_trees.load(plan.data, plan.mirrors)
 
 
-def _asked(find: Find, questions: Sequence[Question]) -> list[Answer]:
+def _asked(find: Timed, questions: Sequence[Question]) -> list[Answer]:
     answers: list[Answer] = []
     for question in questions:
-        began = time.process_time()
-        found = find(question.query)
-        taken = 1_000 * (time.process_time() - began)
-        files = list(dict.fromkeys(found))
-        answers.append(Answer(measured(files, question), taken))
+        found, taken = find(question.query)
+        answers.append(Answer(measured(list(dict.fromkeys(found)), question), taken))
     return answers
+
+
+def _timed(find: Find) -> Timed:
+    def timed(text: str) -> tuple[Sequence[str], float]:
+        began = time.process_time()
+        found = find(text)
+        return found, 1_000 * (time.process_time() - began)
+
+    return timed
 
 
 def measured(files: Sequence[str], question: Question) -> tuple[float, float, float, float]:
@@ -152,6 +162,7 @@ def _keywords(files: Mapping[str, bytes]) -> Find:
 
 
 OURS: Final = "greenroom, words"
+PEER: Final = f"{SEMBLE} {PIN}, the same vectors"
 CONTENDERS: Final[Mapping[str, Callable[[Mapping[str, bytes]], Find]]] = {
     OURS: _greenroom,
     "SQLite FTS5, pieces of 50 lines": _pieces,

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from bench import document_peers, minilm
+from bench import code_peers, document_peers, minilm
 from bench.client import Client, ToolCall, started
 from bench.harness import check
 from greenroom.actors.text.analyze import STOP_WORDS
@@ -250,3 +250,4 @@ def _serving(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 if __name__ == "__main__":
     install(Path(sys.argv[1]))
+    code_peers.install(Path(sys.argv[1]))
