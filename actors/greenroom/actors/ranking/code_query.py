@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from greenroom.actors.ranking.query import MOST_TERMS
-from greenroom.actors.schemas.memory_types import QueryVectors
 from greenroom.actors.text.analyze import code_rules, spans, without_invisible
 from greenroom.actors.text.words import symbol_name
 
@@ -44,7 +43,6 @@ class CodeQuery:
         compounds: Terms of those that are made of several words.
         speaks_of_tests: Whether it does.
         speaks_of_aside: Whether it speaks of examples, documentation or tools.
-        vectors: What an embedder made of it; None to go by words alone.
     """
 
     terms: Mapping[str, float]
@@ -53,10 +51,9 @@ class CodeQuery:
     compounds: tuple[str, ...]
     speaks_of_tests: bool
     speaks_of_aside: bool
-    vectors: QueryVectors | None
 
     @classmethod
-    def read(cls, text: str, vectors: QueryVectors | None = None) -> CodeQuery:
+    def read(cls, text: str) -> CodeQuery:
         """Read a query as it was typed."""
         rules = code_rules()
         spelled = [word for _, _, word in spans(without_invisible(text))]
@@ -83,5 +80,4 @@ class CodeQuery:
             compounds=tuple(compounds),
             speaks_of_tests=_TESTS.search(text) is not None,
             speaks_of_aside=_ASIDE.search(text) is not None,
-            vectors=vectors,
         )
