@@ -260,6 +260,7 @@ DEEDS: dict[str, Deed] = {
     ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
+    "symbol_search": Deed(lambda _: {"symbol": "hill"}, ("create_corpus",), "corpus"),
     "read_file": Deed(lambda _: {"path": Path(__file__).name}),
     "get_session": Deed(lambda _: IN_S),
     "list_sessions": Deed(lambda _: {}),
@@ -539,6 +540,7 @@ NOBODY_IS_DENIED = frozenset(
         # Who asks for these sees what is theirs, and nothing of others: lists, searches, counts.
         *("list_sessions", "list_memory", "list_memories", "memory_stats", "get_memory", "delete_memory"),
         *("memory_search", "retrieve_memory", "recall_context", "export_memories", "list_corpora"),
+        "symbol_search",
         # For these there are scopes alone.
         *("get_audit_log", "create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"),
         "erase_user",

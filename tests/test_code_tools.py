@@ -20,7 +20,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.ingest.reading import UnreadableFileError
-from greenroom.actors.schemas.code import CodeFound, FileRead
+from greenroom.actors.schemas.code import CodeFound, FileRead, SymbolsFound
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
@@ -130,6 +130,83 @@ async def test_without_an_index_a_search_says_so(code: Path, tmp_path: Path) -> 
     async with agent_in(tmp_path, code) as agent:
         found = await search(agent, '{"query":"drop anchor"}')
         assert (found.results, found.freshness.state, found.freshness.as_of) == ([], "off", None)
+
+
+# -- symbols -----------------------------------------------------------------------------------------
+
+SHIP = """class Ship:
+    \"\"\"What swims.\"\"\"
+
+    def drop_anchor(self):
+        return sink(self)
+
+
+def sink(ship):
+    return ship
+"""
+
+
+async def symbols(agent: Agent, arguments: str) -> SymbolsFound:
+    found: SymbolsFound = await agent.ask(parse_request(REQUESTS["symbol_search"], arguments.encode()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.symbols")
+async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = await symbols(agent, '{"symbol":"sink"}')
+        (defined,) = found.definitions
+        assert (defined.symbol, defined.kind, defined.file_path, defined.lines) == (
+            "sink",
+            "function",
+            "src/ship.py",
+            [8, 9],
+        )
+        (used,) = found.references
+        assert (used.file_path, used.line, used.role, used.within) == (
+            "src/ship.py",
+            5,
+            "call",
+            "Ship.drop_anchor",
+        )
+        names = [each.symbol for each in (await symbols(agent, '{"symbol":"*anchor*"}')).definitions]
+        assert names == ["drop_anchor", "test_drop_anchor", "Ship.drop_anchor"]
+        methods = await symbols(agent, '{"symbol":"*anchor*","kind":"method"}')
+        assert [each.symbol for each in methods.definitions] == ["Ship.drop_anchor"]
+        cut = await symbols(agent, '{"symbol":"*","limit":1}')
+        assert len(cut.definitions) == 1 < cut.total_definitions
+        (code / "src/ship.py").unlink()
+        while (await symbols(agent, '{"symbol":"sink"}')).definitions:
+            pass
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.symbols")
+async def test_one_symbol_of_a_file_is_read_as_it_was_indexed_or_not_at_all(
+    code: Path, tmp_path: Path
+) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        for name in ("Ship.drop_anchor", "drop_anchor"):
+            (file,) = await read(
+                agent, '{"path":"src/ship.py","again":true,"symbol":"NAME"}'.replace("NAME", name)
+            )
+            assert (file.lines, file.text) == (
+                [4, 5],
+                "    def drop_anchor(self):\n        return sink(self)\n",
+            )
+        with pytest.raises(Refusal, match=r"has no 'Boat'; it has Ship, Ship\.drop_anchor, sink"):
+            await read(agent, '{"path":"src/ship.py","symbol":"Boat"}')
+        with pytest.raises(Refusal, match="are not known"):
+            await read(agent, '{"path":"README.md","symbol":"Boat"}')
+    (code / "src/ship.py").write_text("\n" + SHIP)
+    async with agent_in(tmp_path, code) as agent:
+        with pytest.raises(Refusal, match="was changed since it was indexed"):
+            await read(agent, '{"path":"src/ship.py","symbol":"sink"}')
 
 
 # -- which folder ------------------------------------------------------------------------------------

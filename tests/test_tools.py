@@ -68,7 +68,7 @@ PAGE_C = {
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 }
-CODE = {"search_code_semantic", "read_file"}
+CODE = {"search_code_semantic", "symbol_search", "read_file"}
 LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE
 
 
@@ -255,6 +255,7 @@ async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> Non
     await call("search_code_semantic", query="def document_of", limit=2, filters={"file_types": ["py"]})
     for _ in range(2):
         await call("read_file", path="corpora.py", lines="1-3")
+    await call("symbol_search", symbol="document_of")
     await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
 
 

@@ -80,7 +80,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
     from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
-    from greenroom.actors.orchestrations.search_code import SearchCode as SearchCode
+    from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
+    from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.code import CodeFilters as CodeFilters
     from greenroom.actors.schemas.code import CodeFound as CodeFound
     from greenroom.actors.schemas.code import FilesRead as FilesRead
+    from greenroom.actors.schemas.code import SymbolsFound as SymbolsFound
     from greenroom.actors.schemas.corpus import Chunk as Chunk
     from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
     from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound

@@ -49,7 +49,8 @@ from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.orchestrations.read_file import ReadFile
-from greenroom.actors.orchestrations.search_code import SearchCode
+from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
+from greenroom.actors.orchestrations.symbol_search import SymbolSearch
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
@@ -132,8 +133,9 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "restore_session": RestoreSession,
     "migrate_session": MigrateSession,
     "export_session": ExportSession,
-    "search_code_semantic": SearchCode,
+    "search_code_semantic": SearchCodeSemantic,
     "read_file": ReadFile,
+    "symbol_search": SymbolSearch,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,

@@ -75,6 +75,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "define_entities": "knowledge:write",
     "search_code_semantic": CODE,
     "read_file": CODE,
+    "symbol_search": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",

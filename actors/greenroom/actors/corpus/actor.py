@@ -11,6 +11,7 @@ from greenroom.actors.corpus import (
     declaring,
     embedding,
     entity_search,
+    facts,
     filling,
     keeping,
     mentions,
@@ -64,6 +65,8 @@ class CorpusActor(Actor):
     describe = _by(requests.DescribeCorpus, filling.describe)
     call = _by(requests.CallCorpus, filling.call)
     find = _by(requests.FindChunks, search.find)
+    find_symbols = _by(code.FindSymbols, facts.find)
+    read_symbols = _by(code.ReadSymbols, facts.read)
     find_code = _by(code.FindCode, code_search.find)
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)

@@ -83,6 +83,10 @@ def put(
     where = records.path_key(document.path)
     context.put(where, fresh)
     context.put(records.number_key(number), where)
+    if request.facts is not None:
+        context.put(records.facts_key(number), request.facts)
+    elif old is not None:
+        context.delete(records.facts_key(number))
     yield from _put_texts(context, number, ready, old)
     yield from _index(repository, context, fresh, run, kept, old)
     passages = [Passage(each.text, each.headings) for each in document.chunks]
@@ -166,6 +170,7 @@ def remove(
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
         context.delete(records.number_key(document.number))
+        context.delete(records.facts_key(document.number))
         mentions.remove(repository, context, document.number)
         if is_manifest(path):
             repository.entities.note_manifest(context)

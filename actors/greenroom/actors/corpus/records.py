@@ -4,6 +4,7 @@
     w                   of a workspace: who keeps it up to date, and how far it is
     d digest            a document, by a digest of its path
     n document          where that document's record is, by its number
+    f document          of source code what its syntax says, compressed
     t document, block   some chunks of a document, compressed
     i …                 the index
 
@@ -24,6 +25,7 @@ HEADER = b"k"
 KEEPER = b"w"
 DOCUMENTS = b"d"
 NUMBERS = b"n"
+FACTS = b"f"
 TEXTS = b"t"
 FORMAT = 1
 BLOCK_BYTES = 65_536
@@ -148,6 +150,11 @@ def path_key(path: str) -> bytes:
 def number_key(number: int) -> bytes:
     """Return the key of the row that says where the document with a number is."""
     return NUMBERS + number.to_bytes(8)
+
+
+def facts_key(number: int) -> bytes:
+    """Return the record key of what the syntax of the document with a number says."""
+    return FACTS + number.to_bytes(8)
 
 
 def text_key(number: int, block: int) -> bytes:

@@ -15,9 +15,12 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from greenroom.actors.corpus.facts import packed_facts, source_document
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
 from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of
 from greenroom.actors.schemas.corpus import Document, Prepared
+from greenroom.actors.syntax import language_of, read_source
+from greenroom.actors.syntax.grammars import MissingGrammarError
 from greenroom.actors.text.analyze import remember_words, use_languages
 
 MAX_MEMORY: Final = 1 << 30
@@ -28,12 +31,17 @@ LENGTH: Final = struct.Struct("!Q")
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """A file to be parsed."""
+    """A file to be parsed.
+
+    Attributes:
+        is_source: Whether source code is read by its syntax, as that of workspaces is.
+    """
 
     path: str
     kind: Kind
     modified_at: int
     data: bytes
+    is_source: bool = False
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -43,19 +51,24 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
         stays: Whether nothing was said of the file itself, since time or memory was short or its process
             ended: so what was there before stays.
         prepared: The document made ready to be stored, unless it is large.
+        facts: What its syntax says, packed, where it was read by that.
     """
 
     document: Document | None = None
     failure: str = ""
     stays: bool = False
     prepared: Prepared | None = None
+    facts: bytes | None = None
 
 
 def parsed(job: Job) -> Parsed:
     """Return what becomes of a file."""
     try:
-        document = document_of(job.path, job.kind, job.data, job.modified_at)
-        return Parsed(document, prepared=None if is_large(document) else prepared_at_once(document))
+        document, facts = _read_as_source(job) if job.is_source else (None, None)
+        if document is None:
+            document = document_of(job.path, job.kind, job.data, job.modified_at)
+        ready = None if is_large(document) else prepared_at_once(document)
+        return Parsed(document, prepared=ready, facts=facts)
     except UnreadableDocumentError as error:
         return Parsed(failure=str(error))
     except MemoryError:
@@ -64,6 +77,19 @@ def parsed(job: Job) -> Parsed:
         return Parsed(failure="it is nested too deeply")
     except Exception as error:  # noqa: BLE001  whatever its bytes made a reader stumble over
         return Parsed(failure=f"it cannot be read: {str(error)[:200] or type(error).__name__}")
+
+
+def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
+    """Return source code as its syntax cuts it, and what that says; None where it is to be read as text."""
+    if language_of(job.path) is None:
+        return None, None
+    try:
+        source = read_source(job.path, job.data)
+    except MissingGrammarError:
+        return None, None
+    if not source.chunks:
+        return None, None
+    return source_document(source, job.kind, job.data, job.modified_at), packed_facts(source)
 
 
 def main(seconds: str, *languages: str) -> None:

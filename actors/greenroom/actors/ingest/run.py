@@ -287,7 +287,8 @@ class Ingestion:
         async with self._parsing:
             now = trio.current_time()
             with trio.move_on_at(now + (run.deadline - now) / share):
-                named = msgspec.structs.replace(job, path=job.path.removeprefix(self._base))
+                name = job.path.removeprefix(self._base)
+                named = msgspec.structs.replace(job, path=name, is_source=bool(self._base))
                 parsed = await self.parsers.parse(named)
         if parsed is None:
             return False
@@ -298,7 +299,12 @@ class Ingestion:
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
-            put = schemas.PutDocument(corpus=self._row.full_name, document=document, prepared=parsed.prepared)
+            put = schemas.PutDocument(
+                corpus=self._row.full_name,
+                document=document,
+                prepared=parsed.prepared,
+                facts=parsed.facts,
+            )
             stored = await self.ask(put)
         except Refusal as refusal:
             if refusal.code != "VALIDATION_ERROR":

@@ -10,16 +10,27 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
+from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
-from greenroom.actors.schemas.code import ALines, Around, FilePath, FilePaths, FileRead, FilesRead
-from greenroom.actors.workspace.files import FilePart, read_part
+from greenroom.actors.schemas.code import (
+    ALines,
+    Around,
+    FilePath,
+    FilePaths,
+    FileRead,
+    FilesRead,
+    ReadSymbols,
+    SymbolName,
+)
+from greenroom.actors.workspace.files import FilePart, digest_at, read_part
 from greenroom.actors.workspace.places import Place, checked_file
 from greenroom.runtime import Refusal
 
 ROOM: Final = 40_000
 """Characters that one answer has of files."""
+_NAMED: Final = 30
 MAX_REMEMBERED: Final = 1_000
 """Parts of files of which is remembered what a client read."""
 
@@ -32,6 +43,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     path: FilePath | None = None
     paths: FilePaths = msgspec.field(default_factory=list)
     lines: ALines | None = None
+    symbol: SymbolName | None = None
     around: Around = 0
     again: Annotated[bool, Meta(description="also what you have read and did not change")] = False
 
@@ -43,6 +55,8 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         """
         if (self.path is None) != bool(self.paths):
             raise auth_errors.invalid("path", "path: give path or paths, one of them")
+        if self.symbol is not None and self.lines is not None:
+            raise auth_errors.invalid("symbol", "symbol: give symbol or lines, one of them")
         roots = await roots_of(client)
         if self.path is not None:
             return FilesRead(files=[await self._file(client, "path", self.path, roots, ROOM)])
@@ -63,7 +77,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         place = await read_in_thread(checked_file, field, named, roots, client.reach.closed)
         if client.workspaces is not None:
             await begin(client, place.root)
-        first, last = self._wanted()
+        first, last = await self._wanted(client, field, place)
         try:
             part = await read_in_thread(read_part, place.path, first, last, room)
         except UnreadableFileError as error:
@@ -80,8 +94,11 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
             del known[next(iter(known))]
         return self._answer(place, part, last, is_known=is_known and not self.again)
 
-    def _wanted(self) -> tuple[int, int | None]:
+    async def _wanted(self, client: ClientSessionState, field: str, place: Place) -> tuple[int, int | None]:
         """Return the first and the last line that are wanted."""
+        if self.symbol is not None:
+            first_line, last_line = await self._of_symbol(client, field, place, self.symbol)
+            return max(1, first_line - self.around), last_line + self.around
         if self.lines is None:
             return 1, None
         first, dash, last = self.lines.partition("-")
@@ -89,6 +106,26 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
             raise auth_errors.invalid("lines", f"lines: {self.lines} end before they begin")
         end = int(last or first) + self.around if last or not dash else None
         return max(1, int(first) - self.around), end
+
+    async def _of_symbol(
+        self, client: ClientSessionState, field: str, place: Place, symbol: str
+    ) -> tuple[int, int]:
+        """Return the lines of a symbol, as the file was indexed; of several the outermost one's."""
+        row = (await begin(client, place.root)).row
+        request = ReadSymbols(corpus=row.full_name, path=place.name)
+        read = await client.ask(corpus_address(row), request)
+        if read is None:
+            sentence = f"{field}: the symbols of {place.name!r} are not known (yet); give lines"
+            raise auth_errors.invalid("symbol", sentence)
+        if read.digest != await read_in_thread(digest_at, place.path):
+            sentence = f"{field}: {place.name!r} was changed since it was indexed; ask again, or give lines"
+            raise auth_errors.invalid("symbol", sentence)
+        found = [each for each in read.symbols if symbol in {each.symbol, each.symbol.rpartition(".")[2]}]
+        if not found:
+            names = ", ".join(each.symbol for each in read.symbols[:_NAMED])
+            raise auth_errors.invalid("symbol", f"symbol: {place.name!r} has no {symbol!r}; it has {names}")
+        first, last = min(found, key=lambda each: each.symbol.count(".")).lines
+        return first, last
 
     def _answer(self, place: Place, part: FilePart, last: int | None, *, is_known: bool) -> FileRead:
         if is_known:

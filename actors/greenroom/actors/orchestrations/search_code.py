@@ -21,7 +21,7 @@ _LATE = (
 )
 
 
-class SearchCode(CodeOrchestration[schemas.CodeFound], frozen=True, kw_only=True):
+class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_only=True):
     """Find files of the workspace by what their code does."""
 
     writes: ClassVar[bool] = False

@@ -79,7 +79,7 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeFound(Reply, frozen=True, kw_only=True):
-    """Answers `SearchCode`, best first.
+    """Answers `SearchCodeSemantic`, best first.
 
     Attributes:
         workspace: The folder that was searched.
@@ -143,7 +143,7 @@ class FilesRead(Reply, frozen=True, kw_only=True):
 
 
 class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
-    """Find the best files of a workspace. Not a tool: `SearchCode` asks it.
+    """Find the best files of a workspace. Not a tool: `SearchCodeSemantic` asks it.
 
     Attributes:
         query: What is looked for.
@@ -170,3 +170,117 @@ class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     unknown: list[str]
     cache_hit: bool
+
+
+# -- symbols -----------------------------------------------------------------------------------------
+
+SymbolName = Annotated[
+    str,
+    Meta(min_length=1, max_length=200, description="a name, or Class.method; * is anything"),
+]
+SymbolKind = Annotated[
+    Literal[
+        "function",
+        "method",
+        "class",
+        "struct",
+        "interface",
+        "trait",
+        "enum",
+        "type",
+        "constant",
+        "variable",
+        "module",
+        "macro",
+    ],
+    Meta(description="only of this kind"),
+]
+SymbolLimit = Annotated[int, Meta(ge=1, le=200, description="how many of each")]
+
+
+class SymbolFound(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition of a symbol.
+
+    Attributes:
+        symbol: Its name after those of its scope.
+        lines: Where it begins, with what is said above it, and its last line.
+        signature: How it begins, in one line.
+        summary: The first sentence of what describes it.
+    """
+
+    symbol: str
+    kind: str
+    file_path: str
+    lines: list[int]
+    signature: str
+    summary: str
+
+
+class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where a name is used.
+
+    Attributes:
+        role: What for: a call, a type, to inherit, an import.
+        within: The symbol that uses it; empty at the top of the file.
+    """
+
+    file_path: str
+    line: int
+    role: str
+    within: str
+
+
+class FindSymbols(Message["FoundSymbols"], frozen=True, kw_only=True):
+    """Find symbols of a workspace. Not a tool: `SearchSymbols` asks it."""
+
+    corpus: CorpusName
+    symbol: SymbolName
+    kind: SymbolKind | None = None
+    limit: SymbolLimit = 20
+
+
+class FoundSymbols(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindSymbols`; members as in `SymbolsFound`."""
+
+    definitions: list[SymbolFound]
+    references: list[SymbolUsed]
+    total_definitions: int
+    total_references: int
+
+
+class SymbolsFound(Reply, frozen=True, kw_only=True):
+    """Answers `SearchSymbols`.
+
+    Attributes:
+        definitions: Where symbols of this name are defined, outer ones first.
+        references: Where the name is used.
+        references_are: Always ``textual``: that they mean these definitions is not looked into.
+        workspace: The folder that was searched.
+    """
+
+    definitions: list[SymbolFound]
+    references: list[SymbolUsed]
+    total_definitions: int
+    total_references: int
+    references_are: Literal["textual"] = "textual"
+    workspace: str
+    freshness: CodeFreshness
+
+
+class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadSymbols`.
+
+    Attributes:
+        digest: Of the file's bytes, as they were indexed.
+        symbols: In the order in which they begin.
+    """
+
+    digest: str
+    symbols: list[SymbolFound]
+
+
+class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
+    """Read the symbols of a file, None where it was not read by its syntax; not a tool."""
+
+    corpus: CorpusName
+    path: str

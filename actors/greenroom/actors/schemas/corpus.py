@@ -21,6 +21,8 @@ from greenroom.runtime import Message
 DEFAULT_CORPUS = "default"
 MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
+MAX_FACTS = 8 * 1_048_576
+"""The most bytes of what the syntax of one file says, packed."""
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
 """The most text that one document has, all chunks together."""
 
@@ -54,7 +56,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
     Attributes:
         text: What it says, without its headings.
-        headings: The headings above it, from the outermost.
+        headings: The headings above it, from the outermost. Of source code that was read by its syntax the
+            path of the symbol that it is a part of, empty at the top, and then those that it defines.
         title: The title of its document.
         first_line: Its first line in the file, counted from 1; 0 in a document that has no lines.
         last_line: Its last line.
@@ -131,11 +134,13 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 
     Attributes:
         prepared: What was made of it elsewhere; it is made here where it is missing, or not of use.
+        facts: Of source code what its syntax says, packed.
     """
 
     corpus: CorpusName
     document: Document
     prepared: Prepared | None = None
+    facts: Annotated[bytes, Meta(max_length=MAX_FACTS)] | None = None
 
 
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,6 +77,15 @@ def read_part(path: str, first: int, last: int | None, room: int) -> FilePart:
     return FilePart(text[: max(room, 1)], first if lines else 0, at, lines, size, digest, modified_at)
 
 
+def digest_at(path: str) -> str | None:
+    """Return what tells a file's bytes from others; None where it cannot be read."""
+    try:
+        with opened(path) as file:
+            return digest_of(rest(file, b"", MAX_BYTES))
+    except (OSError, UnreadableFileError):
+        return None
+
+
 def _start_of(data: bytes, at: int, lines: int) -> int:
     """Return where the line begins that is so many after one that begins at a place."""
     for _ in range(lines):

@@ -309,6 +309,13 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="symbol_search",
+        title="Search symbols",
+        description="Find where a function, class or other symbol of the workspace is defined, with its "
+        "signature, and where its name is used.",
+        weight=1,
+    ),
+    Tool(
         name="read_file",
         title="Read a file",
         description="Read a file of the workspace as it is now, whole or some lines, or several files. What "
