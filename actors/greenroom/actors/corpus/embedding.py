@@ -22,8 +22,11 @@ BATCH_CHARACTERS = 400_000
 
 
 def wait(repository: CorpusRepository, context: Context) -> None:
-    """Stage that chunks lack vectors, and tell the embedder; once is enough until they have them."""
-    if not repository.embedder_notified and context.sidecar is not None:
+    """Stage that chunks lack vectors, and tell the embedder; once is enough until they have them.
+
+    Those of source code get none: they found next to nothing more, and an embedder takes hours for them.
+    """
+    if not (repository.embedder_notified or repository.is_code) and context.sidecar is not None:
         repository.embedder_notified = True
         rows.put_pending(context, does=True)
         context.sidecar.add_pending(context.address)

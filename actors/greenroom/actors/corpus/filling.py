@@ -56,8 +56,8 @@ def put(
     header = repository.header if old is None else moved(repository.header, old, -1)
     number = header.next_document if old is None else old.number
     ready = request.prepared
-    if ready is None or not is_of_use(ready, document):
-        ready = yield from prepared(document, context.should_yield)
+    if ready is None or not is_of_use(ready, document, is_code=repository.is_code):
+        ready = yield from prepared(document, context.should_yield, is_code=repository.is_code)
     if context.should_yield():
         yield
     ids, kept, next_chunk = _numbered(list(records.fingerprints(ready.prints)), old, header.next_chunk)
@@ -143,7 +143,7 @@ def _index(
                 yield
     ids = [place.id for place in fresh.places if place.id not in kept]
     if ids:
-        like = indexed_chunk(fresh, 0, Passage("", []))
+        like = indexed_chunk(fresh, 0, Passage("", []), is_code=repository.is_code)
         yield from repository.index.add_run(context, ids, like, run)
         embedding.wait(repository, context)
 
@@ -249,6 +249,8 @@ def call(repository: CorpusRepository, request: requests.CallCorpus, context: Co
     """Take note of the corpus's name, and of its folder."""
     if not repository.header.is_dropped:
         repository.publish(context)
+        if request.root != repository.header.root:
+            repository.index.unload()  # what texts become is told by other rules
         called = msgspec.structs.replace(repository.header, name=request.name, root=request.root)
         repository.put_header(context, called)
         repository.publish(context)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.base.times import SECOND, optional_datetime
-from greenroom.actors.corpus import embedding, records
+from greenroom.actors.corpus import records
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, Kept, WorkspaceState
 from greenroom.runtime import Context
@@ -82,5 +82,4 @@ def _state(repository: CorpusRepository, record: KeeperRecord, context: Context)
         of=indexed if is_right else record.of,
         as_of=optional_datetime(context.now if is_right else record.as_of),
         left_out=record.left_out,
-        waiting_for_vectors=embedding.waiting(context),
     )

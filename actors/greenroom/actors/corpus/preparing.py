@@ -9,15 +9,23 @@ from greenroom.actors.corpus.records import DocumentRecord, Passage
 from greenroom.actors.index.document import Document as IndexedChunk
 from greenroom.actors.index.document import ShouldYield
 from greenroom.actors.index.memtable import run_of
+from greenroom.actors.index.source_code import source_document
 from greenroom.actors.schemas.corpus import Document, Prepared
-from greenroom.actors.text.analyze import current_rules
+from greenroom.actors.syntax import language_of
+from greenroom.actors.text.analyze import code_rules, current_rules
+from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Slices
 
 _MOST_CHARACTERS: Final = 1_048_576
 
 
-def prepared(document: Document, should_yield: ShouldYield) -> Slices[Prepared]:
-    """Make a document ready; yields when ``should_yield()``."""
+def rules_of(*, is_code: bool) -> TextRules:
+    """Return the rules by which the texts of a corpus become terms, or those of a workspace."""
+    return code_rules() if is_code else current_rules()
+
+
+def prepared(document: Document, should_yield: ShouldYield, *, is_code: bool = False) -> Slices[Prepared]:
+    """Make a document of a corpus ready, or of a workspace; yields when ``should_yield()``."""
     prints: list[bytes] = []
     for chunk in document.chunks:
         prints.append(records.fingerprint(chunk))
@@ -28,14 +36,17 @@ def prepared(document: Document, should_yield: ShouldYield) -> Slices[Prepared]:
         blocks.append(block)
         if should_yield():
             yield
-    chunks = (indexed_chunk(document, 0, Passage(each.text, each.headings)) for each in document.chunks)
-    run = yield from run_of(chunks, should_yield)
+    chunks = (
+        indexed_chunk(document, 0, Passage(each.text, each.headings), is_code=is_code)
+        for each in document.chunks
+    )
+    run = yield from run_of(chunks, should_yield, rules_of(is_code=is_code))
     return Prepared(run, b"".join(prints), blocks)
 
 
-def prepared_at_once(document: Document) -> Prepared:
+def prepared_at_once(document: Document, *, is_code: bool = False) -> Prepared:
     """Make a document ready where nothing else waits."""
-    making = prepared(document, lambda: False)
+    making = prepared(document, lambda: False, is_code=is_code)
     try:
         next(making)
     except StopIteration as made:
@@ -49,9 +60,9 @@ def is_large(document: Document) -> bool:
     return sum(len(chunk.text) for chunk in document.chunks) > _MOST_CHARACTERS
 
 
-def is_of_use(prepared: Prepared, document: Document) -> bool:
+def is_of_use(prepared: Prepared, document: Document, *, is_code: bool) -> bool:
     """Return whether this document was prepared, by the rules that hold here; its run is not looked at."""
-    if prepared.run.rules != current_rules().name or is_large(document):
+    if prepared.run.rules != rules_of(is_code=is_code).name or is_large(document):
         return False
     parts = list(records.parts(document.chunks))
     return (
@@ -64,9 +75,19 @@ def is_of_use(prepared: Prepared, document: Document) -> bool:
     )
 
 
-def indexed_chunk(document: Document | DocumentRecord, id: int, passage: Passage) -> IndexedChunk:
-    """Return a chunk as the index gets it."""
+def indexed_chunk(
+    document: Document | DocumentRecord, id: int, passage: Passage, *, is_code: bool
+) -> IndexedChunk:
+    """Return a chunk as the index of a corpus gets it, or that of a workspace."""
     headings = passage.headings
+    number = document.number if isinstance(document, DocumentRecord) else 0
+    if is_code:
+        language = language_of(document.path)
+        if language is None or not headings:
+            text = "\n".join([*headings, passage.text])
+            return source_document(id, number, document.path, "", text, [], "")
+        scope, *symbols = headings
+        return source_document(id, number, document.path, language.name, passage.text, symbols, scope)
     return IndexedChunk(
         id=id,
         partition="",
@@ -76,5 +97,5 @@ def indexed_chunk(document: Document | DocumentRecord, id: int, passage: Passage
         author=document.path,
         tags=(headings[-1].strip() or document.title,) if headings else (document.title,),
         kind=document.kind,
-        number=document.number if isinstance(document, DocumentRecord) else 0,
+        number=number,
     )

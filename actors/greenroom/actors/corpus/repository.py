@@ -16,7 +16,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
-from greenroom.actors.corpus.preparing import indexed_chunk
+from greenroom.actors.corpus.preparing import indexed_chunk, rules_of
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -32,6 +32,7 @@ from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.chunks import Chunks
+    from greenroom.actors.ranking.code_signals import SourceView
 
 
 _METADATA_BYTES: Final = 400
@@ -63,17 +64,24 @@ class CorpusRepository:
         answers: Searches answered since the last change, by who asked and the requests.
         code_answers: Searches for code, likewise.
         view: What every search of the present index needs.
+        code_view: What every search for code needs.
     """
 
     def __init__(self, context: Context) -> None:
         self.owner = corpora.owner_of(context.address.key)
         self.header = context.get(records.HEADER, CorpusHeader) or CorpusHeader()
-        self.index = MemoryIndex(str, self.indexed, packed=True)
+        self.index = MemoryIndex(str, self.indexed, rules=lambda: rules_of(is_code=self.is_code), packed=True)
         self.entities = EntityTable()
         self.embedder_notified = False
         self.answers: dict[tuple[Principal | None, bytes], FoundChunks] = {}
         self.code_answers: dict[tuple[str, bytes], FoundCode] = {}
         self.view: Chunks | None = None
+        self.code_view: SourceView | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is a workspace, whose chunks are source code."""
+        return self.header.root is not None
 
     def check(self, principal: Principal, name: str) -> None:
         """Check that the sender may know of the corpus, and that it is there.
@@ -139,7 +147,7 @@ class CorpusRepository:
             for block, (start, end) in enumerate(zip(document.blocks, ends, strict=True)):
                 passages = self.passages(context, document, block)
                 for place, passage in zip(document.places[start:end], passages, strict=True):
-                    yield indexed_chunk(document, place.id, passage)
+                    yield indexed_chunk(document, place.id, passage, is_code=self.is_code)
                 if context.should_yield():
                     yield None
 

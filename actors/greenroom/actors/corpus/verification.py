@@ -83,7 +83,7 @@ class _Pass:
                 continue
             yield from self._compare_mentions(document, passages)
             for place, passage in zip(document.places, passages, strict=True):
-                yield indexed_chunk(document, place.id, passage)
+                yield indexed_chunk(document, place.id, passage, is_code=self._repository.is_code)
                 if self._context.should_yield():
                     yield None
 

@@ -13,6 +13,7 @@ from itertools import islice
 from greenroom.actors.index.document import FIELDS, Document, Field, ShouldYield, analyse
 from greenroom.actors.schemas.runs import Run, Terms
 from greenroom.actors.text.analyze import current_rules
+from greenroom.actors.text.words import TextRules
 from greenroom.runtime import Slices
 
 BLOCK = 4_096
@@ -107,19 +108,28 @@ class Memtable:
         return found
 
 
-def run_of(documents: Iterable[Document], should_yield: ShouldYield) -> Slices[Run]:
-    """Return the terms of documents that get neighbouring rows; yields when ``should_yield()``."""
+def run_of(
+    documents: Iterable[Document], should_yield: ShouldYield, rules: TextRules | None = None
+) -> Slices[Run]:
+    """Return the terms of documents that get neighbouring rows; yields when ``should_yield()``.
+
+    Args:
+        documents: These.
+        should_yield: Whether to yield.
+        rules: How texts become terms; the current ones for None.
+    """
+    rules = rules or current_rules()
     memtable = Memtable()
     flags = bytearray()
     for row, document in enumerate(documents):
-        analysed = yield from analyse(document, should_yield)
+        analysed = yield from analyse(document, should_yield, rules)
         flags.append(analysed.flags)
         for field, counts in analysed.counts.items():
             memtable.post(field, row, counts.items())
             if should_yield():
                 yield
     fields = yield from memtable.packed(should_yield)
-    return Run(current_rules().name, bytes(flags), fields)
+    return Run(rules.name, bytes(flags), fields)
 
 
 def _in_order(terms: Iterable[str], should_yield: ShouldYield) -> Slices[list[str]]:

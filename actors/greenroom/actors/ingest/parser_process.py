@@ -67,7 +67,7 @@ def parsed(job: Job) -> Parsed:
         document, facts = _read_as_source(job) if job.is_source else (None, None)
         if document is None:
             document = document_of(job.path, job.kind, job.data, job.modified_at)
-        ready = None if is_large(document) else prepared_at_once(document)
+        ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)
         return Parsed(document, prepared=ready, facts=facts)
     except UnreadableDocumentError as error:
         return Parsed(failure=str(error))

@@ -24,7 +24,7 @@ from greenroom.runtime import Refusal
 R_co = TypeVar("R_co", covariant=True)
 
 PATIENCE_SECONDS: Final = 0.5
-"""How long the first call waits for an index, which a small folder has by then."""
+"""How long the first calls wait for an index, which a small folder has by then."""
 
 
 class CodeOrchestration(ClientOrchestration[R_co], frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ async def opened(client: ClientSessionState, root: str) -> Workspace:
     """Return the workspace of a folder; its index is begun if there was none, and waited for a moment."""
     workspace = await begin(client, root)
     if workspace.keeper is not None:
-        with trio.move_on_after(PATIENCE_SECONDS):
+        with trio.move_on_at(workspace.keeper.began + PATIENCE_SECONDS):
             await workspace.keeper.settled.wait()
     return workspace
 
@@ -91,7 +91,6 @@ async def freshness_of(client: ClientSessionState, workspace: Workspace) -> Code
         of=state.of,
         state="off" if is_left and client.workspaces is None else state.state,
         as_of=state.as_of if is_left else UNSET,
-        waiting_for_vectors=state.waiting_for_vectors,
     )
 
 

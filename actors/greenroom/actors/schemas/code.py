@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus import CorpusName, QueryText
-from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
+from greenroom.actors.schemas.memory_types import Fraction
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Message
 
@@ -49,14 +49,12 @@ class CodeFreshness(msgspec.Struct, frozen=True, kw_only=True):
         of: Files that are to be; null while they are not counted.
         state: ``indexing``; ``watching``: it is as the files are; ``unwatched``, ``off``: nobody looks.
         as_of: When it was as the files are, where nobody looks; null for never.
-        waiting_for_vectors: Passages that words alone find as yet.
     """
 
     indexed: int
     of: int | None
     state: Literal["indexing", "watching", "unwatched", "off"]
     as_of: datetime | UnsetType | None = UNSET
-    waiting_for_vectors: int
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +145,6 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
 
     Attributes:
         query: What is looked for.
-        vectors: The query as the embedder sees it; None: words alone decide.
         folder: The folder to look in, below the workspace's; empty for that itself.
         filters: Which files are looked at.
         limit: How many are answered.
@@ -156,7 +153,6 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
 
     corpus: CorpusName
     query: QueryText
-    vectors: QueryVectors | None = None
     folder: str = ""
     filters: CodeFilters = CodeFilters()
     limit: int = 10

@@ -27,7 +27,6 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
         of: Files that are to be, as far as that is known.
         as_of: When the index was as the folder is, the last time that this was known; now, if it is watched.
         left_out: How many files were left out, by reason.
-        waiting_for_vectors: Pieces that words alone find as yet.
         is_asker: Whether who asks keeps it.
     """
 
@@ -36,7 +35,6 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
     of: int | None
     as_of: datetime | None
     left_out: dict[str, int]
-    waiting_for_vectors: int
     is_asker: bool = False
 
 

@@ -79,6 +79,7 @@ class Keeper:
     Attributes:
         root: The folder.
         key: Of its corpus.
+        began: When it began, on trio's clock.
         settled: Set once the index is as the folder is, or another process sees to that, or it cannot be.
     """
 
@@ -89,6 +90,7 @@ class Keeper:
         self.root = row.root
         self.key = row.key
         self.settled = trio.Event()
+        self.began = trio.current_time()
         self._runtime = runtime
         self._principal = principal
         self._row = row
