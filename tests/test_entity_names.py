@@ -285,9 +285,11 @@ MANIFESTS = {
     "pyproject.toml": (
         """
 [project]
+name = "My-Project"
 dependencies = ["httpx[http2]>=0.27; python_version > '3'", "click", "ruamel.yaml (>=0.18)", 3]
 [project.optional-dependencies]
 x = ["Scikit-Learn==1.5"]
+all = ["my_project[x]"]
 [dependency-groups]
 dev = ["pytest", {include-group = "x"}]
 [tool.poetry.dependencies]

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.entities.errors import UnreadableDeclarationsError
+from greenroom.actors.entities.names import folded
 from greenroom.actors.schemas.entities import MAX_NAME, MAX_SOURCE_CHARACTERS, EntityDeclaration
 
 _MAX_DEPTH: Final = 20
@@ -120,15 +121,19 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def _pyproject(text: str) -> Libraries:
-    """Yield the requirements of a ``pyproject.toml``: the project's, its extras', its groups', Poetry's."""
+    """Yield the requirements of a ``pyproject.toml``: the project's, its extras', its groups', Poetry's.
+
+    That some extras require others of the project itself names no library.
+    """
     whole = tomllib.loads(text)
     project = _table(whole.get("project"))
+    own = folded(str(project.get("name", "")))
     groups = [project.get("dependencies")]
     groups += _table(project.get("optional-dependencies")).values()
     groups += _table(whole.get("dependency-groups")).values()
     for group in groups:
         for requirement in _texts(group):
-            if found := _REQUIREMENT.match(requirement):
+            if (found := _REQUIREMENT.match(requirement)) and folded(found[1]) != own:
                 yield found[1], found[2].strip(" ()") or None
     poetry = _table(_table(whole.get("tool")).get("poetry"))
     tables = [poetry, *map(_table, _table(poetry.get("group")).values())]

@@ -1,7 +1,8 @@
 """What is remembered of files that could not be parsed, by their bytes, until the program ends.
 
 So a file that failed is not parsed again until it changes, and one that took all the time of a call comes
-after the others in the next one.
+after the others in the next one. It is not stored: a newer program may read what an older one could not, and
+so does one on a machine with more memory; what that costs is one process for half a minute at most.
 """
 
 from __future__ import annotations
