@@ -73,6 +73,38 @@ def test_the_nearest_to_the_root_counts_and_the_members_of_its_workspace(kind: s
     assert set(named(*files)) == {f"lib-{name}" for name in ("root", "one", "two", "three", "beside")}
 
 
+@pytest.mark.promise("entities.manifests")
+@pytest.mark.parametrize(
+    ("workspace", "text", "kind", "one"),
+    [
+        (
+            "pnpm-workspace.yaml",
+            (
+                "# all\npackages:\n  # ours\n  - 'packages/*' # most\n  - \"apps/web\"\n"
+                "  - '!packages/old'\ncatalog:\n  - x\n"
+            ),
+            "package.json",
+            '{{"dependencies": {{"{}": "1"}}}}',
+        ),
+        (
+            "go.work",
+            "go 1.22\n\nuse (\n\t./packages/a // one\n\t./packages/b\n)\nuse ./apps/web\n",
+            "go.mod",
+            "require example.org/{} v1.0.0\n",
+        ),
+    ],
+)
+def test_a_file_beside_it_may_say_what_belongs_to_a_workspace(
+    workspace: str, text: str, kind: str, one: str
+) -> None:
+    folders = {"r": "root", "r/packages/a": "a", "r/packages/b": "b", "r/apps/web": "web"}
+    others = {"r/packages/old": "old", "r/x": "x", "r/apps/web/y": "y"}
+    files = [(f"{folder}/{kind}", one.format(f"lib-{name}")) for folder, name in (folders | others).items()]
+    found = named(*files, (f"r/{workspace}", text))
+    assert set(found) == {f"lib-{name}" for name in folders.values()}
+    assert set(named(*files)) == {"lib-root"}
+
+
 def test_each_kind_counts_by_itself_and_the_first_version_stays() -> None:
     files = [
         ("b/package.json", '{"dependencies": {"three": "2", "vite-x": "5"}}'),
@@ -95,6 +127,7 @@ def test_whatever_a_workspace_names_it_is_read(kind: str, members: list[str], ju
     stated = ", ".join(f'"{each}"' for each in [*patterns, "a*" * 40])
     text = MEMBERS[kind].format("lib-x").replace('"packages/*"', stated)
     named((kind, text), (f"{junk}/{kind}", text), ("a" * 80 + f"/{kind}", junk))
+    named(("pnpm-workspace.yaml", junk), ("go.work", junk), ("a/package.json", "{}"), ("a/go.mod", junk))
 
 
 @pytest.mark.parametrize(

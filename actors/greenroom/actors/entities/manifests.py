@@ -43,10 +43,14 @@ class Libraries(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """A manifest that counts: its folder, and which folders below it are members."""
+    """A manifest that counts, or a file beside it: its folder, and which folders below it are members."""
 
     folder: list[str]
     members: list[str]
+
+    def is_above(self, folder: list[str]) -> bool:
+        """Return whether a folder is below."""
+        return len(folder) > len(self.folder) and folder[: len(self.folder)] == self.folder
 
     def has(self, folder: list[str]) -> bool:
         """Return whether a folder below is that of a member."""
@@ -58,8 +62,9 @@ class _Workspace(NamedTuple):
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a document is a manifest, by its name."""
-    return path.rpartition("/")[2] in MANIFESTS
+    """Return whether a document is a manifest, or says which belong together, by its name."""
+    name = path.rpartition("/")[2]
+    return name in MANIFESTS or name in _WORKSPACES
 
 
 def is_of_others(path: str, root: str) -> bool:
@@ -72,9 +77,17 @@ def libraries_in(manifests: Iterable[DeclarationFile]) -> Libraries:
     declared: dict[str, EntityDeclaration] = {}
     unreadable: list[str] = []
     counting: dict[str, list[_Workspace]] = defaultdict(list)
-    for file in sorted(manifests, key=lambda file: (file.name.count("/"), file.name)):
+    files = sorted(manifests, key=lambda file: (file.name.count("/"), file.name))
+    for file in files:
+        *folder, name = file.name.split("/")
+        if name in _WORKSPACES:
+            kind, members_in = _WORKSPACES[name]
+            counting[kind].append(_Workspace(folder, members_in(file.text)))
+    for file in files:
         *folder, kind = file.name.split("/")
-        above = [each for each in counting[kind] if folder[: len(each.folder)] == each.folder]
+        if kind in _WORKSPACES:
+            continue
+        above = [each for each in counting[kind] if each.is_above(folder)]
         if above and not any(each.has(folder) for each in above):
             continue
         members: list[str] = []
@@ -121,6 +134,25 @@ def _npm(text: str) -> list[str]:
     return _texts(_within(stated).get("packages") if isinstance(stated, dict) else stated)
 
 
+def _pnpm(text: str) -> list[str]:
+    """Return what is listed under ``packages``, as everybody writes it: a line each."""
+    _, _, listed = f"\n{text}".partition("\npackages:")
+    members: list[str] = []
+    for line in listed.splitlines()[1:]:
+        said = line.partition(" #")[0].strip()
+        if said.startswith("-"):
+            members.append(said[1:].strip(" \"'"))
+        elif said and not said.startswith("#"):
+            break
+    return members
+
+
+def _go(text: str) -> list[str]:
+    """Return the folders that a ``go.work`` uses."""
+    lines = (line.partition("//")[0].split() for line in text.splitlines())
+    return [words[-1] for words in lines if words and words[-1].startswith("./")]
+
+
 def _listed(workspace: Mapping[str, Any]) -> list[str]:
     excluded = (f"{_EXCLUDED}{each}" for each in _texts(workspace.get("exclude")))
     return [*_texts(workspace.get("members")), *excluded]
@@ -142,3 +174,8 @@ _MEMBERS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "package.json": _npm,
 }
 """What reads the members of a workspace from a manifest that could be read."""
+_WORKSPACES: Final[Mapping[str, tuple[str, Callable[[str], list[str]]]]] = {
+    "pnpm-workspace.yaml": ("package.json", _pnpm),
+    "go.work": ("go.mod", _go),
+}
+"""Files that say which manifests of a kind belong together, and what reads the members from them."""
