@@ -1,8 +1,9 @@
 """`greenroom ingest`: folders of Markdown, again with nothing changed, and changes while it watches.
 
-The documents are copies of this repository's own pages. Some have a sentence planted in them, which a search
-over stdio must find. A change counts from the end of the write until the command says that the corpus has
-it. Processor time is that of all its processes.
+The documents are copies of this repository's own pages, and once pages as varied as real ones. Some have a
+sentence planted in them, which a search over stdio must find. A change counts from the end of the write until
+the command says that the corpus has it, and until a search in another process finds what is new. Processor
+time and memory are those of the process that has the store (the *owner*), without the parsers' unless it says so.
 """
 
 from __future__ import annotations
@@ -13,55 +14,123 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench.client import ToolCall, serving
+import psutil  # type: ignore[import-untyped]  # it has no hints
+
+from bench.client import Client, ToolCall, serving
 from bench.corpus import PLANTED
 from bench.harness import Figure, Plan, Report, Table, check, percentile
-from bench.servers import environment, greenroom
+from bench.servers import environment, greenroom, memory_of, processor_seconds
+from bench.varied import write_varied
 
 DOCS = Path(__file__).parent.parent / "docs"
 CHANGES = 30
+PATIENCE = 30.0
+_LOOK_SECONDS = 0.05
 FLAGS = ("--embedder", "none", "--user", "bench")
 
 
+class Filled(NamedTuple):
+    """What an ingest took.
+
+    Attributes:
+        seconds: By the clock.
+        owner: Of the processor, in the process that has the store.
+        parsers: Likewise, in those that parse.
+        memory: The most anonymous memory of the owner, in MB.
+        done: What the command said.
+    """
+
+    seconds: float
+    owner: float
+    parsers: float
+    memory: float
+    done: dict[str, Any]
+
+    def row(self, run: str, size: int) -> list[str | int | float | None]:
+        """Return a row of the table."""
+        return [
+            run,
+            size / 1e6,
+            self.seconds,
+            size / 1e6 / self.seconds,
+            self.owner,
+            self.parsers,
+            self.memory,
+        ]
+
+
 def run(plan: Plan) -> Report:
-    """Fill, fill again, watch, and report."""
+    """Fill, fill again, watch, fill a large one, and report."""
     with plan.folder() as folder:
         docs, data = (folder / "docs").resolve(), folder / "data"
         count, size = _write(docs, copies=plan.size(30, 1))
-        seconds, processor, done = _ingest(docs, data)
-        check(done["added"] == count, f"{done['added']} of {count} documents were put in")
-        again, again_processor, done = _ingest(docs, data)
-        check(done["unchanged"] == count, f"{done['unchanged']} of {count} documents were the same")
-        waits = _watch(docs, data, plan.size(CHANGES, 3))
+        first = _ingest(docs, data)
+        check(first.done["added"] == count, f"{first.done['added']} of {count} documents were put in")
+        again = _ingest(docs, data)
+        check(again.done["unchanged"] == count, f"{again.done['unchanged']} of {count} were the same")
+        put, found = _watch(docs, data, plan.size(CHANGES, 3))
         _search(docs, data)
-    table = Table(
-        title=f"greenroom ingest, {count:,} pages of Markdown, {size / 1e6:.1f} MB",
-        columns=["run", "s", "MB/s", "processor s"],
-        rows=[
-            ["all new", seconds, size / 1e6 / seconds, processor],
-            ["nothing changed", again, size / 1e6 / again, again_processor],
-        ],
-    )
-    watched = Table(
-        title="--watch: from a save until the corpus has it",
-        columns=["changes", "50 % ms", "95 % ms"],
-        rows=[[len(waits), statistics.median(waits), percentile(waits, 95)]],
-    )
+    with plan.folder() as folder:
+        docs, data = (folder / "docs").resolve(), folder / "data"
+        large_count, large = write_varied(docs, _pages(), plan.size(100_000_000, 300_000))
+        varied = _ingest(docs, data)
+        check(varied.done["added"] == large_count, f"{varied.done['added']} of {large_count} were put in")
+        kept = _kept(data, large)
+    tables = [
+        Table(
+            title=f"greenroom ingest, {count:,} pages of Markdown, and {large_count:,} varied ones",
+            columns=["run", "MB", "s", "MB/s", "owner s", "parsers s", "most MB"],
+            rows=[
+                first.row("all new", size),
+                again.row("nothing changed", size),
+                varied.row("all new, varied", large),
+            ],
+        ),
+        Table(
+            title="--watch: from a save until the corpus has it, and until another process finds it",
+            columns=["changes", "put in, 50 % ms", "95 % ms", "found, 50 % ms", "95 % ms"],
+            rows=[
+                [len(put), *(of(each) for each in (put, found) for of in (statistics.median, _slow))],
+            ],
+        ),
+        Table(
+            title="The varied pages, served",
+            columns=["first answer s", "MB after searches", "text, share", "all else, share"],
+            rows=[[kept.start, kept.memory, kept.text, kept.rest]],
+        ),
+    ]
     return Report(
-        tables=[table, watched],
+        tables=tables,
         figures=[
-            Figure(what="Markdown put in, MB/s", value=size / 1e6 / seconds, least=2),
-            Figure(what="a changed file put in, 95 % ms", value=percentile(waits, 95), most=100),
+            Figure(what="Markdown put in, MB/s", value=size / 1e6 / first.seconds, least=2),
+            Figure(what="varied Markdown put in, MB/s", value=large / 1e6 / varied.seconds, least=2),
+            Figure(what="a changed file put in, 95 % ms", value=percentile(put, 95), most=100),
+            Figure(what="a changed file found, 95 % ms", value=percentile(found, 95), most=100),
+            Figure(what="100 MB put in, MB of memory", value=varied.memory, most=250),
+            Figure(what="100 MB searched, MB of memory", value=kept.memory, most=250),
+            Figure(what="100 MB, start and first answer s", value=kept.start, most=1),
+            Figure(what="100 MB, text by source", value=kept.text, most=0.4),
+            Figure(what="100 MB, index and all else by source", value=kept.rest, most=0.6),
         ],
     )
+
+
+def _slow(waits: Sequence[float]) -> float:
+    return percentile(waits, 95)
+
+
+def _pages() -> list[str]:
+    return [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
 
 
 def _write(docs: Path, copies: int) -> tuple[int, int]:
     """Write the documents; return how many there are, and their bytes."""
-    pages = [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
+    pages = _pages()
     pages += [f"# Planted\n\n{planted.sentence}\n" for planted in PLANTED]
     for copy in range(copies):
         (docs / str(copy)).mkdir(parents=True)
@@ -76,22 +145,32 @@ def _command(docs: Path, data: Path, *more: str) -> list[str]:
     return [*program, "--json", *FLAGS, *more]
 
 
-def _ingest(docs: Path, data: Path) -> tuple[float, float, dict[str, Any]]:
-    before, start = _processor(), time.perf_counter()
-    done = subprocess.run(_command(docs, data), env=environment(), capture_output=True, check=False)
-    seconds = time.perf_counter() - start
-    check(done.returncode == 0, f"the command ended with {done.returncode}: {done.stderr[-500:]!r}")
-    return seconds, _processor() - before, json.loads(done.stdout)
+def _ingest(docs: Path, data: Path) -> Filled:
+    start, before = time.perf_counter(), _children()
+    owner = memory = 0.0
+    with subprocess.Popen(
+        _command(docs, data), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        while process.poll() is None:
+            with suppress(OSError, psutil.NoSuchProcess):
+                memory = max(memory, memory_of(process.pid).anonymous)
+                owner = processor_seconds(process.pid)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_SECONDS)
+        seconds = time.perf_counter() - start
+        told, said = process.communicate()
+    check(process.returncode == 0, f"the command ended with {process.returncode}: {said[-500:]!r}")
+    return Filled(seconds, owner, _children() - before - owner, memory, json.loads(told))
 
 
-def _processor() -> float:
+def _children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def _watch(docs: Path, data: Path, changes: int) -> list[float]:
-    """Change a file again and again; return after how many milliseconds the corpus had each change."""
-    waits = []
+def _watch(docs: Path, data: Path, changes: int) -> tuple[list[float], list[float]]:
+    """Change a file again and again; return after how many milliseconds each was put in, and found."""
+    put, found = [], []
     with subprocess.Popen(
         _command(docs, data, "--watch"),
         env=environment(),
@@ -101,15 +180,63 @@ def _watch(docs: Path, data: Path, changes: int) -> list[float]:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        for number in range(changes):
-            with (docs / "0/0.md").open("a") as page:
-                page.write(f"\nchange {number}\n")
-            saved = time.perf_counter()
-            done = json.loads(process.stdout.readline())
-            waits.append((time.perf_counter() - saved) * 1e3)
-            check(done["changed"] == 1, f"a change was told as {done}")
+        with serving(greenroom(data, *FLAGS)) as client:
+            for number in range(2 * changes):
+                # One after the other: who searches is on the same processors as who puts in.
+                is_searched = number % 2 == 1
+                with (docs / "0/0.md").open("a") as page:
+                    page.write(f"\nchange{number}x\n")
+                saved = time.perf_counter()
+                if is_searched:
+                    _find(client, f"change{number}x")
+                    found.append((time.perf_counter() - saved) * 1e3)
+                done = json.loads(process.stdout.readline())
+                if not is_searched:
+                    put.append((time.perf_counter() - saved) * 1e3)
+                check(done["changed"] == 1, f"a change was told as {done}")
         process.terminate()
-    return waits
+    return put, found
+
+
+def _find(client: Client, word: str) -> None:
+    """Search for a word until there is one; of words that nobody knows others like them are found."""
+    last = time.perf_counter() + PATIENCE
+    told: Any = None
+    while time.perf_counter() < last:
+        told = client.call(ToolCall("semantic_search", {"query": word, "top_k": 1}))
+        if any(word in result["chunk_text"] for result in told["results"]):
+            return
+    check(False, f"{word} was not found: {told}")
+
+
+class Kept(NamedTuple):
+    """A store that is full.
+
+    Attributes:
+        start: Seconds from the start of a server until it has answered a search.
+        memory: Its anonymous memory after some searches, in MB.
+        text: What the texts take, by the source.
+        rest: What everything else takes, likewise.
+    """
+
+    start: float
+    memory: float
+    text: float
+    rest: float
+
+
+def _kept(data: Path, size: int) -> Kept:
+    began = time.perf_counter()
+    with serving(greenroom(data, *FLAGS)) as client:
+        start = 0.0
+        for query in ("where is the store", *(planted.sentence for planted in PLANTED)):
+            client.call(ToolCall("semantic_search", {"query": query, "top_k": 10}))
+            start = start or time.perf_counter() - began
+        assert client.pid is not None
+        memory = memory_of(client.pid).anonymous
+        told: Any = client.call(ToolCall("list_corpora", {}))
+    text = told["corpora"][0]["stored_bytes"]
+    return Kept(start, memory, text / size, ((data / "greenroom.mdb").stat().st_blocks * 512 - text) / size)
 
 
 def _search(docs: Path, data: Path) -> None:
