@@ -51,6 +51,8 @@ WORDS_IN_CHUNK: Final = 90
 CHUNKS_IN_DOCUMENT: Final = 20
 PLANTED_EVERY: Final = 100
 """Of so many chunks one has a planted sentence."""
+MORE: Final = 600
+"""Documents that come while others ask, at most."""
 SECONDS_BETWEEN: Final = 0.1
 """Of two requests that come beside those that are measured."""
 MOST: Final = {"metadata": 15.0, "full": 30.0, "find_vendor_info": 15.0, "find_entity": 15.0}
@@ -158,9 +160,10 @@ def made(chunks: int, entities: int) -> Setting:
     words = chance.sample(every, WORDS)
     names = [word.capitalize() + "ix" for word in chance.sample(every, entities)]
     weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
-    sentences = list(product(_WHO, _WHAT, _THING, _WHERE))
-    chance.shuffle(sentences)
+    subjects = list(product(_WHO, _WHAT, _THING))
+    chance.shuffle(subjects)
     planted: list[Planted] = []
+    count = chunks // CHUNKS_IN_DOCUMENT
 
     def document(number: int) -> Document:
         path = f"notes/{words[number % WORDS]}-{number}.md"
@@ -168,8 +171,9 @@ def made(chunks: int, entities: int) -> Setting:
         for place in range(CHUNKS_IN_DOCUMENT):
             said = chance.choices(words, cum_weights=weights, k=WORDS_IN_CHUNK)
             said.insert(chance.randrange(len(said)), chance.choice(names))
-            if (number * CHUNKS_IN_DOCUMENT + place) % PLANTED_EVERY == 0:
-                who, what, thing, where = sentences[len(planted)]
+            if number < count and (number * CHUNKS_IN_DOCUMENT + place) % PLANTED_EVERY == 0:
+                who, what, thing = subjects[len(planted)]
+                where = chance.choice(_WHERE)
                 sentence = f"the {who} {what} hides the {thing} below the {where}"
                 often = " ".join(chance.sample(words[:30], 2))
                 question = f"where does the {who} {what} hide the {thing}, {often}?"
@@ -181,10 +185,8 @@ def made(chunks: int, entities: int) -> Setting:
         digest = blake2b(str(number).encode(), digest_size=16).hexdigest()
         return Document(path, "Notes", "markdown", digest, 1, 0, pieces)
 
-    count = chunks // CHUNKS_IN_DOCUMENT
     documents = [document(number) for number in range(count)]
-    asked = list(planted)
-    return Setting(documents, [document(count + number) for number in range(600)], asked, names)
+    return Setting(documents, [document(count + number) for number in range(MORE)], planted, names)
 
 
 async def _filled(folder: Path, setting: Setting) -> None:
