@@ -25,7 +25,7 @@ from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
 INPUT_BUDGET = 10_850
-WHOLE_BUDGET = 19_600
+WHOLE_BUDGET = 19_850
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",

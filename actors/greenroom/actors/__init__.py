@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from greenroom.actors.base.orchestration import Orchestration as Orchestration
     from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
     from greenroom.actors.base.parse import parse_request as parse_request
-    from greenroom.actors.corpus.asking import GetFullContent as GetFullContent
     from greenroom.actors.corpus.asking import ListCorpora as ListCorpora
-    from greenroom.actors.corpus.asking import SemanticSearch as SemanticSearch
     from greenroom.actors.corpus.entity_tools import DefineEntities as DefineEntities
     from greenroom.actors.corpus.entity_tools import EntityQuestion as EntityQuestion
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
@@ -65,6 +63,8 @@ if TYPE_CHECKING:
     from greenroom.actors.open import finish_erasing as finish_erasing
     from greenroom.actors.open import open_greenroom as open_greenroom
     from greenroom.actors.open import repair_greenroom as repair_greenroom
+    from greenroom.actors.orchestrations.ask_documents import GetFullContent as GetFullContent
+    from greenroom.actors.orchestrations.ask_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
     from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser

@@ -29,13 +29,14 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
-from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
+from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.memory.directory import RootOfMemory
+from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
@@ -116,7 +117,7 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "retrieve_memory": RetrieveMemory,
     "recall_context": RecallContext,
 }
-_OF_CORPORA: dict[str, type[Procedure[Any]]] = {
+_OF_CORPORA: dict[str, type[Procedure[Any] | Orchestration[Any]]] = {
     "semantic_search": SemanticSearch,
     "get_full_content": GetFullContent,
     "list_corpora": ListCorpora,

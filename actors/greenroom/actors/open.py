@@ -21,7 +21,7 @@ from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
-from greenroom.actors.corpus.asking import GetFullContent, ListCorpora, SemanticSearch
+from greenroom.actors.corpus.asking import ListCorpora, ReadPassages, SearchCorpora
 from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
@@ -199,8 +199,8 @@ async def open_greenroom(
             CheckpointAudit,
             FindTraces,
             catalogue.FindCorpus,
-            SemanticSearch,
-            GetFullContent,
+            SearchCorpora,
+            ReadPassages,
             ListCorpora,
             AskForCode,
             FindVendorInfo,

@@ -1,13 +1,16 @@
-"""The tools `semantic_search` and `get_full_content`: find the corpus, ask it in time, answer."""
+"""Searching corpora and reading them: find the corpus, or all of them, ask in time, answer."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final, Generic, TypeVar
 
+import msgspec
 import trio
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
     VisibleCorpora,
@@ -18,117 +21,236 @@ from greenroom.actors.corpus.catalogue import (
 from greenroom.actors.corpus.query_form import form_of
 from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.corpus import CorpusRow, IndexedFile
 from greenroom.actors.schemas.memory_types import QueryVectors
-from greenroom.runtime import Procedure, ProcedureContext, Refusal
+from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
+
+R = TypeVar("R")
 
 SEARCH_SECONDS: Final = 2.0
 """A search is cut then, and says so."""
 EMBED_SECONDS: Final = 1.0
 """Of these, how long a query waits for its vectors."""
+MOST_CORPORA: Final = 20
+"""Corpora that one search asks at most."""
 _LATE: Final = (
-    "the search was cut after 2 s, before its corpus answered: its index is being read, or others are before "
-    "you; ask again"
+    "the search was cut after 2 s, before {} answered: an index is being read, or others are before you; "
+    "ask again"
 )
+_STRATEGIES: Final[tuple[schemas.UsedStrategy, ...]] = ("hybrid", "vector", "bm25")
+"""What is said of several, the first that is among them."""
+_NAMED: Final = 5
+"""Corpora that are named of those that did not answer."""
 
 
-class SemanticSearch(Procedure[schemas.ChunksFound], frozen=True, kw_only=True):
-    """Find passages of documents by what they say and mean."""
+class Answered(msgspec.Struct, Generic[R], frozen=True):
+    """An answer, and the files in it, which are looked at where the client is connected."""
 
-    query: schemas.QueryText
-    top_k: schemas.TopK = 10
-    strategy: schemas.AStrategy = "auto"
-    min_score: schemas.MinScore = 0.0
-    detail_level: schemas.ADetailLevel = "full"
-    corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
+    said: R
+    files: list[IndexedFile] = []
 
-    async def run(self, context: ProcedureContext) -> schemas.ChunksFound:
-        """Ask the corpus, for two seconds at most.
+
+class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_only=True):
+    """Search one corpus, or all that the caller may see; `SemanticSearch` asks it.
+
+    Attributes:
+        corpus: Its name, or `EVERY_CORPUS`.
+        asked: What is looked for; its corpus and vectors do not count.
+    """
+
+    deed: ClassVar[str] = "semantic_search"
+
+    corpus: schemas.SearchedCorpus
+    asked: schemas.FindChunks
+
+    async def run(self, context: ProcedureContext) -> Answered[schemas.ChunksFound]:
+        """Ask all of them, for two seconds at most.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
         """
         began = trio.current_time()
-        row = await corpus_row(context, self.corpus)
-        found: schemas.FoundChunks | None = None
+        is_one = self.corpus != schemas.EVERY_CORPUS
+        rows = [await corpus_row(context, self.corpus)] if is_one else await _every_corpus(context)
+        answers = _Answers(rows)
         with trio.move_on_at(began + SEARCH_SECONDS):
             vectors, absence = await self._vectors(context)
-            found = await context.ask(
-                corpus_address(row),
-                schemas.FindChunks(
-                    corpus=row.full_name,
-                    query=self.query,
-                    vectors=vectors,
-                    absence=absence,
-                    strategy=self.strategy,
-                    top_k=self.top_k,
-                    min_score=self.min_score,
-                    detail_level=self.detail_level,
-                ),
-            )
-        if found is None:
+            asked = msgspec.structs.replace(self.asked, vectors=vectors, absence=absence)
+            if is_one:
+                answers.found[rows[0]] = await ask_one(context, rows[0], asked)
+            else:
+                await answers.gather(context, asked)
+        for row in answers.late:
             context.tell(corpus_address(row), schemas.LoadCorpus())
+        name = rows[0].full_name if is_one else self.corpus
+        answer = merged(answers, self.asked, name)
         audit_record.record_read(
             context,
             context.principal,
-            "semantic_search",
+            self.deed,
             None,
-            corpus=row.full_name,
-            query_characters=len(self.query),
-            found=0 if found is None else len(found.results),
+            corpus=name,
+            query_characters=len(self.asked.query),
+            found=len(answer.said.results),
         )
-        return self._answer(row, found, began)
+        took = round((trio.current_time() - began) * 1_000, 3)
+        return Answered(msgspec.structs.replace(answer.said, execution_time_ms=took), answer.files)
 
     async def _vectors(self, context: ProcedureContext) -> tuple[QueryVectors | None, str | None]:
         """Return the query's vectors, or why there are none."""
         embedding: EmbeddingService | None = context.sidecar
-        if self.strategy == "bm25":
+        if self.asked.strategy == "bm25":
             return None, None
         if embedding is None:
             return None, "no embedder runs"
         vectors = None
         with trio.move_on_after(EMBED_SECONDS):
-            vectors = await embedding.query(self.query)
+            vectors = await embedding.query(self.asked.query)
         if vectors is None:
             return None, embedding.absence or "the embedder has no vector of this query"
         return vectors, None
 
-    def _answer(self, row: CorpusRow, found: schemas.FoundChunks | None, began: float) -> schemas.ChunksFound:
-        took = round((trio.current_time() - began) * 1_000, 3)
-        if found is None:
-            return schemas.ChunksFound(
-                results=[],
-                total_found=0,
-                strategy_used="bm25",
-                query_analysis=schemas.QueryAnalysis(form=form_of(self.query), reason="nothing was searched"),
-                execution_time_ms=took,
-                corpus=row.full_name,
-                freshness=schemas.FreshnessView(indexed_at=None, waiting_for_vectors=0),
-                cache_hit=False,
-                partial=_LATE,
-            )
-        analysis = found.analysis
-        is_told = found.strategy != self.strategy or analysis.corrected or analysis.unknown
-        return schemas.ChunksFound(
-            results=found.results,
-            total_found=found.total,
-            strategy_used=found.strategy,
-            query_analysis=analysis if is_told else UNSET,
-            execution_time_ms=took,
-            corpus=row.full_name,
-            freshness=found.freshness,
-            cache_hit=found.cache_hit,
+
+class _Answers:
+    """What corpora answered so far.
+
+    Attributes:
+        found: The answers.
+        failed: Those that could not answer.
+    """
+
+    def __init__(self, rows: Sequence[CorpusRow]) -> None:
+        self.found: dict[CorpusRow, schemas.FoundChunks] = {}
+        self.failed: list[CorpusRow] = []
+        self._rows = list(rows)
+
+    @property
+    def late(self) -> list[CorpusRow]:
+        """Those that have not answered."""
+        return [row for row in self._rows if row not in self.found and row not in self.failed]
+
+    async def gather(self, context: ProcedureContext, asked: schemas.FindChunks) -> None:
+        """Ask all corpora side by side."""
+        async with trio.open_nursery() as nursery:
+            for row in list(self._rows):
+                nursery.start_soon(self._ask, context, row, asked)
+
+    async def _ask(self, context: ProcedureContext, row: CorpusRow, asked: schemas.FindChunks) -> None:
+        try:
+            self.found[row] = await ask_one(context, row, asked)
+        except Refusal:  # dropped meanwhile: as if it had never been there
+            self._rows.remove(row)
+        except GreenroomError:
+            self.failed.append(row)
+
+
+async def ask_one(
+    context: ProcedureContext, row: CorpusRow, asked: schemas.FindChunks
+) -> schemas.FoundChunks:
+    """Return what one corpus finds."""
+    return await context.ask(corpus_address(row), msgspec.structs.replace(asked, corpus=row.full_name))
+
+
+async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
+    """Return the corpora that the caller may see.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: there are too many.
+    """
+    rows = await context.query(VisibleCorpora())
+    if len(rows) > MOST_CORPORA:
+        raise auth_errors.invalid(
+            "corpus",
+            f"corpus: you may see {len(rows):,} corpora and '*' searches {MOST_CORPORA} at most; "
+            "name one that list_corpora lists",
+            limit=MOST_CORPORA,
         )
+    return rows
 
 
-class GetFullContent(Procedure[schemas.FullContent], frozen=True, kw_only=True):
-    """Read passages in full that a search has found."""
+def merged(answers: _Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
+    """Return all answers as one, in the order of their scores, which compare among corpora."""
+    found = answers.found
+    is_one = name != schemas.EVERY_CORPUS
+    ranked = sorted(
+        (
+            (each if is_one else msgspec.structs.replace(each, corpus=row.full_name))
+            for row, answer in found.items()
+            for each in answer.results
+        ),
+        key=lambda each: (-each.hybrid_score, str(each.corpus), each.rank),
+    )
+    results = [msgspec.structs.replace(each, rank=rank) for rank, each in enumerate(ranked[: asked.top_k], 1)]
+    strategies = {answer.strategy for answer in found.values()} or {"bm25"}
+    strategy = next(each for each in _STRATEGIES if each in strategies)
+    analysis = _analysis(found.values(), strategy, asked.query)
+    is_told = strategy != asked.strategy or analysis.corrected or analysis.unknown
+    times = [
+        fresh.indexed_at for fresh in (answer.freshness for answer in found.values()) if fresh.indexed_at
+    ]
+    shown = {each.source_file for each in results}
+    said = schemas.ChunksFound(
+        results=results,
+        total_found=sum(answer.total for answer in found.values()),
+        strategy_used=strategy,
+        query_analysis=analysis if is_told else UNSET,
+        execution_time_ms=0.0,
+        corpus=name,
+        freshness=schemas.FreshnessView(
+            indexed_at=max(times, default=None),
+            waiting_for_vectors=sum(answer.freshness.waiting_for_vectors for answer in found.values()),
+        ),
+        cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
+        partial=_partial(answers),
+    )
+    files = [file for answer in found.values() for file in answer.files if file.path in shown]
+    return Answered(said, files)
 
+
+def _analysis(
+    found: Collection[schemas.FoundChunks], strategy: schemas.UsedStrategy, query: str
+) -> schemas.QueryAnalysis:
+    """Return how a query was understood; a word is unknown or corrected where no corpus has it."""
+    if not found:
+        return schemas.QueryAnalysis(form=form_of(query), reason="nothing was searched")
+    told = next(answer.analysis for answer in found if answer.strategy == strategy)
+    lacking = [{*answer.analysis.corrected, *answer.analysis.unknown} for answer in found]
+    words = set.intersection(*lacking)
+    corrected: dict[str, list[str]] = {}
+    for answer in found:
+        for word, meant in answer.analysis.corrected.items():
+            if word in words:
+                corrected[word] = list(dict.fromkeys([*corrected.get(word, []), *meant]))
+    unknown = [word for word in told.unknown if word in words and word not in corrected]
+    return msgspec.structs.replace(told, corrected=corrected, unknown=unknown)
+
+
+def _partial(answers: _Answers) -> str | UnsetType:
+    """Return which corpora did not answer, and why, as far as any did not."""
+    parts = []
+    if answers.late:
+        parts.append(_LATE.format(_named(answers.late)))
+    if answers.failed:
+        parts.append(f"{_named(answers.failed)} could not answer; ask again, or the operator")
+    return ". ".join(parts) or UNSET
+
+
+def _named(rows: Sequence[CorpusRow]) -> str:
+    names = sorted(row.full_name for row in rows)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_only=True):
+    """Read passages of a corpus in full; `GetFullContent` asks it."""
+
+    deed: ClassVar[str] = "get_full_content"
+
+    corpus: schemas.CorpusName
     chunk_ids: schemas.ChunkIds
-    around: schemas.Around = 0
-    corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
+    around: schemas.Around
 
-    async def run(self, context: ProcedureContext) -> schemas.FullContent:
+    async def run(self, context: ProcedureContext) -> Answered[schemas.FullContent]:
         """Ask the corpus.
 
         Raises:
@@ -141,17 +263,19 @@ class GetFullContent(Procedure[schemas.FullContent], frozen=True, kw_only=True):
         audit_record.record_read(
             context,
             context.principal,
-            "get_full_content",
+            self.deed,
             None,
             corpus=row.full_name,
             found=len(found.chunks),
         )
-        return schemas.FullContent(
+        said = schemas.FullContent(
             chunks=found.chunks,
             unknown_ids=found.unknown,
             corpus=row.full_name,
+            freshness=found.freshness,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
         )
+        return Answered(said, found.files)
 
 
 class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, kw_only=True):

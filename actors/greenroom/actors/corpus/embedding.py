@@ -54,11 +54,6 @@ def serving(repository: CorpusRepository, context: Context) -> str | None:
     return spaces[0] if spaces else None
 
 
-def waiting(context: Context) -> int:
-    """Return how many chunks have no vectors yet, about."""
-    return 0 if context.sidecar is None else int(context.sidecar.waiting(context.address))
-
-
 def texts(repository: CorpusRepository, request: TextsToEmbed, context: Context) -> Slices[UnembeddedTexts]:
     """Hand over texts without vectors of a space."""
     if repository.header.is_dropped or not repository.header.chunks:

@@ -16,7 +16,6 @@ from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.entity_table import can_match
 from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
-from greenroom.actors.corpus.search import freshness
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
@@ -61,7 +60,7 @@ def find(
         relationships=relations.shown,
         total_entities=len(meant),
         total_relationships=relations.total,
-        freshness=freshness(repository, context),
+        freshness=repository.freshness(context),
         waiting=mentions.waiting(repository),
         names=found[0].names if found else [],
         ambiguous=found[0].ambiguous if found else [],

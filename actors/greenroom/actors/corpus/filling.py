@@ -21,7 +21,7 @@ from greenroom.actors.corpus.records import (
     DocumentSummary,
     Passage,
 )
-from greenroom.actors.corpus.repository import CorpusRepository, moved
+from greenroom.actors.corpus.repository import CorpusRepository, moved, waiting
 from greenroom.actors.entities import is_manifest
 from greenroom.actors.index import index as index_module
 from greenroom.actors.schemas import corpus as requests
@@ -79,6 +79,7 @@ def put(
         blocks=[start for start, _ in ready.blocks],
         text_bytes=sum(len(chunk.text.encode()) for chunk in document.chunks),
         stored_bytes=sum(len(block) for _, block in ready.blocks),
+        is_file=document.is_file,
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
@@ -241,7 +242,7 @@ def describe(
         text_bytes=header.text_bytes,
         stored_bytes=header.stored_bytes,
         indexed_at=optional_datetime(header.indexed_at),
-        waiting_for_vectors=embedding.waiting(context),
+        waiting_for_vectors=waiting(context),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,15 +52,30 @@ def read(
     yield from repository.entities.loaded(context)
     chunks: list[replies.ChunkContent] = []
     unknown: list[int] = []
+    documents: dict[int, DocumentRecord] = {}
     for asked in dict.fromkeys(request.chunk_ids):
-        located = locate(repository, context, corpus, asked)
+        located = locate(repository, context, corpus, asked, documents)
         if located is None:
             unknown.append(asked)
         else:
             chunks.append(_content(repository, context, located, request.around))
         if context.should_yield():
             yield
-    return replies.ReadContent(chunks=chunks, unknown=unknown)
+    return replies.ReadContent(
+        chunks=chunks,
+        unknown=unknown,
+        freshness=repository.freshness(context),
+        files=files_of(documents.values()),
+    )
+
+
+def files_of(documents: Iterable[DocumentRecord]) -> list[replies.IndexedFile]:
+    """Return the files that documents were read from."""
+    return [
+        replies.IndexedFile(each.path, each.digest.hex(), each.file_bytes, each.modified_at)
+        for each in documents
+        if each.is_file
+    ]
 
 
 def citation(document: DocumentRecord, place: ChunkPlace) -> str:

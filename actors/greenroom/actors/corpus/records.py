@@ -96,6 +96,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
         blocks: The first chunk of each block of text, counted from 0.
         text_bytes: Of its chunks' texts.
         stored_bytes: Of the blocks.
+        is_file: Whether it was read from the file at its path.
     """
 
     number: int
@@ -111,6 +112,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     blocks: list[int]
     text_bytes: int
     stored_bytes: int
+    is_file: bool = False
 
 
 class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):

@@ -13,6 +13,7 @@ from greenroom.actors.auth import corpora, policy
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
@@ -26,7 +27,7 @@ from greenroom.actors.corpus.records import (
 from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.code import FoundCode
-from greenroom.actors.schemas.corpus import FoundChunks
+from greenroom.actors.schemas.corpus import FoundChunks, FreshnessView
 from greenroom.actors.schemas.resources import corpus_uri, document_uri, workspace_uri
 from greenroom.runtime import Context, StoreDamagedError
 
@@ -111,6 +112,12 @@ class CorpusRepository:
             for path in paths:
                 context.publish(document_uri(name, path), label)
 
+    def freshness(self, context: Context) -> FreshnessView:
+        """Return how fresh the corpus is."""
+        return FreshnessView(
+            indexed_at=optional_datetime(self.header.indexed_at), waiting_for_vectors=waiting(context)
+        )
+
     def document(self, context: Context, path: str) -> DocumentRecord | None:
         """Return the document with a path."""
         return context.get(records.path_key(path), DocumentRecord)
@@ -155,6 +162,11 @@ class CorpusRepository:
         """Return an estimate of the memory in use."""
         answers = sum(map(_answer_bytes, self.answers.values()))
         return self.index.resident_bytes() + self.entities.resident_bytes() + answers
+
+
+def waiting(context: Context) -> int:
+    """Return how many chunks have no vectors yet, about."""
+    return 0 if context.sidecar is None else int(context.sidecar.waiting(context.address))
 
 
 def _answer_bytes(answer: FoundChunks) -> int:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from greenroom.actors.base.threads import imported
-from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.corpus import embedding
 from greenroom.actors.corpus.query_form import Route, route
-from greenroom.actors.corpus.reading import locate, result
+from greenroom.actors.corpus.reading import files_of, locate, result
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as requests
-from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, FreshnessView, QueryAnalysis
+from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, QueryAnalysis
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     )
     known = repository.answers.get(asked)
     if known is not None:
-        fresh = freshness(repository, context)
-        return msgspec.structs.replace(known, cache_hit=True, freshness=fresh)
+        return msgspec.structs.replace(known, cache_hit=True, freshness=repository.freshness(context))
     yield from imported("greenroom.actors.ranking.documents")
     corpus = yield from repository.index.loaded(context)
     embedding.look(repository, context, corpus)
@@ -74,8 +72,9 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
             corrected={word: list(meant) for word, meant in ranked.corrected.items()},
             unknown=list(ranked.unknown),
         ),
-        freshness=freshness(repository, context),
+        freshness=repository.freshness(context),
         cache_hit=False,
+        files=files_of(documents.values()),
     )
     while len(repository.answers) >= KEPT:
         del repository.answers[next(iter(repository.answers))]
@@ -116,12 +115,4 @@ def _ranked(
             least=request.min_score,
             only=only,
         )
-    )
-
-
-def freshness(repository: CorpusRepository, context: Context) -> FreshnessView:
-    """Return how fresh the corpus is."""
-    return FreshnessView(
-        indexed_at=optional_datetime(repository.header.indexed_at),
-        waiting_for_vectors=embedding.waiting(context),
     )

@@ -31,10 +31,11 @@ LENGTH: Final = struct.Struct("!Q")
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """A file to be parsed.
+    """A file to be parsed, or a text that was sent.
 
     Attributes:
         is_source: Whether source code is read by its syntax, as that of workspaces is.
+        is_file: Whether it is a file.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     modified_at: int
     data: bytes
     is_source: bool = False
+    is_file: bool = False
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):

@@ -63,6 +63,19 @@ def checked_place(named: str, reach: Reach) -> str:
     return path
 
 
+def may_look(path: str, reach: Reach) -> bool:
+    """Return whether somebody may hear if the file at a path is still what was read of it.
+
+    A client that runs as the user that we run as could look itself.
+    """
+    if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:  # noqa: PTH117
+        return False
+    anywhere = reach.roots is None or reach.takes_client_folders
+    if not anywhere and not any(is_below(path, os.path.realpath(root)) for root in reach.roots or ()):
+        return False
+    return never_read(path, reach.closed) is None
+
+
 def is_below(path: str, folder: str) -> bool:
     """Return whether a path is a folder's, or in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

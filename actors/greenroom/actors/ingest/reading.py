@@ -8,8 +8,9 @@ import os
 import stat
 from typing import Final
 
-from greenroom.actors.documents import Kind, kind_of
+from greenroom.actors.documents import Kind, digest_of, kind_of
 from greenroom.actors.ingest.exclusions import EMPTY, code_reason, content_reason
+from greenroom.actors.schemas.corpus import IndexedFile
 
 MAX_TEXT: Final = 16 << 20
 MAX_CONTAINER: Final = 64 << 20
@@ -62,6 +63,28 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
         return kind, data, os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 
+def differs(file: IndexedFile) -> bool:
+    """Return whether a file is not what was read of it; it is read only where its time alone has changed.
+
+    Raises:
+        OSError: it is gone, or cannot be opened.
+    """
+    try:
+        with opened(file.path) as found:
+            status = os.fstat(found.fileno())
+            if status.st_size != file.bytes:
+                return True
+            if status.st_mtime_ns // 1_000 == file.modified_at:
+                return False
+            return digest_of(rest(found, b"", MAX_CONTAINER)) != file.digest
+    except UnreadableFileError:  # a folder by now, or below a link
+        return True
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link
+            return True
+        raise
+
+
 def opened(path: str) -> io.FileIO:
     """Open a plain file from the root down, each folder in the one above it: so none can become a link.
 
@@ -79,11 +102,10 @@ def opened(path: str) -> io.FileIO:
         descriptor = os.open(name, _FLAGS, dir_fd=above)
     finally:
         os.close(above)
-    file = io.FileIO(descriptor)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise UnreadableFileError("it is no plain file")
-    return file
+    return io.FileIO(descriptor)
 
 
 def _opened_folder(name: str, above: int) -> int:

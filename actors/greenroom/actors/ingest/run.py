@@ -295,7 +295,8 @@ class Ingestion:
         if parsed.document is None:
             run.failed(job.path, parsed.failure, stays=parsed.stays)
             return True
-        document = parsed.document
+        # Of what a parser says, which may have been taken over by a file, neither is believed.
+        document = msgspec.structs.replace(parsed.document, path=job.path, is_file=job.is_file)
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
@@ -381,7 +382,7 @@ def _read(path: str) -> Job | LeftOut | None:
         return None
     except OSError as error:
         return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
-    return Job(path, kind, modified_at, data)
+    return Job(path, kind, modified_at, data, is_file=True)
 
 
 def _deadline() -> float:

@@ -39,6 +39,18 @@ CorpusName = Annotated[
         },
     ),
 ]
+EVERY_CORPUS = "*"
+SearchedCorpus = Annotated[
+    str,
+    Meta(
+        pattern=f"^(\\*|(((user|project):{_OWNER_NAME}|all):)?{_NAME})(?!\\n)$",
+        description="where to look; * in all that you may see",
+        extra={
+            "takes": "* or 1 to 64 characters of A-Z, a-z, 0-9, _ . @ + -, which may follow user:NAME:, "
+            "project:NAME: or all:"
+        },
+    ),
+]
 NewCorpusName = Annotated[
     str,
     Meta(
@@ -87,6 +99,8 @@ class Document(msgspec.Struct, frozen=True):
         bytes: How many bytes it has.
         modified_at: When it was changed last.
         chunks: Its passages.
+        is_file: Whether it was read from the file at its path, and not sent as a text under that name: then
+            answers can say whether the file has changed since.
     """
 
     path: DocumentPath
@@ -96,6 +110,7 @@ class Document(msgspec.Struct, frozen=True):
     bytes: int
     modified_at: int
     chunks: list[Chunk]
+    is_file: bool = False
 
 
 # -- filling a corpus: messages to its actor; not tools -----------------------------------
@@ -349,6 +364,7 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
         vendor_names: The entities that it mentions.
         section_title: The nearest heading above it.
         citation: Where it stands: the file, and its first line or page.
+        corpus: Where it was found, when all corpora were searched: what `GetFullContent` needs.
     """
 
     chunk_id: int
@@ -357,6 +373,7 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
     entity_type: str | None
     hybrid_score: float
     rank: int
+    corpus: str | UnsetType = UNSET
     chunk_text: str | UnsetType = UNSET
     context_header: str | UnsetType = UNSET
     vendor_names: list[str] | UnsetType = UNSET
@@ -370,10 +387,26 @@ class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         indexed_at: When something was last put in or removed.
         waiting_for_vectors: Chunks that words alone find as yet.
+        files_checked: How many files of the answer were compared with what is on disk now; present where you
+            might have them read.
+        changed_files: Those of them that have changed since.
+        missing_files: Those that are gone.
     """
 
     indexed_at: datetime | None
     waiting_for_vectors: int
+    files_checked: int | UnsetType = UNSET
+    changed_files: list[str] | UnsetType = UNSET
+    missing_files: list[str] | UnsetType = UNSET
+
+
+class IndexedFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that was read, as it was then; the members are as in `Document`."""
+
+    path: str
+    digest: str
+    bytes: int
+    modified_at: int
 
 
 class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -396,13 +429,13 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
     """Answers `SemanticSearch`, best first.
 
     Attributes:
-        corpus: Which corpus was searched, in full.
+        corpus: Which corpus was searched, in full; ``*`` for all that you may see, 20 at most.
         total_found: How many chunks have a word of the query, or a score of a half, and ``min_score`` at
             least; not fewer than are answered.
         query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
             ``auto`` never is, or a word is not known.
         cache_hit: Whether you asked the same just before.
-        partial: Present when the search was cut, and why.
+        partial: Present when the search was cut or a corpus did not answer, and why.
     """
 
     results: list[ChunkFound]
@@ -453,6 +486,7 @@ class FullContent(Reply, frozen=True, kw_only=True):
     chunks: list[ChunkContent]
     unknown_ids: list[int]
     corpus: str
+    freshness: FreshnessView
     execution_time_ms: float
 
 
@@ -476,7 +510,11 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
 
 
 class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindChunks`; members as in `ChunksFound`."""
+    """Answers `FindChunks`; members as in `ChunksFound`.
+
+    Attributes:
+        files: The files of the results.
+    """
 
     results: list[ChunkFound]
     total: int
@@ -484,6 +522,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
     analysis: QueryAnalysis
     freshness: FreshnessView
     cache_hit: bool
+    files: list[IndexedFile] = []
 
 
 class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
@@ -495,10 +534,12 @@ class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
 
 
 class ReadContent(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadChunks`."""
+    """Answers `ReadChunks`; members as in `FullContent`, and the files of the chunks."""
 
     chunks: list[ChunkContent]
     unknown: list[int]
+    freshness: FreshnessView
+    files: list[IndexedFile]
 
 
 class LoadCorpus(Message[None], frozen=True, kw_only=True):

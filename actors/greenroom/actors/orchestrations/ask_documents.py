@@ -1,0 +1,69 @@
+"""The tools `semantic_search` and `get_full_content`: ask corpora, then look at the files of the answer."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
+from greenroom.actors.ingest.freshness import with_changes
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.schemas import corpus as schemas
+
+R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
+
+
+class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_only=True):
+    """Find passages of documents by what they say and mean."""
+
+    writes: ClassVar[bool] = False
+
+    query: schemas.QueryText
+    top_k: schemas.TopK = 10
+    strategy: schemas.AStrategy = "auto"
+    min_score: schemas.MinScore = 0.0
+    detail_level: schemas.ADetailLevel = "full"
+    corpus: schemas.SearchedCorpus = schemas.DEFAULT_CORPUS
+
+    async def carry_out(self, client: ClientSessionState) -> schemas.ChunksFound:
+        """Ask the corpus, or all.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
+        """
+        asked = schemas.FindChunks(
+            corpus=schemas.DEFAULT_CORPUS,
+            query=self.query,
+            strategy=self.strategy,
+            top_k=self.top_k,
+            min_score=self.min_score,
+            detail_level=self.detail_level,
+        )
+        search = SearchCorpora(corpus=self.corpus, asked=asked)
+        return await _with_changes(await client.runtime.query(search, principal=client.principal), client)
+
+
+class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_only=True):
+    """Read passages in full that a search has found."""
+
+    writes: ClassVar[bool] = False
+
+    chunk_ids: schemas.ChunkIds
+    around: schemas.Around = 0
+    corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
+
+    async def carry_out(self, client: ClientSessionState) -> schemas.FullContent:
+        """Ask the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``.
+        """
+        read = ReadPassages(corpus=self.corpus, chunk_ids=self.chunk_ids, around=self.around)
+        return await _with_changes(await client.runtime.query(read, principal=client.principal), client)
+
+
+async def _with_changes(answered: Answered[R], client: ClientSessionState) -> R:
+    """Return an answer that says which of its files have changed since."""
+    fresh = await with_changes(answered.said.freshness, answered.files, client.reach)
+    return msgspec.structs.replace(answered.said, freshness=fresh)
