@@ -15,6 +15,8 @@ from greenroom.actors.syntax.languages import LANGUAGES, Language
 from greenroom.actors.syntax.reading import MAX_BYTES, MAX_SYMBOLS, TOO_BROKEN, TOO_LONG, TOO_MANY
 
 _MANY = 20_000
+_MEMORY = 1 << 30
+"""What a process that parses may take."""
 _TOKENS = [
     *[
         "def",
@@ -153,3 +155,21 @@ def test_importing_it_loads_no_grammar_and_a_missing_one_is_said() -> None:
         "it was read as text: reading code by its syntax takes tree-sitter and its grammars: "
         "pip install 'greenroom[code]'"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "piece"), [("a.py", "("), ("a.js", "!function(e){return e.map(x=>x+1)}(y);")]
+)
+def test_the_longest_file_fits_into_the_memory_of_a_process_that_parses(path: str, piece: str) -> None:
+    program = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY}))\n"
+        "from greenroom.actors.syntax import read_source\n"
+        "path, piece, most = sys.argv[1:]\n"
+        "source = read_source(path, (piece.encode() * (int(most) // len(piece) + 1))[: int(most)])\n"
+        "print(sum(len(each.text) for each in source.chunks))"
+    )
+    command = [sys.executable, "-c", program, path, piece, str(MAX_BYTES)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert int(said) == MAX_BYTES

@@ -17,8 +17,8 @@ from greenroom.actors.syntax.uses import Uses, imports_of
 if TYPE_CHECKING:
     from tree_sitter import Node, Query, QueryCursor
 
-MAX_BYTES: Final = 4 << 20
-"""The longest file that is read by its syntax: a tree takes about ten times as much memory."""
+MAX_BYTES: Final = 2 << 20
+"""The longest file that is read by its syntax: a tree takes about 40 times its memory, at worst 300."""
 MAX_SYMBOLS: Final = 10_000
 MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
