@@ -69,11 +69,30 @@ def test_a_symbol_is_found_where_it_is_defined_however_it_is_spelled(query: str)
 def test_a_file_that_is_called_what_is_asked_comes_first() -> None:
     view = view_of(
         {
-            "src/client.py": [("limits the rate of calls; the rate limiter waits", [])],
-            "src/rate_limiter.py": [("class Bucket: # tokens of the limiter", ["Bucket"])],
+            "limiter/client.py": [("the limiter, the other limiter, a limiter of the limiter", [])],
+            "src/limiter.py": [("class Bucket: # tokens of the limiter", ["Bucket"])],
         }
     )
-    assert paths(view, "rate limiter")[0] == "src/rate_limiter.py"
+    assert paths(view, "limiter") == ["src/limiter.py", "limiter/client.py"]
+
+
+def test_words_side_by_side_are_one_name() -> None:
+    passages = [("class Bucket: # limits the rate", ["Bucket"])]
+    view = view_of({"src/limiter_rate.py": passages, "src/rate_limiter.py": passages})
+    assert paths(view, "rate limiter") == ["src/rate_limiter.py", "src/limiter_rate.py"]
+    assert paths(view, "limiter rate") == ["src/limiter_rate.py", "src/rate_limiter.py"]
+
+
+def test_a_passage_is_found_by_what_it_is_a_part_of() -> None:
+    passage = "return self.path + self.query"
+    view = view_of({"src/a.py": [(passage, []), (passage, ["Address.full"])]})
+    [file] = found(view, "full address").files
+    assert list(file.rows) == [1]
+
+
+def test_of_a_long_query_the_first_words_are_looked_for() -> None:
+    query = CodeQuery.read(" ".join(f"word{number}x" for number in range(2 * MOST_TERMS)))
+    assert len(query.words) == MOST_TERMS
 
 
 def test_parts_of_names_and_other_forms_of_words_are_found() -> None:
@@ -84,9 +103,9 @@ def test_parts_of_names_and_other_forms_of_words_are_found() -> None:
 
 def test_tests_come_after_what_they_test_unless_they_are_asked_for() -> None:
     passages = [("def parse_url(url): return parse(url)", ["parse_url"])]
-    view = view_of({"tests/test_url.py": [*passages, *passages], "src/url.py": passages})
+    view = view_of({"tests/test_parse_url.py": passages * 4, "src/url.py": passages})
     assert paths(view, "parse url")[0] == "src/url.py"
-    assert paths(view, "tests that parse url")[0] == "tests/test_url.py"
+    assert paths(view, "tests that parse url")[0] == "tests/test_parse_url.py"
 
 
 def test_examples_and_prose_come_after_the_source_unless_they_are_asked_for() -> None:
@@ -117,6 +136,8 @@ def test_a_file_comes_with_its_best_passages_and_what_spoke_for_it() -> None:
     assert (best.path, second.path) == ("src/store.py", "src/misc.py")
     assert len(best.rows) == PASSAGES
     assert {1, 3, 4, 5, 6} > set(best.rows)
+    few = view_of({"src/store.py": [other, said, ("entry", []), said]})
+    assert [sorted(file.rows) for file in found(few, "the cache evicts an entry").files] == [[1, 3]]
     assert best.score > second.score > 0
     assert best.signals["passage"] > second.signals["passage"]
     assert "defined" in best.signals
