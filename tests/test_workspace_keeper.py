@@ -76,6 +76,11 @@ async def until(runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awai
             await changes.next()
 
 
+def names_in(folder: Path) -> list[str]:
+    """Return what is in a folder; where case makes no difference, of two names one."""
+    return [each.name for each in folder.iterdir()]
+
+
 def moved(folder: Path, to: Path) -> Path:
     return folder.rename(to)
 
@@ -120,6 +125,22 @@ async def test_what_an_ignore_file_says_holds_at_once(code: Path, tmp_path: Path
             return await paths(runtime, row) == {"src/boats.py"}
 
         await until(runtime, row, follows)
+
+
+@pytest.mark.promise("code.kept")
+async def test_links_loops_and_names_that_differ_by_case_are_indexed_as_what_they_are(
+    code: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "outside.py").write_text("secret = 1\n")
+    (code / "out.py").symlink_to(tmp_path / "outside.py")
+    (code / "src/loop").symlink_to(code)
+    (code / "src/Boats.py").write_text("class Boats: ...\n")
+    (code / "src/ID_RSA").write_text("key\n")
+    async with store(tmp_path) as runtime, open_workspaces(runtime) as workspaces:
+        row = await workspace(runtime, code)
+        await needed(workspaces.need(ANN, row, ())).settled.wait()
+        there = {f"src/{name}" for name in names_in(code / "src") if name.endswith("s.py")}
+        assert await paths(runtime, row) == {*there, "README.md"}
 
 
 @pytest.mark.promise("code.kept", "code.freshness")

@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from typing import Final
 
 import trio
@@ -103,6 +104,9 @@ class Keeper:
 
     async def run(self) -> None:
         """Keep it until the folder or its corpus is gone."""
+        # Both take long to import, and nobody but keepers waits for them.
+        for module in ("run", "watch"):
+            await trio.to_thread.run_sync(import_module, f"greenroom.actors.ingest.{module}")
         try:
             while await self._is_there() and await self._attempted():
                 pass
@@ -150,7 +154,7 @@ class Keeper:
 
     async def _watched(self) -> None:
         """Take in what is there and what changes; where changes are not told, once, and wait."""
-        from greenroom.actors.ingest.watch import NotWatchedError, watching  # noqa: PLC0415  only keepers wait for it
+        from greenroom.actors.ingest.watch import NotWatchedError, watching  # noqa: PLC0415  imported by now
 
         try:
             async with watching([self.root]) as changes, trio.open_nursery() as nursery:
@@ -175,7 +179,7 @@ class Keeper:
         self, paths: frozenset[str], more: trio.MemoryReceiveChannel[frozenset[str]] | None
     ) -> None:
         """Take in what changed, none for everything, and what comes soon after that."""
-        from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415  as above
+        from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415  imported by now
 
         async with open_ingestion(
             self._runtime,
