@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TASKS = Path(__file__).with_name("tool_tasks.toml")
 OURS = "memory_search"
+DOCUMENTS = "documents"
 FEW = 3
 MOST_TOOLS, MOST_TOKENS = 16, 5_000
 LEAST_FIRST = 90.0
@@ -40,10 +41,12 @@ Choose = Callable[[str], Sequence[str]]
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    """What people say, by the tool that is right; `held_out` is not looked at when words are sought."""
+    """What people say, by the tool that is right; what is held out is not looked at when words are sought."""
 
     tasks: dict[str, list[str]]
     held_out: dict[str, list[str]]
+    knowledge: dict[str, list[str]]
+    knowledge_held_out: dict[str, list[str]]
 
 
 class Miss(NamedTuple):
@@ -81,25 +84,38 @@ def run(plan: Plan) -> Report:
     """List the tools, weigh the list, and let each task find its tool."""
     given = tasks()
     every = _listed(plan, "--tools", "all")
+    documents = _listed(plan, "--tools", "core,knowledge")
     with chooser(plan) as (core, searching):
         names = {tool["name"] for tool in core}
         check(names == given.tasks.keys(), f"{sorted(names)} are listed, not {sorted(given.tasks)}")
         some = plan.size(None, 1)
         rows: list[list[Value]] = []
         ours = choose(searching(core), _asked(given.tasks, some))
-        for name, listing in (("core", core), ("all", every)):
+        knowing = choose(searching(documents), _asked(given.knowledge, some))
+        sets = {
+            "tasks": (given.tasks, given.held_out),
+            DOCUMENTS: (given.knowledge, given.knowledge_held_out),
+        }
+        for name, listing, asked in (
+            ("core", core, "tasks"),
+            ("all", every, "tasks"),
+            ("core, knowledge", documents, DOCUMENTS),
+        ):
             for method, make in {OURS: searching, **BASELINES}.items():
                 find = make(listing)
-                chosen, unseen = (choose(find, _asked(each, some)) for each in (given.tasks, given.held_out))
+                chosen, unseen = (choose(find, _asked(each, some)) for each in sets[asked])
                 rows.append([name, method, chosen.first, chosen.among_few, unseen.first, unseen.among_few])
     columns = ["listed", "ranked by", "first %", "among three %", "held out: first %", "among three %"]
     return Report(
         tables=[
             Table(title="the right tool for a task in plain words", columns=columns, rows=rows),
             Table(
-                title=f"tasks whose tool {OURS} does not rank first, of core",
+                title=f"tasks whose tool {OURS} does not rank first, of core and for documents",
                 columns=["task", "right", "place", "before it"],
-                rows=[[miss.task, miss.right, miss.place, ", ".join(miss.before)] for miss in ours.misses],
+                rows=[
+                    [miss.task, miss.right, miss.place, ", ".join(miss.before)]
+                    for miss in (*ours.misses, *knowing.misses)
+                ],
             ),
             Table(
                 title=f"what listing costs, in tokens of {PER_TOKEN} bytes",
@@ -112,6 +128,8 @@ def run(plan: Plan) -> Report:
             Figure(what="tokens of core's listing", value=tokens(core), most=MOST_TOKENS),
             Figure(what="right tool first, %", value=ours.first, least=LEAST_FIRST),
             Figure(what="right tool among three, %", value=ours.among_few, least=100),
+            Figure(what="right tool for documents first, %", value=knowing.first, least=LEAST_FIRST),
+            Figure(what="right tool for documents among three, %", value=knowing.among_few, least=100),
         ],
     )
 

@@ -118,6 +118,8 @@ def test_what_tools_say_of_themselves_leads_to_the_right_one(tmp_path: Path) -> 
     figures = {figure.what: figure for figure in tool_choice.run(_plan(tmp_path)).figures}
     assert figures["right tool first, %"].value >= 90
     assert figures["right tool among three, %"].value >= 95
+    assert figures["right tool for documents first, %"].value >= 85
+    assert figures["right tool for documents among three, %"].value >= 95
 
 
 def test_there_are_eighty_tasks_of_which_each_tool_has_three() -> None:
@@ -126,6 +128,14 @@ def test_there_are_eighty_tasks_of_which_each_tool_has_three() -> None:
     assert sum(map(len, tasks.held_out.values())) == 20
     assert min(map(len, tasks.tasks.values())) >= 3
     assert tasks.held_out.keys() == tasks.tasks.keys()
+
+
+async def test_each_tool_for_documents_has_two_tasks(tmp_path: Path) -> None:
+    async with greenroom(tmp_path, profiles=("knowledge",)) as client:
+        names = {tool["name"] for tool in await listed(client)}
+    tasks = tool_choice.tasks()
+    assert tasks.knowledge.keys() == tasks.knowledge_held_out.keys() == names
+    assert min(map(len, tasks.knowledge.values())) >= 2
 
 
 def _plan(folder: Path) -> Plan:

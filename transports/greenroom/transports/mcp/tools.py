@@ -273,30 +273,31 @@ _ALL = (
     Tool(
         name="semantic_search",
         title="Search documents",
-        description="Find passages of documents that were taken in, such as manuals, guides and code, by "
-        "what they say and mean. With detail_level metadata the answer is short; then open with "
-        "get_full_content what you need.",
+        description="Look up what documents such as manuals, guides, a handbook or docs say about "
+        "something, and on which page: finds passages by words and meaning. Ask with "
+        "detail_level metadata first, then open the best three with get_full_content.",
         weight=4,
     ),
     Tool(
         name="get_full_content",
         title="Read passages",
-        description="Read passages that semantic_search found, in full and with where they stand, also what "
-        "is around them.",
+        description="Open and read in full passages that semantic_search found, by their ids: the whole "
+        "text, where it stands, and what stands before and after it.",
         weight=4,
     ),
     Tool(
         name="list_corpora",
         title="List corpora",
-        description="List the collections of documents that you may search, how large and how fresh each is.",
+        description="List the collections of documents that there are for you to search, how much is in "
+        "each and how old its index is.",
         weight=4,
     ),
     Tool(
         name="ingest_documents",
         title="Ingest documents",
-        description="Take in files and folders, or texts that you send, so that semantic_search finds their "
-        "passages. Again, it takes in only what changed; when complete is false, call it again. Says what "
-        "it left out and why. remove takes out what you sent.",
+        description="Index files, folders or a text that you send, and make them searchable for "
+        "semantic_search. Again, it takes in only pages that changed; when complete is false, "
+        "call it again. Says what it left out and why. remove takes out what you sent.",
         overwrites=True,
         repeatable=True,
         weight=1,
@@ -325,29 +326,31 @@ _ALL = (
     Tool(
         name="find_vendor_info",
         title="Find vendors and libraries",
-        description="Find what documents say of a vendor, library, framework or service: how often and "
-        "in which passages it is mentioned, and what it is to others. Typing errors are forgiven.",
+        description="Find what documents say of a vendor, library, framework or service: where and how "
+        "often it is mentioned, and what it has to do with others. Typing errors are "
+        "forgiven.",
         weight=4,
     ),
     Tool(
         name="find_entity",
         title="Find an entity everywhere",
-        description="Find a vendor, library, framework or service as find_vendor_info does, and also the "
-        "memories and sessions that mention it.",
+        description="Find everywhere a vendor, library, framework or service is mentioned by anybody: "
+        "documents as find_vendor_info, and also memories, notes and sessions.",
         weight=4,
     ),
     Tool(
         name="suggest_entities",
         title="Suggest entities",
-        description="List names and identifiers that the documents repeat and nobody has declared, with "
-        "counts; declare those that matter with define_entities.",
+        description="Propose names, products and identifiers that the documents repeat and nobody has "
+        "declared yet, with counts; track those that matter with define_entities.",
         weight=4,
     ),
     Tool(
         name="define_entities",
         title="Define entities",
-        description="Declare vendors, libraries, frameworks and services that documents mention, with their "
-        "other names and relations: here, or in YAML or manifests. Also rename and remove them.",
+        description="Tell the index of vendors, libraries, frameworks and services that documents "
+        "mention: other names that are one thing, and relations; here, or in YAML or "
+        "manifests. Also rename and remove them.",
         overwrites=True,
         repeatable=True,
         weight=4,
