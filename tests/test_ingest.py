@@ -32,6 +32,7 @@ from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import Reach, checked_place
 from greenroom.actors.ingest.run import Ingestion, Text, open_ingestion
 from greenroom.actors.ingest.walk import MAX_ENTRIES, Found, LeftOut, walk, walk_below
+from greenroom.actors.ingest.watch import NotWatchedError, watching
 from greenroom.actors.schemas.ingest import DocumentsIngested
 from greenroom.actors.schemas.resources import document_uri
 from greenroom.runtime import Refusal, SharedRuntime
@@ -702,3 +703,15 @@ async def test_a_file_that_takes_too_long_is_left_out_and_others_are_read() -> N
     assert failed.failure == "it took longer than 2 s to be read"
     assert fine.document is not None
     assert fine.document.digest == digest_of(b"text")
+
+
+async def test_a_system_that_watches_no_more_folders_is_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "OS file watch limit reached")
+
+    monkeypatch.setattr("watchfiles._rust_notify.RustNotify", full)
+    with pytest.raises(NotWatchedError, match=r"watch limit reached; .*max_user_watches"):
+        async with watching([str(tmp_path)]):
+            pass
