@@ -39,7 +39,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "size": 0.25,
     "test": -2.5,
     "aside": -1.5,
-    "prose": -1.5,
+    "prose": -2.5,
 }
 """The weights of the signals, see `code_signals.SIGNALS`."""
 PASSAGES: Final = 3
