@@ -98,9 +98,10 @@ def test_on_a_full_disk_an_ingest_says_so_and_what_it_put_in_is_whole(tmp_path: 
         text=True,
         check=False,
     )
-    assert (full.returncode, full.stdout) == (73, "")
+    # Of a write that the disk cut short LMDB only says that it failed.
+    assert (full.returncode, full.stdout) in {(73, ""), (74, "")}
     assert full.stderr.startswith("greenroom ingest: the store ")
-    assert "room" in full.stderr
+    assert ("room" if full.returncode == 73 else "Check the disk") in full.stderr
     assert full.stderr.count("\n") == 1
     assert run_on_store(tmp_path, "verify").returncode == 0
     done = json.loads(run_on_store(tmp_path, *command[:2], *WHO).stdout)
