@@ -2,9 +2,8 @@
 
 The documents are copies of this repository's own pages, and once pages as varied as real ones. Some have a
 sentence planted in them, which a search over stdio must find. A change counts from the end of the write until
-the command says that the corpus has it, and until a search in another process finds what is new. Processor
-time and memory are those of the process that has the store (the *owner*), without the parsers' unless it
-says so.
+the command says that the corpus has it, and until a search in another process finds what is new. The *owner*
+is the process that has the store; its memory is what is measured.
 """
 
 from __future__ import annotations

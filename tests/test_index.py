@@ -42,6 +42,7 @@ from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
 from greenroom.actors.index.merge import first_merged
+from greenroom.actors.index.terms import joined
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
@@ -224,6 +225,22 @@ def test_merges_take_earlier_runs_unless_they_outweigh_the_rest(
     weights: list[int], fresh: int, start: int
 ) -> None:
     assert first_merged(weights, fresh) == start
+
+
+@pytest.mark.parametrize("terms", [["a"], ["a", "bb", "ccc"], ["a", "b\nb", "c"], ["", "é", "日本"]])
+def test_terms_that_are_kept_for_long_are_what_they_were(terms: list[str]) -> None:
+    kept = joined(terms)
+    assert (list(kept), len(kept), [kept[place] for place in range(-1, len(terms))]) == (
+        terms,
+        len(terms),
+        [terms[-1], *terms],
+    )
+    for start in range(len(terms) + 1):
+        for end in range(len(terms) + 1):
+            assert kept[start:end] == terms[start:end]
+    with pytest.raises(IndexError):
+        kept[len(terms)]
+    assert list(joined(kept)) == terms
 
 
 def test_analysing_pauses_also_within_tags() -> None:

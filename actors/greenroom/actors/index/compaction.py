@@ -149,7 +149,7 @@ class Compactor:
         written = building.chunks[name]
         record = arrays.chunk_record(chunk, packed=self._packed)
         context.put(records.chunk_key(building.number, name, len(written)), record)
-        written.append(chunk)
+        written.append(chunk.joined())
         terms = sum(map(len, record.terms))
         return len(record.ends) + len(record.rows) + len(record.times) + terms + len(record.packed)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from greenroom.actors.index.document import FIELDS, Field, ShouldYield
 from greenroom.actors.index.memtable import Memtable
+from greenroom.actors.index.terms import JoinedTerms, joined
 from greenroom.runtime import Slices
 
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
@@ -64,7 +65,15 @@ class Chunk(NamedTuple):
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return _TERM_BYTES * len(self.terms) + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
+        if isinstance(self.terms, JoinedTerms):
+            terms = self.terms.resident_bytes()
+        else:
+            terms = _TERM_BYTES * len(self.terms)
+        return terms + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
+
+    def joined(self) -> Chunk:
+        """Return the same for a long time: its terms take less memory."""
+        return self._replace(terms=joined(self.terms))
 
 
 class Segment:
@@ -80,7 +89,7 @@ class Segment:
 
     def __init__(self, size: int, chunks: Mapping[Field, list[Chunk]], number: int | None = None) -> None:
         self.size = size
-        self.chunks = {field: chunks.get(field, []) for field in FIELDS}
+        self.chunks = {field: [chunk.joined() for chunk in chunks.get(field, ())] for field in FIELDS}
         self.number = number
         self._firsts = {field: [chunk.terms[0] for chunk in found] for field, found in self.chunks.items()}
         every = [chunk for found in self.chunks.values() for chunk in found]
