@@ -188,6 +188,19 @@ async def test_a_file_that_takes_too_much_memory_costs_itself_alone() -> None:
     assert fine.document is not None
 
 
+@pytest.mark.slow
+@pytest.mark.promise("documents.hostile")
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS holds no process to its memory")
+async def test_source_code_that_ends_the_process_that_reads_its_syntax_is_read_as_text() -> None:
+    async with open_parsers(seconds=300) as parsers:
+        hostile = await parsers.parse(Job("a.cc", "code", 0, b"A<" * (1 << 20), is_source=True))
+        fine = await parsers.parse(Job("b.cc", "code", 0, b"int f() { return 1; }", is_source=True))
+    assert hostile.document is not None
+    assert sum(len(chunk.text) for chunk in hostile.document.chunks) == 2 << 20
+    assert (hostile.facts, hostile.failure) == (None, "")
+    assert fine.facts is not None
+
+
 @pytest.mark.promise("documents.hostile")
 @pytest.mark.parametrize(
     ("kind", "data"),

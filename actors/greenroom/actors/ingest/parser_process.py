@@ -36,6 +36,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         is_source: Whether source code is read by its syntax, as that of workspaces is.
         is_file: Whether it is a file.
+        as_text: Whether it is read as text all the same, since its syntax was too much for a process.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
     is_source: bool = False
     is_file: bool = False
+    as_text: bool = False
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +68,7 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
 def parsed(job: Job) -> Parsed:
     """Return what becomes of a file."""
     try:
-        document, facts = _read_as_source(job) if job.is_source else (None, None)
+        document, facts = _read_as_source(job) if job.is_source and not job.as_text else (None, None)
         if document is None:
             document = document_of(job.path, job.kind, job.data, job.modified_at)
         ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)

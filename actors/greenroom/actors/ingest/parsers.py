@@ -67,7 +67,13 @@ class Parsers:
         return parsed
 
     async def parse_anew(self, job: Job) -> Parsed:
-        """Have a process parse a file, whatever became of it before."""
+        """Have a process parse a file, whatever became of it before; as text if its syntax is too much."""
+        parsed = await self._parse_once(job)
+        if parsed.stays and job.is_source:
+            return await self._parse_once(msgspec.structs.replace(job, as_text=True))
+        return parsed
+
+    async def _parse_once(self, job: Job) -> Parsed:
         process = self._idle.pop() if self._idle else await self._start()
         is_sound = False
         try:
