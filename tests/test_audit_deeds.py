@@ -260,6 +260,7 @@ DEEDS: dict[str, Deed] = {
     ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
+    "outline": Deed(lambda _: {}, ("create_corpus",), "corpus"),
     "symbol_search": Deed(lambda _: {"symbol": "hill"}, ("create_corpus",), "corpus"),
     "read_file": Deed(lambda _: {"path": Path(__file__).name}),
     "get_session": Deed(lambda _: IN_S),
@@ -526,6 +527,7 @@ DENIALS: dict[str, list[Denial]] = {
         Denial(lambda _: {"path": "/etc/hosts"}, DENIED),
         Denial(lambda _: {"path": "data/.env"}, DENIED),
     ],
+    "outline": [Denial(lambda _: {"path": "../.."}, DENIED)],
     "search_code_semantic": [Denial(lambda _: {**FIND, "scope": "../.."}, DENIED)],
     "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
     "find_vendor_info": [

@@ -20,7 +20,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.ingest.reading import UnreadableFileError
-from greenroom.actors.schemas.code import CodeFound, FileRead, SymbolsFound
+from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
@@ -181,6 +181,32 @@ async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp
         (code / "src/ship.py").unlink()
         while (await symbols(agent, '{"symbol":"sink"}')).definitions:
             pass
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.symbols")
+async def test_a_file_or_a_folder_is_outlined_within_a_budget(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+
+    async def outlined(agent: Agent, arguments: str) -> OutlineMade:
+        made: OutlineMade = await agent.ask(parse_request(REQUESTS["outline"], arguments.encode()))
+        return made
+
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        made = await outlined(agent, '{"path":"src/ship.py"}')
+        assert (made.shown, made.left_out, made.is_cut) == (3, 0, False)
+        assert "class Ship" in made.outline
+        assert "def sink(ship)" in made.outline
+        folder = (await outlined(agent, '{"path":"src"}')).outline
+        assert "drop_anchor(depth)" in folder
+        assert "test_drop_anchor" not in folder
+        (code / "src/large.py").write_text("".join(f"def f_{at}(): ...\n" for at in range(1_000)))
+        while not (cut := await outlined(agent, '{"max_tokens":200}')).left_out:
+            pass
+        assert len(cut.outline) <= 4 * 200
+        with pytest.raises(Refusal, match="no symbols of"):
+            await outlined(agent, '{"path":"src/none.py"}')
 
 
 @pytest.mark.slow

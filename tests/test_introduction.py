@@ -50,7 +50,7 @@ def test_who_may_do_everything_is_told_everything() -> None:
 @pytest.mark.parametrize(
     ("scopes", "capabilities"),
     [
-        (("code:read",), {"tools"}),
+        (("code:read",), {"tools", "resources", "completions"}),
         (("knowledge:read",), {"tools", "resources", "completions"}),
         (("admin",), {"tools"}),
         (("memory:write",), {"tools"}),

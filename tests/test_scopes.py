@@ -234,6 +234,7 @@ def any_of(name: str) -> Any:
         "suggest_entities": b"{}",
         "define_entities": b"{}",
         "search_code_semantic": b'{"query":"hello"}',
+        "outline": b"{}",
         "symbol_search": b'{"symbol":"hello"}',
         "read_file": b'{"path":"a.py"}',
         "import_memories": b'{"source":"{}"}',

@@ -161,6 +161,7 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
         "export": f"greenroom://export/{'0' * 32}",
         "passport": f"greenroom://passport/{'0' * 32}",
         "corpus": "greenroom://corpus/all:docs",
+        "workspace": "greenroom://workspace/all:code",
     }
     assert set(uris) == set(RESOURCES)
     async with enter(embedder="none") as at:
@@ -171,7 +172,9 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
                 may = f"resource {kind}" in others.split(", ")
                 with agent.subscriber() as subscriber:
                     ways = (agent.ask, partial(posting, agent.post))
-                    for way in ways if kind != "corpus" else ways[:1]:  # which is looked up, and not posted
+                    for way in (
+                        ways[:1] if kind in {"corpus", "workspace"} else ways
+                    ):  # these are looked up, and not posted
                         assert may != await denies(partial(way, ReadResource(uri=uri)))
                     if not may:
                         with refused("PERMISSION_DENIED", scope=RESOURCES[kind]):

@@ -47,6 +47,7 @@ from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
+from greenroom.actors.orchestrations.outline import Outline
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.orchestrations.read_file import ReadFile
@@ -137,6 +138,7 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "search_code_semantic": SearchCodeSemantic,
     "read_file": ReadFile,
     "symbol_search": SymbolSearch,
+    "outline": Outline,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,

@@ -76,6 +76,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "search_code_semantic": CODE,
     "read_file": CODE,
     "symbol_search": CODE,
+    "outline": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",

@@ -13,8 +13,11 @@ from greenroom.actors.corpus import records
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.documents import digest_of
 from greenroom.actors.schemas.code import (
+    FactsOfFile,
+    FactsRead,
     FindSymbols,
     FoundSymbols,
+    ReadFacts,
     ReadSymbols,
     SymbolFound,
     SymbolsRead,
@@ -24,6 +27,8 @@ from greenroom.actors.schemas.corpus import Chunk, Document
 from greenroom.actors.syntax.source import Import, Reference, Source, Symbol
 from greenroom.runtime import Context, Slices
 
+MAX_READ: Final = 2 << 20
+"""Packed facts that one answer has."""
 _LEVEL: Final = 6
 _MAX_UNPACKED: Final = 64 << 20
 _USED: Final = {"call", "inherits", "type", "import"}
@@ -81,6 +86,34 @@ def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -
     return SymbolsRead(
         digest=document.digest.hex(),
         symbols=[_found(document.path, each) for each in facts.symbols],
+    )
+
+
+def read_facts(repository: CorpusRepository, request: ReadFacts, context: Context) -> Slices[FactsRead]:
+    """Answer what the syntax of a file, or of the files of a folder, says: as much as there is room for."""
+    repository.check(context.principal, request.corpus)
+    files: list[FactsOfFile] = []
+    room = MAX_READ
+    for key, packed in context.scan(bytes, prefix=records.FACTS):
+        document = repository.by_number(context, int.from_bytes(key[1:]))
+        assert document is not None, "facts are of a document"
+        if not request.path or document.path == request.path or document.path.startswith(f"{request.path}/"):
+            room -= len(packed)
+            if room < 0:
+                return FactsRead(files=files, is_cut=True)
+            files.append(FactsOfFile(document.path, packed))
+        if context.should_yield():
+            yield
+    return FactsRead(files=files, is_cut=False)
+
+
+def source_of(file: FactsOfFile) -> Source | None:
+    """Return a file with its symbols, references and imports; None where its facts are none."""
+    facts = _read(_unpacked(file.packed))
+    if facts is None:
+        return None
+    return Source(
+        file.path, facts.language, facts.symbols, facts.references, facts.imports, [], facts.summary
     )
 
 

@@ -280,3 +280,50 @@ class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
 
     corpus: CorpusName
     path: str
+
+
+# -- outlines ----------------------------------------------------------------------------------------
+
+OutlinePath = Annotated[
+    str, Meta(max_length=4_096, description="file or folder, below the workspace's or from / on")
+]
+OutlineTokens = Annotated[int, Meta(ge=100, le=10_000, description="how long it may be, in tokens")]
+
+
+class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
+    """What the syntax of a file says, packed."""
+
+    path: str
+    packed: bytes
+
+
+class FactsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadFacts`; ``is_cut``: there are more files than these."""
+
+    files: list[FactsOfFile]
+    is_cut: bool
+
+
+class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
+    """Read what the syntax of a file, or of the files of a folder, says; not a tool."""
+
+    corpus: CorpusName
+    path: str
+
+
+class OutlineMade(Reply, frozen=True, kw_only=True):
+    """Answers `Outline`.
+
+    Attributes:
+        outline: A line for each symbol, with its lines and how it begins, below the line of its file.
+        shown: How many symbols these are.
+        left_out: How many there was no room for.
+        is_cut: Whether there are more files than were looked at.
+    """
+
+    outline: str
+    shown: int
+    left_out: int
+    is_cut: bool
+    workspace: str
+    freshness: CodeFreshness

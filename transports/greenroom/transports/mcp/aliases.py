@@ -99,6 +99,7 @@ ALIASES = (
     Alias(name="omn_search_code_semantic", successor="search_code_semantic"),
     Alias(name="omn_semantic_search", successor="search_code_semantic"),
     Alias(name="omn_symbol_search", successor="symbol_search"),
+    Alias(name="omn_outline", successor="outline"),
     Alias(name="omn_read_file", successor="read_file"),
     Alias(name="omn1_read", successor="read_file"),
 )

@@ -317,6 +317,13 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="outline",
+        title="Outline code",
+        description="See what is in a file or a folder of the workspace without reading it: its symbols with "
+        "their lines and signatures, within max_tokens.",
+        weight=1,
+    ),
+    Tool(
         name="read_file",
         title="Read a file",
         description="Read a file of the workspace as it is now, whole or some lines, or several files. What "

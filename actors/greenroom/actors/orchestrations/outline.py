@@ -1,0 +1,55 @@
+"""The tool that outlines a file or a folder of the workspace: its symbols, within a budget of tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.threads import read_in_thread
+from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.schemas import code as schemas
+from greenroom.actors.syntax import outlines
+from greenroom.actors.workspace.places import checked_file
+
+
+class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True):
+    """List the symbols of a file or a folder of the workspace, those first that matter to others."""
+
+    writes: ClassVar[bool] = False
+
+    path: schemas.OutlinePath = ""
+    max_tokens: schemas.OutlineTokens = 2_000
+
+    async def carry_out(self, client: ClientSessionState) -> schemas.OutlineMade:
+        """Outline what is indexed of it so far, in a thread.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR`` or ``PERMISSION_DENIED``: there is no workspace, the path is in
+                none, or nothing of it is known.
+        """
+        roots = await roots_of(client)
+        place = await read_in_thread(checked_file, "path", self.path, roots, client.reach.closed)
+        workspace = await opened(client, place.root)
+        request = schemas.ReadFacts(corpus=workspace.row.full_name, path=place.name)
+        read = await client.ask(corpus_address(workspace.row), request)
+        if place.name and not read.files:
+            raise auth_errors.invalid(
+                "path", f"path: no symbols of {self.path!r} are known (yet); read_file it"
+            )
+        made = await read_in_thread(_outlined, read.files, self.max_tokens)
+        return schemas.OutlineMade(
+            outline=made.text,
+            shown=made.shown,
+            left_out=made.left_out,
+            is_cut=read.is_cut,
+            workspace=place.root,
+            freshness=await freshness_of(client, workspace),
+        )
+
+
+def _outlined(files: list[schemas.FactsOfFile], tokens: int) -> outlines.Outline:
+    sources = [source for each in files if (source := source_of(each)) is not None]
+    return outlines.outline(sources, tokens)
