@@ -284,10 +284,10 @@ class Ingestion:
             Whether it was parsed in its share of the time that is left.
         """
         parsed = None
+        name = job.path.removeprefix(self._base)
         async with self._parsing:
             now = trio.current_time()
             with trio.move_on_at(now + (run.deadline - now) / share):
-                name = job.path.removeprefix(self._base)
                 named = msgspec.structs.replace(job, path=name, is_source=bool(self._base))
                 parsed = await self.parsers.parse(named)
         if parsed is None:
@@ -296,7 +296,7 @@ class Ingestion:
             run.failed(job.path, parsed.failure, stays=parsed.stays)
             return True
         # Of what a parser says, which may have been taken over by a file, neither is believed.
-        document = msgspec.structs.replace(parsed.document, path=job.path, is_file=job.is_file)
+        document = msgspec.structs.replace(parsed.document, path=name, is_file=job.is_file)
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
