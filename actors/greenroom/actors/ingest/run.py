@@ -295,8 +295,10 @@ class Ingestion:
         if parsed.document is None:
             run.failed(job.path, parsed.failure, stays=parsed.stays)
             return True
-        # Of what a parser says, which may have been taken over by a file, neither is believed.
-        document = msgspec.structs.replace(parsed.document, path=name, is_file=job.is_file)
+        # Of what a parser says, which may have been taken over by a file, neither is believed. In a workspace
+        # the path is none of the machine's, so nobody may look there whether the file has changed.
+        is_file = job.is_file and not self._base
+        document = msgspec.structs.replace(parsed.document, path=name, is_file=is_file)
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
         try:
