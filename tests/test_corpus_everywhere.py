@@ -20,6 +20,7 @@ from greenroom.actors import (
     SemanticSearch,
     ask_corpus,
 )
+from greenroom.actors.corpus.managing import made_corpus
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ async def test_a_word_that_one_corpus_has_is_neither_unknown_nor_corrected(enter
         told = (await everywhere(at.runtime, "harbour zebras qqqqqqqq gaze")).query_analysis
         assert told
         assert (told.unknown, told.corrected) == (["qqqqqqqq"], {"gaze": ["graze"]})
+
+
+async def test_a_folder_of_code_is_no_corpus_of_documents(enter: Enter) -> None:
+    async with enter() as at:
+        await put(at.runtime, "docs", "the harbour of the city")
+        await made_corpus(at.runtime, ANN, "user:ann:code", "/code")
+        await put(at.runtime, "user:ann:code", "def harbour(): pass", path="harbour.py")
+        assert [each.source_file for each in (await everywhere(at.runtime)).results] == ["a.md"]
 
 
 async def test_too_many_are_refused_with_their_number(enter: Enter) -> None:

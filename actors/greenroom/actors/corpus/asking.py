@@ -152,12 +152,12 @@ async def ask_one(
 
 
 async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
-    """Return the corpora that the caller may see.
+    """Return the corpora of documents that the caller may see; code is searched by tools of its own.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: there are too many.
     """
-    rows = await context.query(VisibleCorpora())
+    rows = [row for row in await context.query(VisibleCorpora()) if row.root is None]
     if len(rows) > MOST_CORPORA:
         raise auth_errors.invalid(
             "corpus",
