@@ -52,7 +52,7 @@ def test_what_is_suggested_is_added_found_and_removed(home: Path) -> None:
     assert lines(run(home, "entities", "suggest")) == []
     with serving(home, "--embedder", "none") as server:
         assert lines(run(home, "entities", "define", "e.yaml", "docs")) == [
-            "2 added, 0 changed, 0 removed, 0 unchanged in user:ann:default"
+            "1 added, 0 changed, 0 removed, 1 unchanged in user:ann:default"
         ]
         found = json.loads(run(home, "entities", "find", "strpe", "--json").stdout)
         assert [each["name"] for each in found["entities"]] == ["Stripe"]

@@ -44,12 +44,13 @@ class Memtable:
         self.resident_bytes = 0
 
     def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
-        """Post ``row``, which is no lower than the rows before; returns the number of occurrences."""
+        """Post ``row``, which is no lower than the rows before; returns the occurrences that count."""
         terms = self.fields[field]
         total = grown = 0
         for term, count in counts:
-            total += count
-            posting = row << 16 | min(count, MOST_TIMES)
+            times = min(count, MOST_TIMES)
+            total += times
+            posting = row << 16 | times
             known = terms.get(term)
             if isinstance(known, array):
                 known.append(posting)
