@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 from support.agents import FAST
@@ -60,6 +62,19 @@ async def test_a_corpus_says_what_is_in_it_and_a_document_what_it_says(tmp_path:
             False,
         )
         assert document.resource_info.uri == PAGE
+
+
+async def test_a_document_has_the_time_of_its_file_and_one_without_a_file_has_none(tmp_path: Path) -> None:
+    changed = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    moment = int(changed.timestamp()) * 1_000_000
+    of_a_file = msgspec.structs.replace(DOCUMENT, path="/b.md", modified_at=moment)
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        agent = await filled(runtime)
+        await ask_corpus(runtime, ANN, PutDocument(corpus="docs", document=of_a_file))
+        for uri, expected in ((PAGE, None), ("greenroom://document/user:ann:docs//b.md", changed)):
+            document = await agent.ask(ReadResource(uri=uri))
+            assert isinstance(document, DocumentResource)
+            assert document.modified_at == expected
 
 
 @pytest.mark.promise("resources.alike", "knowledge.policy")

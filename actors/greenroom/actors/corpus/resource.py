@@ -61,7 +61,7 @@ def document(
         title=found.title,
         kind=found.kind,
         bytes=found.file_bytes,
-        modified_at=to_datetime(found.modified_at),
+        modified_at=to_datetime(found.modified_at) if found.modified_at else None,
         indexed_at=to_datetime(found.indexed_at),
         text=text[:MOST_TEXT],
         is_cut=len(text) > MOST_TEXT or len(passages) < len(found.places),

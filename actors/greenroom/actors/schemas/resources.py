@@ -291,7 +291,8 @@ class WorkspaceResource(msgspec.Struct, frozen=True, kw_only=True):
 class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
     """A document as it was taken in: its chunks one after the other, with the headings between them.
 
-    ``is_cut``: its text is longer than this.
+    ``modified_at``: when its file was changed; None for what was sent as a text. ``is_cut``: its text is
+    longer than this.
     """
 
     corpus: str
@@ -299,7 +300,7 @@ class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     kind: str
     bytes: int
-    modified_at: datetime
+    modified_at: datetime | None
     indexed_at: datetime
     text: str
     is_cut: bool
