@@ -84,7 +84,7 @@ Search = Callable[[str], Awaitable[list[Hit]]]
 
 def run(plan: Plan) -> Report:
     """Measure all on both forms of the chunks."""
-    libraries = [_own(plan)] if plan.data is None else _strangers(_libraries(plan.data))
+    libraries = [_own(plan)] if plan.data is None else strangers(libraries_in(plan.data))
     rows: list[list[Value]] = []
     apart: list[list[Value]] = []
     figures: list[Figure] = []
@@ -93,7 +93,7 @@ def run(plan: Plan) -> Report:
     for form, headings in (("with", True), ("without", False)):
         answered: dict[str, list[Answered]] = {}
         for library in libraries:
-            given = library if headings else _without_headings(library)
+            given = library if headings else without_headings(library)
             with plan.folder() as folder:
                 filled += trio.run(_measured, folder, given, answered, plan.peers)
         for name, parts in answered.items():
@@ -174,7 +174,8 @@ def _own(plan: Plan) -> Library:
     return Library("docs", documents, questions(documents)[:: plan.size(1, 12)])
 
 
-def _libraries(data: Path) -> list[Library]:
+def libraries_in(data: Path) -> list[Library]:
+    """Return the projects of a folder, each with its pages and what is asked of them."""
     lines = (data / "queries.K.jsonl").read_bytes().splitlines()
     rows = [msgspec.json.decode(line) for line in lines]
     return [
@@ -187,14 +188,14 @@ def _libraries(data: Path) -> list[Library]:
     ]
 
 
-def _strangers(libraries: Sequence[Library]) -> list[Library]:
+def strangers(libraries: Sequence[Library]) -> list[Library]:
     """Return the libraries, each with the questions of the one before it to be asked, too."""
     if len(libraries) == 1:
         return list(libraries)
     return [library._replace(strange=libraries[at - 1].questions) for at, library in enumerate(libraries)]
 
 
-def _without_headings(library: Library) -> Library:
+def without_headings(library: Library) -> Library:
     """Return the same chunks without the heading next above each."""
     documents = []
     for document in library.documents:

@@ -6,7 +6,7 @@ answers, by the weights as they stand, and whether they were right are what `ran
 
 Printed is, of stores left out of the fit, how far relevance is from the share that was right, and which lists
 are emptied; then the numbers fitted to all, as they stand in the module. MiniLM is fitted where its weights
-are installed. Nothing is written.
+are installed. Nothing is written. `--documents DIR` does it for documents: see `bench.document_relevance`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from bench import minilm, notes, question_sets
+from bench import document_relevance, minilm, notes, question_sets
 from bench.harness import Table, as_text
 from bench.question_sets import Question, Store
 from bench.ranked_corpus import Remembering, never, run, view_of
@@ -95,8 +95,15 @@ def main() -> int:
         prog="python -m bench.relevance", description=__doc__, allow_abbrev=False
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="conversations with questions, as well")
+    parser.add_argument(
+        "--documents", type=Path, metavar="DIR", help="fit that of documents, and nothing else"
+    )
     chosen = parser.parse_args()
     for vectors, embedder in _embedders():
+        if chosen.documents is not None:
+            if vectors != "tokens":  # chunks have none
+                document_relevance.fit(chosen.documents, vectors, embedder)
+            continue
         answers = list(_answers(chosen.data, vectors, embedder))
         for kind in KINDS:
             found = _left_out([each for each in answers if each.kind == kind])

@@ -34,6 +34,7 @@ from greenroom.runtime import Context, StoreDamagedError
 if TYPE_CHECKING:
     from greenroom.actors.ranking.chunks import Chunks
     from greenroom.actors.ranking.code_signals import SourceView
+    from greenroom.actors.schemas.corpus import Document
 
 
 _METADATA_BYTES: Final = 400
@@ -175,14 +176,14 @@ def _answer_bytes(answer: FoundChunks) -> int:
     return 1_000 + (_FULL_BYTES if is_full else _METADATA_BYTES) * len(answer.results)
 
 
-def context_header(document: DocumentRecord, passage: Passage) -> str:
+def context_header(document: Document | DocumentRecord, passage: Passage) -> str:
     """Return a document's title and the headings above a chunk."""
     headings = passage.headings
     first = [] if headings and headings[0] == document.title else [document.title]
     return " > ".join(each for each in [*first, *headings] if each)
 
 
-def embedded(document: DocumentRecord, passage: Passage) -> str:
+def embedded(document: Document | DocumentRecord, passage: Passage) -> str:
     """Return the text of a chunk that is embedded."""
     return f"{context_header(document, passage)}\n{passage.text}"
 

@@ -7,8 +7,9 @@
 Nothing here depends on what else is found, so scores can be compared between queries. The weights are round
 numbers that stood before anything was measured. On 120 headings of the documentation of four public
 repositories, each asked for its section, none that were fitted to three of them did better on the fourth
-(they lost 1 to 3 points of MRR), so they stayed. Middles and widths were chosen on the same headings: the
-right section is to have 0.7 mostly.
+(they lost 1 to 3 points of MRR), so they stayed. A score is the share of answers with it that were of the
+right file, among the ten best to these headings and as many that nothing answers: `bench.relevance` fits the
+middles and widths, so that scores with vectors and without, or of several models, can be compared as well.
 
 A chunk is found by its text, by the headings above it and by the path of its file, and by what the rest of
 its file says.
@@ -66,11 +67,13 @@ SIGNALS: Final[Mapping[str, str]] = {
 """The signals, and why there is each."""
 
 _SCALES: Final[Mapping[str, tuple[float, float]]] = {
-    "words": (0.75, 0.35),
-    "both": (1.0, 0.4),
-    "meaning": (0.5, 0.18),
+    "words": (1.42, 0.325),
+    "both, static": (1.88, 0.477),
+    "meaning, static": (1.11, 0.259),
+    "both, sentences": (1.88, 0.477),
+    "meaning, sentences": (1.11, 0.259),
 }
-"""The share that is a score of a half, and how much more makes it three quarters (1.1 times that)."""
+"""By what was compared: the share that is a score of a half, and how much more makes it 0.73."""
 EVEN: Final = 8.0
 """Added to what a query's words are worth, so that one common word is not answered with certainty."""
 _FIELDS: Final = {"text": "text", "key": "headings", "tags": "heading", "author": "path"}
@@ -83,6 +86,7 @@ class RankedChunks(NamedTuple):
 
     Attributes:
         rows: Their numbers in the index.
+        shares: Their strengths by what the query is worth.
         scores: 0 to 1.
         total: How many rows have a word of the query, or a score of a half, and the least score at least; not
             fewer than are returned.
@@ -92,6 +96,7 @@ class RankedChunks(NamedTuple):
     """
 
     rows: npt.NDArray[np.intp]
+    shares: Floats
     scores: Floats
     total: int
     corrected: Mapping[str, tuple[str, ...]]
@@ -134,7 +139,7 @@ def rank_chunks(
     if should_yield():
         yield
     worth = EVEN + (0.0 if only == "meaning" else sum(group.weight for group in groups))
-    middle, width = _SCALES["words" if cosine is None else only or "both"]
+    middle, width = _SCALES["words" if cosine is None else _compared(query, only)]
     related = words.coverage > 0
     found = view.visible if cosine is not None else related  # postings have visible rows alone
     if least > 0:
@@ -144,8 +149,16 @@ def rank_chunks(
     # What is meant is near everything, more or less: that alone says nothing of how many there are.
     likely = found & (related | (strength >= worth * middle))
     total = max(len(best), int(np.count_nonzero(likely)))
-    scores = 1 / (1 + np.exp((np.float32(middle) - strength[best] / np.float32(worth)) / np.float32(width)))
-    return RankedChunks(best, scores, total, corrected, unknown, cosine is not None)
+    shares = strength[best] / np.float32(worth)
+    scores = 1 / (1 + np.exp((np.float32(middle) - shares) / np.float32(width)))
+    return RankedChunks(best, shares, scores, total, corrected, unknown, cosine is not None)
+
+
+def _compared(query: RankQuery, only: str | None) -> str:
+    """Return the name of what a query with vectors is compared by."""
+    assert query.vectors is not None, "meaning was compared"
+    vectors = "static" if query.vectors.sentence is None else "sentences"
+    return f"{only or 'both'}, {vectors}"
 
 
 def _logit(score: float) -> float:
