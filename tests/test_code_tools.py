@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET, UnsetType
 from support.agents import FAST
 
 from greenroom.actors import (
@@ -21,6 +22,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
+from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
@@ -207,6 +209,97 @@ async def test_a_file_or_a_folder_is_outlined_within_a_budget(code: Path, tmp_pa
         assert len(cut.outline) <= 4 * 200
         with pytest.raises(Refusal, match="no symbols of"):
             await outlined(agent, '{"path":"src/none.py"}')
+
+
+# -- what depends on what ----------------------------------------------------------------------------
+
+FLEET = """import os
+from deep.anchor import drop_anchor
+from ship import Ship, sink
+
+class Fleet:
+    def moor(self):
+        drop_anchor(1)
+
+    def lose(self):
+        sink(Ship())
+"""
+
+
+async def dependencies(agent: Agent, arguments: str) -> DependenciesFound:
+    request = parse_request(REQUESTS["dependency_search"], arguments.encode())
+    found: DependenciesFound = await agent.ask(request)
+    return found
+
+
+def told(found: list[Dependency] | UnsetType) -> list[tuple[str, int]]:
+    return [
+        (f"{each.file_path}:{each.symbol}" if each.symbol else each.file_path, each.depth)
+        for each in found or []
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.depends")
+async def test_what_a_file_imports_and_what_imports_it_is_found_over_steps(
+    code: Path, tmp_path: Path
+) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    (code / "src/fleet.py").write_text(FLEET)
+    (code / "src/admiral.py").write_text("import fleet\n")
+    (code / "src/deep/anchor.py").write_text("import ship\n\ndef drop_anchor(depth):\n    return depth\n")
+    (code / "web").mkdir()
+    (code / "web/tsconfig.json").write_text('{"compilerOptions":{"paths":{"@/*":["lib/*"]}}}')
+    (code / "web/lib").mkdir()
+    (code / "web/lib/sea.ts").write_text("export const sea = 1\n")
+    (code / "web/main.ts").write_text("import { sea } from '@/sea'\n")
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = await dependencies(agent, '{"target":"src/fleet.py"}')
+        assert (found.target_is, found.are, found.outside, found.is_cut) == ("file", "imports", ["os"], False)
+        assert told(found.dependencies) == [("src/deep/anchor.py", 1), ("src/ship.py", 1)]
+        assert told(found.dependents) == [("src/admiral.py", 1)]
+        users = await dependencies(agent, '{"target":"src/ship.py","direction":"dependents"}')
+        assert users.dependencies is UNSET
+        assert told(users.dependents) == [
+            ("src/deep/anchor.py", 1),
+            ("src/fleet.py", 1),
+            ("src/admiral.py", 2),
+        ]
+        near = await dependencies(agent, '{"target":"src/ship.py","depth":1}')
+        assert (told(near.dependents), near.is_cut) == (told(users.dependents)[:2], True)
+        few = await dependencies(agent, '{"target":"src/ship.py","limit":1}')
+        assert (told(few.dependents), few.is_cut) == (told(users.dependents)[:1], True)
+        mapped = await dependencies(agent, '{"target":"web/main.ts"}')
+        assert told(mapped.dependencies) == [("web/lib/sea.ts", 1)]
+        (code / "src/ship.py").write_text("import admiral\n")
+        while not (found := await dependencies(agent, '{"target":"src/ship.py"}')).cycles:
+            pass
+        assert ["src/ship.py", "src/admiral.py", "src/fleet.py"] in found.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.depends")
+async def test_what_a_symbol_uses_and_what_uses_it_is_found_by_names(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    (code / "src/fleet.py").write_text(FLEET)
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = await dependencies(agent, '{"target":"sink"}')
+        assert (found.target_is, found.are, found.means) == ("symbol", "textual", ["src/ship.py:sink"])
+        assert told(found.dependencies) == []
+        users = [("src/fleet.py:Fleet.lose", 1), ("src/ship.py:Ship.drop_anchor", 1)]
+        assert told(found.dependents) == users
+        whole = await dependencies(agent, '{"target":"Fleet"}')
+        assert told(whole.dependencies) == [
+            ("src/deep/anchor.py:drop_anchor", 1),
+            ("src/ship.py:Ship", 1),
+            ("src/ship.py:sink", 1),
+        ]
+        own = await dependencies(agent, '{"target":"Ship.drop_anchor","direction":"dependents"}')
+        assert told(own.dependents) == []  # the file that is imported has another of that name
+        none = await dependencies(agent, '{"target":"no_such"}')
+        assert (none.target_is, none.means, none.freshness.state) == ("unknown", [], "watching")
 
 
 @pytest.mark.slow

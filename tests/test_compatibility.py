@@ -20,7 +20,6 @@ UNKNOWN_TOOLS = [
     "get_usage_guidance",
     "get_performance_metrics",
     "code_search",
-    "dependency_search",
     "similar_files",
     "compress_text",
     "get_stats",

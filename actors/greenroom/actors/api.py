@@ -43,6 +43,7 @@ from greenroom.actors.orchestrations.client_session import (
     PassportOptions,
     SessionLocator,
 )
+from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
@@ -139,6 +140,7 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "read_file": ReadFile,
     "symbol_search": SymbolSearch,
     "outline": Outline,
+    "dependency_search": DependencySearch,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,

@@ -94,17 +94,19 @@ def read_facts(repository: CorpusRepository, request: ReadFacts, context: Contex
     repository.check(context.principal, request.corpus)
     files: list[FactsOfFile] = []
     room = MAX_READ
-    for key, packed in context.scan(bytes, prefix=records.FACTS):
-        document = repository.by_number(context, int.from_bytes(key[1:]))
+    start = records.facts_key(request.start)
+    for key, packed in context.scan(bytes, prefix=records.FACTS, start=start):
+        number = int.from_bytes(key[1:])
+        document = repository.by_number(context, number)
         assert document is not None, "facts are of a document"
         if not request.path or document.path == request.path or document.path.startswith(f"{request.path}/"):
             room -= len(packed)
-            if room < 0:
-                return FactsRead(files=files, is_cut=True)
+            if room < 0 and files:
+                return FactsRead(files=files, following=number)
             files.append(FactsOfFile(document.path, packed))
         if context.should_yield():
             yield
-    return FactsRead(files=files, is_cut=False)
+    return FactsRead(files=files, following=None)
 
 
 def source_of(file: FactsOfFile) -> Source | None:

@@ -44,7 +44,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             outline=made.text,
             shown=made.shown,
             left_out=made.left_out,
-            is_cut=read.is_cut,
+            is_cut=read.following is not None,
             workspace=place.root,
             freshness=await freshness_of(client, workspace),
         )

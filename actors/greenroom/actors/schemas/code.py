@@ -298,17 +298,18 @@ class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FactsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadFacts`; ``is_cut``: there are more files than these."""
+    """Answers `ReadFacts`; ``following``: the number of the first document that there was no room for."""
 
     files: list[FactsOfFile]
-    is_cut: bool
+    following: int | None
 
 
 class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
-    """Read what the syntax of a file, or of the files of a folder, says; not a tool."""
+    """Read what the syntax of a file, or of the files of a folder, says, from a document on; not a tool."""
 
     corpus: CorpusName
     path: str
+    start: int = 0
 
 
 class OutlineMade(Reply, frozen=True, kw_only=True):

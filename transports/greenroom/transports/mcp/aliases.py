@@ -100,6 +100,7 @@ ALIASES = (
     Alias(name="omn_semantic_search", successor="search_code_semantic"),
     Alias(name="omn_symbol_search", successor="symbol_search"),
     Alias(name="omn_outline", successor="outline"),
+    Alias(name="omn_dependency_search", successor="dependency_search"),
     Alias(name="omn_read_file", successor="read_file"),
     Alias(name="omn1_read", successor="read_file"),
 )

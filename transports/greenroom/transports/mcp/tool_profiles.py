@@ -45,7 +45,9 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
             *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
         )
     ),
-    "code": ToolProfile(tools=("search_code_semantic", "symbol_search", "outline", "read_file")),
+    "code": ToolProfile(
+        tools=("search_code_semantic", "symbol_search", "outline", "dependency_search", "read_file")
+    ),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,
     "memory-search": MEMORY_SEARCH,

@@ -324,6 +324,13 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="dependency_search",
+        title="Find dependencies",
+        description="Find what a file or a symbol of the workspace needs and what needs it, over several "
+        "steps, with cycles: what a change may break.",
+        weight=1,
+    ),
+    Tool(
         name="read_file",
         title="Read a file",
         description="Read a file of the workspace as it is now, whole or some lines, or several files. What "
