@@ -261,6 +261,7 @@ DEEDS: dict[str, Deed] = {
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
     "dependency_search": Deed(lambda _: {"target": "hill"}, ("create_corpus",), "corpus"),
+    "code_search": Deed(lambda _: {"pattern": "function hill"}, ("create_corpus",), "corpus"),
     "outline": Deed(lambda _: {}, ("create_corpus",), "corpus"),
     "symbol_search": Deed(lambda _: {"symbol": "hill"}, ("create_corpus",), "corpus"),
     "read_file": Deed(lambda _: {"path": Path(__file__).name}),
@@ -529,6 +530,7 @@ DENIALS: dict[str, list[Denial]] = {
         Denial(lambda _: {"path": "data/.env"}, DENIED),
     ],
     "dependency_search": [Denial(lambda _: {"target": "../.."}, DENIED)],
+    "code_search": [Denial(lambda _: {"pattern": "function hill", "scope": "../.."}, DENIED)],
     "outline": [Denial(lambda _: {"path": "../.."}, DENIED)],
     "search_code_semantic": [Denial(lambda _: {**FIND, "scope": "../.."}, DENIED)],
     "get_full_content": [Denial(lambda _: {"chunk_ids": [1], "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],

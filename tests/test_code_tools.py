@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 from support.agents import FAST
@@ -22,6 +23,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
+from greenroom.actors.schemas.code_patterns import CodeMatched
 from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
@@ -209,6 +211,51 @@ async def test_a_file_or_a_folder_is_outlined_within_a_budget(code: Path, tmp_pa
         assert len(cut.outline) <= 4 * 200
         with pytest.raises(Refusal, match="no symbols of"):
             await outlined(agent, '{"path":"src/none.py"}')
+
+
+# -- patterns ----------------------------------------------------------------------------------------
+
+
+async def matched(agent: Agent, pattern: str, more: str = "") -> CodeMatched:
+    arguments = f'{{"pattern":{msgspec.json.encode(pattern).decode()}{more}}}'
+    found: CodeMatched = await agent.ask(parse_request(REQUESTS["code_search"], arguments.encode()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.patterns")
+async def test_places_that_a_pattern_means_are_found(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    (code / "src/fleet.py").write_text(FLEET + '\nNAME = "the flag"\n\nclass Navy(Fleet): ...\n')
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        for pattern, places in {
+            "function *anchor": [
+                ("src/deep/anchor.py", 1),
+                ("src/ship.py", 4),
+                ("tests/test_anchor.py", 1),
+            ],
+            "class S*": [("src/ship.py", 1)],
+            "calls sink": [("src/fleet.py", 10), ("src/ship.py", 5)],
+            "imports ship": [("src/fleet.py", 3), ("src/fleet.py", 3)],
+            "inherits Fleet": [("src/fleet.py", 14)],
+            "string the f*": [("src/fleet.py", 12)],
+            "regex ^export .*1": [("src/harbour.ts", 1)],
+            "(class_definition) @class": [("src/fleet.py", 5), ("src/fleet.py", 14), ("src/ship.py", 1)],
+            "calls nothing": [],
+        }.items():
+            found = await matched(agent, pattern)
+            assert [(each.file_path, each.lines[0]) for each in found.matches] == places
+            assert (found.partial, found.unread) == (UNSET, 0)
+        in_folder = await matched(agent, "regex anchor", ',"scope":"src/deep","file_types":["py"]')
+        assert {each.file_path for each in in_folder.matches} == {"src/deep/anchor.py"}
+        assert in_folder.files_searched == 1
+        for pattern in ("function *", "regex line_"):
+            few = await matched(agent, pattern, ',"limit":2')
+            assert (len(few.matches), few.partial) == (2, "there are more matches than limit")
+        for pattern in ("nonsense", "regex (", "(no_such_node) @x", '((string) @s (#match? @s "a"))'):
+            with pytest.raises(Refusal, match="pattern: "):
+                await matched(agent, pattern)
 
 
 # -- what depends on what ----------------------------------------------------------------------------

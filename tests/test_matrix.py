@@ -128,6 +128,7 @@ ASKED = {
     "find_vendor_info": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "search_code_semantic": Asked(BY_SCOPE, '{"query":"document_of"}', '"state":"off"'),
     "dependency_search": Asked(BY_SCOPE, '{"target":"document_of"}', '"state":"off"'),
+    "code_search": Asked(BY_SCOPE, '{"pattern":"function document_of"}', '"state":"off"'),
     "outline": Asked(BY_SCOPE, "{}", '"state":"off"'),
     "symbol_search": Asked(BY_SCOPE, '{"symbol":"document_of"}', '"state":"off"'),
     "read_file": Asked(BY_SCOPE, '{"path":"corpora.py"}', "def document_of"),

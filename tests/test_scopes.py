@@ -235,6 +235,7 @@ def any_of(name: str) -> Any:
         "define_entities": b"{}",
         "search_code_semantic": b'{"query":"hello"}',
         "outline": b"{}",
+        "code_search": b'{"pattern":"function document_of"}',
         "dependency_search": b'{"target":"document_of"}',
         "symbol_search": b'{"symbol":"hello"}',
         "read_file": b'{"path":"a.py"}',

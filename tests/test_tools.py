@@ -68,7 +68,7 @@ PAGE_C = {
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 }
-CODE = {"search_code_semantic", "symbol_search", "outline", "dependency_search", "read_file"}
+CODE = {"search_code_semantic", "symbol_search", "outline", "dependency_search", "code_search", "read_file"}
 LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE
 
 
@@ -257,6 +257,8 @@ async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> Non
         await call("read_file", path="corpora.py", lines="1-3")
     await call("symbol_search", symbol="document_of")
     await call("outline")
+    for pattern in ("function document_of", "regex document_of"):
+        await call("code_search", pattern=pattern)
     await call("dependency_search", target="document_of")
     await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
 

@@ -43,6 +43,7 @@ from greenroom.actors.orchestrations.client_session import (
     PassportOptions,
     SessionLocator,
 )
+from greenroom.actors.orchestrations.code_search import CodeSearch
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
@@ -141,6 +142,7 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "symbol_search": SymbolSearch,
     "outline": Outline,
     "dependency_search": DependencySearch,
+    "code_search": CodeSearch,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,

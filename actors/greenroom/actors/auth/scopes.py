@@ -77,6 +77,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "read_file": CODE,
     "symbol_search": CODE,
     "outline": CODE,
+    "code_search": CODE,
     "dependency_search": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",

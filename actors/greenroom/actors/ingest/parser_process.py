@@ -19,8 +19,15 @@ from greenroom.actors.corpus.facts import packed_facts, source_document
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
 from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of
 from greenroom.actors.schemas.corpus import Document, Prepared
-from greenroom.actors.syntax import language_of, read_source
-from greenroom.actors.syntax.grammars import MissingGrammarError
+from greenroom.actors.syntax import (
+    Found,
+    MissingGrammarError,
+    Pattern,
+    PatternError,
+    language_of,
+    read_source,
+    searched,
+)
 from greenroom.actors.text.analyze import remember_words, use_languages
 
 MAX_MEMORY: Final = 1 << 30
@@ -37,6 +44,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
         is_source: Whether source code is read by its syntax, as that of workspaces is.
         is_file: Whether it is a file.
         as_text: Whether it is read as text all the same, since its syntax was too much for a process.
+        pattern: What it is searched for, instead of being parsed.
+        most: How many places of that are wanted.
     """
 
     path: str
@@ -46,6 +55,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     is_source: bool = False
     is_file: bool = False
     as_text: bool = False
+    pattern: Pattern | None = None
+    most: int = 0
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -56,6 +67,8 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
             ended: so what was there before stays.
         prepared: The document made ready to be stored, unless it is large.
         facts: What its syntax says, packed, where it was read by that.
+        found: Where it has what it was searched for; None where that could not be looked for.
+        refusal: Why the pattern is none, or needs what is not installed.
     """
 
     document: Document | None = None
@@ -63,6 +76,8 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     stays: bool = False
     prepared: Prepared | None = None
     facts: bytes | None = None
+    found: list[Found] | None = None
+    refusal: str = ""
 
 
 def parsed(job: Job) -> Parsed:
@@ -81,6 +96,16 @@ def parsed(job: Job) -> Parsed:
         return Parsed(failure="it is nested too deeply")
     except Exception as error:  # noqa: BLE001  whatever its bytes made a reader stumble over
         return Parsed(failure=f"it cannot be read: {str(error)[:200] or type(error).__name__}")
+
+
+def looked_through(job: Job, pattern: Pattern) -> Parsed:
+    """Return where a file has what it is searched for."""
+    try:
+        return Parsed(found=searched(pattern, job.path, job.data, job.most))
+    except (PatternError, MissingGrammarError) as error:
+        return Parsed(refusal=str(error))
+    except Exception as error:  # noqa: BLE001  as when a file is parsed
+        return Parsed(failure=f"it cannot be searched: {str(error)[:200] or type(error).__name__}")
 
 
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
@@ -114,7 +139,8 @@ def main(seconds: str, *languages: str) -> None:
     while (message := _read(jobs)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + float(seconds)) + 1)
-        answer = encode(parsed(decode(message)))
+        job = decode(message)
+        answer = encode(parsed(job) if job.pattern is None else looked_through(job, job.pattern))
         answers.write(LENGTH.pack(len(answer)))
         answers.write(answer)
         answers.flush()

@@ -73,6 +73,10 @@ class Parsers:
             return await self._parse_once(msgspec.structs.replace(job, as_text=True))
         return parsed
 
+    async def search(self, job: Job) -> Parsed:
+        """Have a process search a file; what ends it is not remembered, since it may be the pattern."""
+        return await self._parse_once(job)
+
     async def _parse_once(self, job: Job) -> Parsed:
         process = self._idle.pop() if self._idle else await self._start()
         is_sound = False

@@ -46,7 +46,14 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         )
     ),
     "code": ToolProfile(
-        tools=("search_code_semantic", "symbol_search", "outline", "dependency_search", "read_file")
+        tools=(
+            "search_code_semantic",
+            "symbol_search",
+            "outline",
+            "dependency_search",
+            "code_search",
+            "read_file",
+        )
     ),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,

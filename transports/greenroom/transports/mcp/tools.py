@@ -331,6 +331,13 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="code_search",
+        title="Search code by syntax",
+        description="Find every place in the code of the workspace that a pattern means: definitions, calls, "
+        "imports, texts, lines. partial says when it was cut.",
+        weight=1,
+    ),
+    Tool(
         name="read_file",
         title="Read a file",
         description="Read a file of the workspace as it is now, whole or some lines, or several files. What "

@@ -1,0 +1,62 @@
+"""Searching code by patterns of its syntax: what is asked, and what is answered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas.code import CodeFreshness
+from greenroom.actors.schemas.replies import Reply
+
+PatternText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=2_000,
+        description="function NAME, class NAME, calls NAME, imports NAME, inherits NAME, string TEXT (* is "
+        "anything), regex RE2, or a tree-sitter query",
+    ),
+]
+FileTypes = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=32)]],
+    Meta(max_length=20, description="endings such as py"),
+]
+MatchLimit = Annotated[int, Meta(ge=1, le=500, description="how many matches")]
+
+
+class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that a pattern means.
+
+    Attributes:
+        file_path: Below the workspace's folder.
+        lines: Its first and its last line.
+        name: The name that was found, or what a query captured it as.
+        symbol: The symbol that it is or is in, as far as it is known.
+        text: How it reads: a signature, an import, a line.
+    """
+
+    file_path: str
+    lines: list[int]
+    name: str | UnsetType = UNSET
+    symbol: str | UnsetType = UNSET
+    text: str
+
+
+class CodeMatched(Reply, frozen=True, kw_only=True):
+    """Answers `CodeSearch`, by file and line.
+
+    Attributes:
+        files_searched: How many files were looked at.
+        unread: How many could not be looked through: gone, or too much for the time that one has.
+        partial: Present when the search was cut, and why.
+        workspace: The folder that was searched.
+    """
+
+    matches: list[CodeMatch]
+    files_searched: int
+    unread: int
+    partial: str | UnsetType = UNSET
+    workspace: str
+    freshness: CodeFreshness
