@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +60,10 @@ def test_looking_for_names_goes_on_after_a_kill_at_any_commit_and_counts_once(tm
     for line in lines:
         assert (line["traces"], line["problems"], line["problems_after"]) == ([], [], []), line
         assert sorted(line["counts"]) == line["known"]
-    seen = [counts for counts, _ in groupby(lines, lambda line: line["counts"])]
-    assert seen == [{"Redis": PAGES}, {"Valkey": 2 * PAGES}, {}]
+    # How many commits a step takes differs between runs, so not each is later than the one before.
+    wanted = [{"Redis": PAGES}, {"Valkey": 2 * PAGES}, {}]
+    assert all(line["counts"] in wanted for line in lines)
+    assert all(any(line["counts"] == counts for line in lines) for counts in wanted)
 
 
 def _killed(program: str, folder: Path) -> list[dict[str, Any]]:

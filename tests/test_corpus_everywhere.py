@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ANN = Principal(agent_id="a", user="ann", projects=frozenset({"atlas"}))
 BEN = Principal(agent_id="b", user="ben", projects=frozenset({"other"}))
 MOST = 20  # corpora that one search asks
+FILLING = [f"the {word} of page {number}" for number, word in enumerate(["tide", "sail", "rope"] * 20)]
 
 
 async def put(
@@ -97,6 +98,18 @@ async def test_a_word_that_one_corpus_has_is_neither_unknown_nor_corrected(enter
         told = (await everywhere(at.runtime, "harbour zebras qqqqqqqq gaze")).query_analysis
         assert told
         assert (told.unknown, told.corrected) == (["qqqqqqqq"], {"gaze": ["graze"]})
+
+
+@pytest.mark.promise("knowledge.everywhere")
+@pytest.mark.parametrize("query", ["before_request", "what does before_request do", "zebras at the harbour"])
+async def test_a_corpus_that_lacks_what_is_asked_does_not_come_before_one_that_has_it(
+    enter: Enter, query: str
+) -> None:
+    async with enter() as at:
+        await put(at.runtime, "one", "before_request is called by zebras at a harbour, with others", *FILLING)
+        await put(at.runtime, "two", "what happens before the request is sent at the harbour", *FILLING)
+        found = await everywhere(at.runtime, query)
+        assert found.results[0].corpus == "user:ann:one"
 
 
 async def test_a_folder_of_code_is_no_corpus_of_documents(enter: Enter) -> None:

@@ -226,20 +226,25 @@ def _covered(group: Group) -> Rows:
 def _read(
     view: Chunks, query: RankQuery, should_yield: Callable[[], bool]
 ) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
-    """Return the query's terms, what was looked for instead of unknown ones, and what stays unknown."""
+    """Return the query's terms, what was looked for instead of unknown ones, and what stays unknown.
+
+    What is asked and is nowhere counts for what a query is worth, else a corpus that lacks it would answer
+    the rest with more certainty than one that has it.
+    """
     groups: list[Group] = []
     corrected: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for term in query.terms:
         found = [group_of(view, term.term, [Correction(term.term, 1.0, 0)])]
         if not found[0].chunks:
-            found = [group_of(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
-            found = [group for group in found if group.chunks]
-        if not found:
-            meant = yield from corrections(view, term, should_yield)
-            if meant:
-                found = [group_of(view, term.term, meant)]
+            parts = [group_of(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
+            parts = [group for group in parts if group.chunks]
+            if parts:
+                corrected[term.word] = tuple(part.asked for part in parts)
+                found += parts
+            elif meant := (yield from corrections(view, term, should_yield)):
                 corrected[term.word] = tuple(correction.term for correction in meant)
+                found = [group_of(view, term.term, meant)]
             else:
                 unknown.append(term.word)
         groups += found
