@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import string
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of, kind_of
+from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of, kind_of, markdown
+from greenroom.actors.documents.decode import SourceText
+from greenroom.actors.documents.sections import plain
 from greenroom.actors.documents.splitting import MAX_CHARACTERS
 from greenroom.actors.schemas.corpus import Chunk
 
@@ -100,6 +103,34 @@ def test_lines_are_counted_from_1_and_say_where_a_chunk_is() -> None:
 
 
 # -- Markdown ---------------------------------------------------------------------------------------
+
+
+indents = ["", "", "", "", " ", "   ", "   ", "    ", "\t", "> ", "- ", "1. ", "  - ", "* > "]
+kinds = (
+    "a|a|a|a|# 1|## 2|# 1|===|---|- - -|***|_ _ _|```|~~~|> b|- c|+ d|1. e|2) f|7. g|<div>|<!-- h|[i]: /j|-"
+)
+blocks = st.lists(
+    st.tuples(st.sampled_from(indents), st.sampled_from([*kinds.split("|"), "#", ""])).map("".join),
+    min_size=2,
+    max_size=14,
+).map("\n".join)
+
+
+@given(blocks)
+def test_headings_of_markdown_are_those_of_commonmark(text: str) -> None:
+    text = f"\n{text}"  # what begins the first line may be front matter
+    tokens = MarkdownIt("commonmark", {"maxNesting": 20}).parse(text)
+    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    expected = [
+        (starts[token.map[0]], plain(inline.content))
+        for token, inline in pairwise(tokens)
+        if token.type == "heading_open" and not token.level and token.map
+    ]
+    found = markdown.read(SourceText(text.encode())).all[1:]
+    assert [section.first for section in found] == [start for start, _ in expected]
+    assert all(
+        section.headings[-1] == words for section, (_, words) in zip(found, expected, strict=True) if words
+    )
 
 
 def test_markdown_is_cut_at_its_headings_and_each_has_those_above_it() -> None:

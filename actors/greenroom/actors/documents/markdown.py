@@ -15,7 +15,12 @@ from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.documents.sections import Outline, Section, Sections, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+
+    Rule = Callable[[StateBlock, int, int, bool], bool]
 
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -60,4 +65,68 @@ def _parser() -> MarkdownIt:
     options: Any = {"maxNesting": 20}
     parser = MarkdownIt("commonmark", options)
     parser.core.ruler.enableOnly(["normalize", "block"])
+    _look_at_first_characters(parser)
     return parser
+
+
+def _look_at_first_characters(parser: MarkdownIt) -> None:
+    """Have a line tried by those rules only that begin with its first character, rather than by all.
+
+    Most lines are plain, and each of a paragraph is asked twice whether another block begins there. The
+    headings are CommonMark's all the same.
+    """
+    from markdown_it import rules_block as rules  # noqa: PLC0415  as in _parser
+
+    marks: dict[str, tuple[Rule, ...]] = {"`": (rules.fence,), "~": (rules.fence,), ">": (rules.blockquote,)}
+    ruler = parser.block.ruler
+    # Another item ends none. Where all rules are asked "fence" stands for all, and "blockquote" adds nothing.
+    within = _by_first_character(marks | dict.fromkeys("-*_", (rules.hr,)))
+    marks |= dict.fromkeys("-*", (rules.hr, rules.list_block))
+    marks |= dict.fromkeys("+0123456789", (rules.list_block,))
+    marks |= {"_": (rules.hr,), "<": (rules.html_block,), "#": (rules.heading,)}
+    ruler.at("fence", _by_first_character(marks), {"alt": ["paragraph", "reference", "blockquote"]})
+    ruler.at("blockquote", within, {"alt": ["list"]})
+    ruler.at("reference", _by_first_character({"[": (rules.reference,)}))
+    ruler.at("lheading", _underlined)
+    ruler.at("paragraph", _paragraph)
+    ruler.enableOnly(["code", "fence", "blockquote", "reference", "lheading", "paragraph"])
+
+
+def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
+    """Return a rule that is those of a line's first character, one after the other."""
+
+    def begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  so it is called
+        place = state.bMarks[line] + state.tShift[line]
+        for rule in rules.get(state.src[place : place + 1], ()):  # noqa: SIM110  for each line of a text
+            if rule(state, line, end, silent):
+                return True
+        return False
+
+    return begins
+
+
+def _underlined(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  so it is called
+    """Return whether a heading was read whose second line or a later one underlines it."""
+    from markdown_it.rules_block import lheading  # noqa: PLC0415  as in _parser
+
+    for following in range(line + 1, end):
+        place = state.bMarks[following] + state.tShift[following]
+        if place >= state.eMarks[following]:
+            return False
+        if state.src[place] in "-=":
+            return lheading(state, line, end, silent)
+    return False
+
+
+def _paragraph(state: StateBlock, line: int, _end: int, _silent: bool) -> bool:  # noqa: FBT001  so it is called
+    """Go past a paragraph; what it says makes no section."""
+    rules = state.md.block.ruler.getRules("paragraph")
+    outer, state.parentType = state.parentType, "paragraph"
+    following = line + 1
+    while following < state.lineMax and not state.isEmpty(following):
+        is_near = 0 <= state.sCount[following] <= state.blkIndent + 3
+        if is_near and any(rule(state, following, state.lineMax, True) for rule in rules):
+            break
+        following += 1
+    state.line, state.parentType = following, outer
+    return True
