@@ -109,7 +109,7 @@ def _cursors(merged: Sequence[Sequence[Chunk]]) -> list[_Cursor]:
 class _Cursor:
     """The position of a merge in the chunks of one segment."""
 
-    __slots__ = ("_chunks", "_number", "_place", "_postings", "_terms")
+    __slots__ = ("_chunks", "_number", "_place", "_postings", "_some", "_terms")
 
     def __init__(self, chunks: Sequence[Chunk], terms: int, postings: int) -> None:
         """Begin with the first of ``chunks``; about so many terms or postings are taken in one step."""
@@ -118,6 +118,7 @@ class _Cursor:
         self._place = 0
         self._terms = terms
         self._postings = postings
+        self._some = chunks[0].terms[:] if chunks else []
 
     @property
     def is_done(self) -> bool:
@@ -128,7 +129,7 @@ class _Cursor:
         """Return the term before which one step's worth is left in this chunk; None for all there is."""
         if self.is_done:
             return None
-        terms, ends, _, _ = self._chunks[self._number]
+        terms, ends = self._some, self._chunks[self._number].ends
         done = int(ends[self._place - 1]) if self._place else 0
         enough = int(ends.searchsorted(done + self._postings)) + 1
         end = min(self._place + self._terms, enough)
@@ -141,12 +142,13 @@ class _Cursor:
         """Take the terms below ``bound``, all of which are in one chunk; None when there are none."""
         if self.is_done:
             return None
-        terms, ends, rows, times = self._chunks[self._number]
+        terms, (_, ends, rows, times) = self._some, self._chunks[self._number]
         start = self._place
         end = len(terms) if bound is None else bisect_left(terms, bound, start)
         self._place = end
         if end == len(terms):
             self._number, self._place = self._number + 1, 0
+            self._some = [] if self.is_done else self._chunks[self._number].terms[:]
         if start == end:
             return None
         first = int(ends[start - 1]) if start else 0
