@@ -234,7 +234,7 @@ class Corpus(Rows):
         """
         for segment in self.segments:
             for chunk in segment.chunks[field]:
-                yield chunk.terms[:]
+                yield chunk.vocabulary()
         yield from self._tail.vocabulary(field)
 
     # -- vectors -----------------------------------------------------------
