@@ -56,8 +56,12 @@ def greenroom_websocket(data: Path) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without settings for Greenroom, but for where secrets and models lie."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GREENROOM_")}
+    """Return the environment without settings for Greenroom, but for where secrets and models lie.
+
+    Programs keep their bytecode, as they do where they are installed; otherwise each start compiles them.
+    """
+    unwanted = "GREENROOM_", "PYTHONDONTWRITEBYTECODE"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     place = Path(tempfile.gettempdir())
     return kept | {
         "GREENROOM_SECRETS": str(place / "greenroom-bench-secrets"),
