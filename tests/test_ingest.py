@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -124,6 +125,23 @@ async def test_what_cannot_be_opened_for_now_stays(docs: Path, tmp_path: Path) -
             done = await ingested(runtime, docs)
         assert counts(done) == (0, 0, 0, 2)
         assert left_out(done, docs) == {"a.md": "it cannot be read: No such device or address"}
+
+
+@pytest.mark.promise("documents.only-what-changed")
+async def test_what_came_from_a_folder_that_is_not_there_now_stays(docs: Path, tmp_path: Path) -> None:
+    """It was renamed, or its disk is not mounted; a file that was named itself and is gone is gone."""
+    (tmp_path / "page.md").write_text("alone")
+    roots = [str(docs), str(tmp_path / "page.md")]
+    async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
+        await ingestion.files(roots)
+        shutil.move(docs, tmp_path / "elsewhere")
+        (tmp_path / "page.md").unlink()
+        done = await ingestion.changes(roots, roots)
+        assert counts(done) == (0, 0, 1, 0)
+        assert left_out(done, docs) == {".": "it is not there; what the corpus has of it stays"}
+        assert counts(await ingestion.files(roots)) == (0, 0, 0, 0)
+        shutil.move(tmp_path / "elsewhere", docs)
+        assert counts(await ingestion.files(roots)) == (0, 0, 0, 3)
 
 
 async def test_a_change_is_taken_in_by_its_path_alone(docs: Path, tmp_path: Path) -> None:

@@ -67,9 +67,10 @@ async def test_over_standard_input_files_in_the_client_s_folders_are_read(tmp_pa
         for folder in (tmp_path / "elsewhere", docs / "..", tmp_path / "store"):
             denied = await answered(server.client, [docs], folder)
             assert denied["code"] == "PERMISSION_DENIED"
-        assert (
-            "belongs to Greenroom" in (await answered(server.client, [tmp_path], tmp_path / "store"))["error"]
-        )
+        whole = await answered(server.client, [Path("/"), Path.home()], docs)
+        assert whole["code"] == "PERMISSION_DENIED"
+        own = await answered(server.client, [tmp_path / "store"], tmp_path / "store")
+        assert "belongs to Greenroom" in own["error"]
         found = await server.client.call("semantic_search", query="anchor", corpus="docs")
         assert found["results"][0]["source_file"] == f"{docs}/a.md"
 

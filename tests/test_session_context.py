@@ -380,7 +380,11 @@ async def shake_hands_with_roots(client: McpClient) -> None:
 
 @pytest.mark.promise("passport.roots")
 async def test_a_client_that_has_roots_is_asked_where_it_works(tmp_path: Path) -> None:
-    roots = [{"uri": "https://example.org/"}, {"uri": "file:///home/user/my%20work", "name": "w"}]
+    roots = [
+        {"uri": "https://example.org/"},
+        {"uri": "file://elsewhere/home/user/theirs"},
+        {"uri": "file:///home/user/my%20work", "name": "w"},
+    ]
     async with greenroom(tmp_path) as client:
         await shake_hands_with_roots(client)
         call = await client.send_call("start_session", {})

@@ -48,7 +48,7 @@ def checked_place(named: str, reach: Reach) -> str:
     if reach.roots is not None and not os.path.isabs(named):  # noqa: PTH117
         raise auth_errors.invalid("paths", f"paths: {named!r} must begin with /: only you know where you are")
     path = os.path.realpath(named)
-    if reach.roots is not None and not any(is_below(path, os.path.realpath(root)) for root in reach.roots):
+    if reach.roots is not None and not any(is_below(path, root) for root in _roots(reach)):
         raise auth_errors.permission_denied(
             "paths",
             f"paths: {named!r} is in no folder that may be read here; the server's operator allows folders "
@@ -74,6 +74,11 @@ def may_look(path: str, reach: Reach) -> bool:
     if not anywhere and not any(is_below(path, os.path.realpath(root)) for root in reach.roots or ()):
         return False
     return never_read(path, reach.closed) is None
+
+
+def _roots(reach: Reach) -> set[str]:
+    """Return the folders that files must be in; never a whole machine, or all that somebody has."""
+    return {os.path.realpath(root) for root in reach.roots or ()} - _homes()
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -148,9 +148,9 @@ class Ingestion:
             found, total = iter(all_of_it), sum(isinstance(each, Found) for each in all_of_it)
         elif self._progress is not None:
             total = await trio.to_thread.run_sync(self._count, outermost)
-        return await self._ingested(found, set(self._known), total)
+        return await self._ingested(outermost, found, set(self._known), total)
 
-    async def changes(self, roots: Iterable[str], paths: Iterable[str]) -> DocumentsIngested:
+    async def changes(self, roots: Sequence[str], paths: Iterable[str]) -> DocumentsIngested:
         """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
         outermost = _outermost(paths)
         gone = {path for path in outermost if path in self._known}
@@ -162,7 +162,7 @@ class Ingestion:
             for root in roots
             if is_below(path, root)
         )
-        return await self._ingested(found, gone, 0)
+        return await self._ingested(roots, found, gone, 0)
 
     async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
         """Put in documents that came as texts, and remove some by their paths; raises as `files`."""
@@ -212,7 +212,7 @@ class Ingestion:
         return sum(isinstance(each, Found) for each in found)
 
     async def _ingested(
-        self, found: Iterator[Found | LeftOut], gone: set[str], total: int
+        self, roots: Sequence[str], found: Iterator[Found | LeftOut], gone: set[str], total: int
     ) -> DocumentsIngested:
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
         with self._recorded(run):
@@ -220,14 +220,18 @@ class Ingestion:
             if run.report.complete and run.slow:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
                 await self._filled(run, iter(slow), total, 1)
-            if run.report.complete and await self._is_there():
-                await self._remove(run, run.gone & self._known.keys())
+            if run.report.complete:
+                await self._remove(run, await self._gone(run, roots))
                 await self._declare_libraries(run)
         return run.report.reply()
 
-    async def _is_there(self) -> bool:
-        """Return whether the folder of a workspace is there; one that was renamed leaves its index."""
-        return not self._base or await trio.Path(self._base).is_dir()
+    async def _gone(self, run: IngestRun, roots: Sequence[str]) -> set[str]:
+        """Return the documents to remove: not those of a folder that was renamed, or is not mounted now."""
+        lost = [root for root in roots if root not in self._known and not await trio.Path(root).exists()]
+        for root in lost:
+            run.report.left_out(root, "it is not there; what the corpus has of it stays")
+        gone = run.gone & self._known.keys()
+        return {path for path in gone if not any(is_below(path, root) for root in lost)}
 
     @contextmanager
     def _recorded(self, run: IngestRun) -> Iterator[None]:

@@ -101,9 +101,11 @@ def folders_of(result: Any) -> tuple[str, ...]:
         uri = root.get("uri") if isinstance(root, dict) else None
         if isinstance(uri, str) and uri.startswith("file:"):
             try:
-                path = unquote(urlsplit(uri).path, errors="strict")
+                parts = urlsplit(uri)
+                path = unquote(parts.path, errors="strict")
             except ValueError:
                 continue
-            if 0 < len(path) <= MAX_PATH and "\0" not in path:
+            is_here = parts.netloc in {"", "localhost"}
+            if is_here and 0 < len(path) <= MAX_PATH and "\0" not in path:
                 found.append(path)
     return tuple(found[:MAX_FOLDERS])
