@@ -42,7 +42,7 @@ from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
 from greenroom.actors.index.merge import first_merged
-from greenroom.actors.index.terms import JoinedTerms, joined
+from greenroom.actors.index.terms import joined
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
@@ -241,9 +241,6 @@ def test_terms_that_are_kept_for_long_are_what_they_were(terms: list[str]) -> No
     with pytest.raises(IndexError):
         kept[len(terms)]
     assert list(joined(kept)) == terms
-    if isinstance(kept, JoinedTerms):
-        assert kept.apart() == terms
-        assert kept.apart() is kept.apart()
 
 
 def test_analysing_pauses_also_within_tags() -> None:

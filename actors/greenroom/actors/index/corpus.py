@@ -234,7 +234,7 @@ class Corpus(Rows):
         """
         for segment in self.segments:
             for chunk in segment.chunks[field]:
-                yield chunk.vocabulary()
+                yield chunk.terms[:]
         yield from self._tail.vocabulary(field)
 
     # -- vectors -----------------------------------------------------------

@@ -64,15 +64,12 @@ class Chunk(NamedTuple):
         return int(self.ends[place - 1]) if place else 0, int(self.ends[place])
 
     def resident_bytes(self) -> int:
-        """Return an estimate of the memory in use once somebody has looked through all terms."""
-        terms = _TERM_BYTES * len(self.terms)
+        """Return an estimate of the memory in use."""
         if isinstance(self.terms, JoinedTerms):
-            terms += self.terms.resident_bytes()
+            terms = self.terms.resident_bytes()
+        else:
+            terms = _TERM_BYTES * len(self.terms)
         return terms + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
-
-    def vocabulary(self) -> Sequence[str]:
-        """Return the terms in a form to look through, again and again."""
-        return self.terms.apart() if isinstance(self.terms, JoinedTerms) else self.terms
 
     def joined(self) -> Chunk:
         """Return the same for a long time: its terms take less memory."""

@@ -13,12 +13,11 @@ _BETWEEN = "\n"
 class JoinedTerms(Sequence[str]):
     """Terms that never change. A slice of them is a list."""
 
-    __slots__ = ("_apart", "_starts", "_text")
+    __slots__ = ("_starts", "_text")
 
     def __init__(self, text: str, starts: array[int]) -> None:
         self._text = text
         self._starts = starts
-        self._apart: list[str] | None = None
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -43,14 +42,8 @@ class JoinedTerms(Sequence[str]):
         """Yield all in order."""
         return iter(self._text.split(_BETWEEN))
 
-    def apart(self) -> list[str]:
-        """Return a list of all, which is kept: who looks through all terms does so for each mistyped word."""
-        if self._apart is None:
-            self._apart = self._text.split(_BETWEEN)
-        return self._apart
-
     def resident_bytes(self) -> int:
-        """Return an estimate of the memory in use, without what `apart` keeps."""
+        """Return an estimate of the memory in use."""
         return self._text.__sizeof__() + self._starts.itemsize * len(self._starts)
 
 
