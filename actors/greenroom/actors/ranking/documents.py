@@ -228,8 +228,8 @@ def _read(
 ) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
     """Return the query's terms, what was looked for instead of unknown ones, and what stays unknown.
 
-    What is asked and is nowhere counts for what a query is worth, else a corpus that lacks it would answer
-    the rest with more certainty than one that has it.
+    An identifier of which only parts are there counts for what a query is worth, else a corpus that lacks it
+    would answer its parts with more certainty than one that has it.
     """
     groups: list[Group] = []
     corrected: dict[str, tuple[str, ...]] = {}
