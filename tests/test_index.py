@@ -347,6 +347,20 @@ async def test_a_new_row_does_not_inherit_vectors(reopen: Open) -> None:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("tidied", [False, True])
+async def test_an_index_of_which_everything_was_removed_is_in_order(reopen: Open, *, tidied: bool) -> None:
+    vector = Vectors(scale=0.5, values=b"abc", tokens=b"abcdef", token_scale=0.5)
+    async with reopen(actors=[Indexed]) as runtime:
+        await runtime.ask(HERE, Put(documents(range(1, 9))))
+        await runtime.ask(HERE, Embed("s", [(number, vector) for number in range(1, 9)]))
+        await runtime.ask(HERE, Look())
+        await runtime.ask(HERE, Drop(list(range(1, 9))))
+        if tidied:
+            await trio.sleep(10)
+        assert await runtime.ask(HERE, Check()) == []
+
+
+@pytest.mark.usefixtures("small")
 async def test_patches_are_folded_into_the_rows(reopen: Open) -> None:
     async with reopen(actors=[Indexed]) as runtime:
         await runtime.ask(HERE, Put(documents(range(1, 31))))

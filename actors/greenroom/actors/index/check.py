@@ -165,7 +165,8 @@ def _compare_memory(
         if mine is not None and theirs is not None:
             pairs: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = zip(mine, theirs, strict=True)
             for have, want in pairs:
-                wrong |= (have[rows] != want[living]).reshape(len(rows), -1).any(axis=1)
+                differs = have[rows] != want[living]
+                wrong |= differs.any(axis=tuple(range(1, differs.ndim)))  # there may be no row at all
         elif mine is not None:
             wrong |= mine[2][rows]
         elif theirs is not None:
