@@ -13,6 +13,8 @@ REMEMBERED: Final = 16_384
 """Buckets that one process keeps; the one that was used longest ago goes first."""
 
 _MINUTE: Final = 60.0
+_MOMENT: Final = 1e-9
+"""Seconds that nobody waits: so much is lost when times are added and rounded."""
 
 
 class TokenBucket:
@@ -41,7 +43,7 @@ class TokenBucket:
             self._full_at = now + self._interval
             return 0.0
         wait = full_at - now - self._room
-        if wait > 0:
+        if wait > _MOMENT:
             return wait
         self._full_at = full_at + self._interval
         return 0.0
