@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -176,6 +177,12 @@ async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp
             "call",
             "Ship.drop_anchor",
         )
+        assert (found.matched, found.names, used.scope, used.means) == (
+            "name",
+            UNSET,
+            "exact",
+            ["src/ship.py:sink"],
+        )
         names = [each.symbol for each in (await symbols(agent, '{"symbol":"*anchor*"}')).definitions]
         assert names == ["drop_anchor", "test_drop_anchor", "Ship.drop_anchor"]
         methods = await symbols(agent, '{"symbol":"*anchor*","kind":"method"}')
@@ -185,6 +192,67 @@ async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp
         (code / "src/ship.py").unlink()
         while (await symbols(agent, '{"symbol":"sink"}')).definitions:
             pass
+
+
+HANDED_ON = {
+    "fleet/__init__.py": "from .ships import *\n",
+    "fleet/ships.py": "def launch(): pass\nclass Boat:\n    def row(self): launch()\n",
+    "a_textual.py": "launch()\n",
+    "b_exact.py": "from fleet import launch as go, Boat\ngo()\nBoat.row()\nboat.row()\nstart(go)\n",
+    "c_own.py": "def launch(): pass\nlaunch()\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.exact", "code.symbols")
+async def test_references_that_mean_a_definition_come_first_and_say_which(code: Path, tmp_path: Path) -> None:
+    for path, text in HANDED_ON.items():
+        (code / path).parent.mkdir(exist_ok=True)
+        (code / path).write_text(text)
+
+    async def told(arguments: str) -> list[tuple[object, ...]]:
+        found = await symbols(agent, arguments)
+        assert found.total_references == len(found.references)
+        return [(each.file_path, each.line, each.role, each.means or "textual") for each in found.references]
+
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        here = ["fleet/ships.py:launch"]
+        assert await told('{"symbol":"launch"}') == [
+            ("b_exact.py", 1, "import", here),
+            ("b_exact.py", 2, "call", here),
+            ("b_exact.py", 5, "other", here),
+            ("c_own.py", 2, "call", ["c_own.py:launch"]),
+            ("fleet/ships.py", 3, "call", here),
+            ("a_textual.py", 1, "call", "textual"),
+        ]
+        assert await told('{"symbol":"Boat.row"}') == [
+            ("b_exact.py", 3, "call", ["fleet/ships.py:Boat.row"]),
+            ("b_exact.py", 4, "call", "textual"),
+        ]
+        assert {each[3] for each in await told('{"symbol":"launch","kind":"class"}')} == {"textual"}
+        first = await symbols(agent, '{"symbol":"launch","limit":1}')
+        assert (len(first.references), first.total_references) == (1, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.symbols")
+async def test_names_that_are_like_it_are_found_where_nothing_has_a_name(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        for name in ("dropanchor", "drop_anchr", "anchorDrop"):
+            found = await symbols(agent, json.dumps({"symbol": name}))
+            assert found.matched == "fuzzy"
+            assert isinstance(found.names, list)
+            assert "drop_anchor" in found.names
+            assert "drop_anchor" in {each.symbol for each in found.definitions}
+            assert "tests/test_anchor.py" in {each.file_path for each in found.references}
+        exact = await symbols(agent, '{"symbol":"sink","kind":"class"}')
+        assert (exact.matched, exact.names, exact.definitions) == ("name", UNSET, [])
+        for nowhere in ("zebra", "drop_anchr*", "\u0000", ".", "*."):
+            found = await symbols(agent, json.dumps({"symbol": nowhere}))
+            assert (found.matched, found.definitions, found.references) == ("name", [], [])
 
 
 @pytest.mark.slow

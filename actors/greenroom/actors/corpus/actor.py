@@ -66,7 +66,6 @@ class CorpusActor(Actor):
     call = _by(requests.CallCorpus, filling.call)
     find = _by(requests.FindChunks, search.find)
     read_facts = _by(code.ReadFacts, facts.read_facts)
-    find_symbols = _by(code.FindSymbols, facts.find)
     read_symbols = _by(code.ReadSymbols, facts.read)
     find_code = _by(code.FindCode, code_search.find)
     read = _by(requests.ReadChunks, reading.read)

@@ -1,8 +1,7 @@
-"""What the syntax of a workspace's files says: kept beside each document, and searched for symbols."""
+"""What the syntax of a workspace's files says, kept beside each document."""
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
 from typing import Final
@@ -15,13 +14,10 @@ from greenroom.actors.documents import digest_of
 from greenroom.actors.schemas.code import (
     FactsOfFile,
     FactsRead,
-    FindSymbols,
-    FoundSymbols,
     ReadFacts,
     ReadSymbols,
     SymbolFound,
     SymbolsRead,
-    SymbolUsed,
 )
 from greenroom.actors.schemas.corpus import Chunk, Document
 from greenroom.actors.syntax.source import Import, Reference, Source, Symbol
@@ -31,7 +27,6 @@ MAX_READ: Final = 2 << 20
 """Packed facts that one answer has."""
 _LEVEL: Final = 6
 _MAX_UNPACKED: Final = 64 << 20
-_USED: Final = {"call", "inherits", "type", "import"}
 
 
 class Facts(msgspec.Struct, frozen=True, array_like=True):
@@ -85,28 +80,45 @@ def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -
         return None
     return SymbolsRead(
         digest=document.digest.hex(),
-        symbols=[_found(document.path, each) for each in facts.symbols],
+        symbols=[found_symbol(document.path, each) for each in facts.symbols],
     )
 
 
 def read_facts(repository: CorpusRepository, request: ReadFacts, context: Context) -> Slices[FactsRead]:
-    """Answer what the syntax of a file, or of the files of a folder, says: as much as there is room for."""
+    """Answer what the syntax of some files says: as much as there is room for."""
     repository.check(context.principal, request.corpus)
     files: list[FactsOfFile] = []
     room = MAX_READ
-    start = records.facts_key(request.start)
-    for key, packed in context.scan(bytes, prefix=records.FACTS, start=start):
-        number = int.from_bytes(key[1:])
-        document = repository.by_number(context, number)
-        assert document is not None, "facts are of a document"
-        if not request.path or document.path == request.path or document.path.startswith(f"{request.path}/"):
+    text = request.holding.encode()
+    for number, path, packed in _facts(repository, request, context):
+        if packed is not None and (not text or text in _unpacked(packed)):
             room -= len(packed)
             if room < 0 and files:
                 return FactsRead(files=files, following=number)
-            files.append(FactsOfFile(document.path, packed))
+            files.append(FactsOfFile(path, packed))
         if context.should_yield():
             yield
     return FactsRead(files=files, following=None)
+
+
+def _facts(
+    repository: CorpusRepository, request: ReadFacts, context: Context
+) -> Iterator[tuple[int, str, bytes | None]]:
+    """Yield the number, the path and the facts of files that are asked for, None for others' facts."""
+    if request.paths:
+        found = (repository.document(context, path) for path in request.paths)
+        for document in sorted(filter(None, found), key=lambda each: each.number):
+            if document.number >= request.start:
+                yield document.number, document.path, context.get(records.facts_key(document.number), bytes)
+        return
+    start = records.facts_key(request.start)
+    for key, packed in context.scan(bytes, prefix=records.FACTS, start=start):
+        number = int.from_bytes(key[1:])
+        described = repository.by_number(context, number)
+        assert described is not None, "facts are of a document"
+        path = described.path
+        is_asked = not request.path or path == request.path or path.startswith(f"{request.path}/")
+        yield number, path, packed if is_asked else None
 
 
 def source_of(file: FactsOfFile) -> Source | None:
@@ -119,51 +131,8 @@ def source_of(file: FactsOfFile) -> Source | None:
     )
 
 
-def find(repository: CorpusRepository, request: FindSymbols, context: Context) -> Slices[FoundSymbols]:
-    """Answer where symbols are defined, and where their names are used."""
-    repository.check(context.principal, request.corpus)
-    wanted = pattern_of(request.symbol)
-    literal = max(re.split(r"[*.]", request.symbol), key=len).encode()
-    definitions: list[SymbolFound] = []
-    uses: list[SymbolUsed] = []
-    for key, packed in context.scan(bytes, prefix=records.FACTS):
-        raw = _unpacked(packed)
-        facts = _read(raw) if literal in raw else None
-        if facts is not None:
-            document = repository.by_number(context, int.from_bytes(key[1:]))
-            assert document is not None, "facts are of a document"
-            definitions += (
-                _found(document.path, each)
-                for each in facts.symbols
-                if (request.kind is None or each.kind == request.kind)
-                and (wanted.fullmatch(each.name) or wanted.fullmatch(each.path))
-            )
-            uses += _uses(document.path, facts, wanted)
-        if context.should_yield():
-            yield
-    definitions.sort(key=lambda each: (each.symbol.count("."), each.file_path, each.lines))
-    uses.sort(key=lambda each: (each.file_path, each.line))
-    return FoundSymbols(
-        definitions=definitions[: request.limit],
-        references=uses[: request.limit],
-        total_definitions=len(definitions),
-        total_references=len(uses),
-    )
-
-
-def pattern_of(symbol: str) -> re.Pattern[str]:
-    """Return the pattern of a name, or of a path such as ``Class.method``, in which * is anything."""
-    return re.compile("".join(".*" if part == "*" else re.escape(part) for part in re.split(r"(\*)", symbol)))
-
-
-def _uses(path: str, facts: Facts, wanted: re.Pattern[str]) -> Iterator[SymbolUsed]:
-    for each in facts.references:
-        qualified = f"{each.qualifier}.{each.name}" if each.qualifier else each.name
-        if each.role in _USED and (wanted.fullmatch(each.name) or wanted.fullmatch(qualified)):
-            yield SymbolUsed(file_path=path, line=each.line, role=each.role, within=each.symbol)
-
-
-def _found(path: str, symbol: Symbol) -> SymbolFound:
+def found_symbol(path: str, symbol: Symbol) -> SymbolFound:
+    """Return a symbol of a file as it is told."""
     return SymbolFound(
         symbol=symbol.path,
         kind=symbol.kind,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from posixpath import basename
 from typing import ClassVar, Final
 
 import msgspec
@@ -11,20 +10,18 @@ from msgspec import UNSET
 
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
-from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_facts import facts_of, paths_of
+from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
-from greenroom.actors.syntax import MANIFESTS, Places, Reached, graphs, inverted, reach, resolve_import
+from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
 from greenroom.actors.workspace.places import checked_file
 
 MAX_DEFINITIONS: Final = 20
 """Definitions of one name that are looked at."""
 MAX_CYCLES: Final = 10
 MAX_OUTSIDE: Final = 100
-_MAX_MANIFEST: Final = 1 << 20
 
 
 class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True, kw_only=True):
@@ -51,9 +48,9 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
             root, target = place.root, place.name
         workspace = await opened(client, root)
         facts = await facts_of(client, workspace)
-        paths = await paths_of(client, workspace)
+        places = await places_of(client, workspace)
         asked = msgspec.structs.replace(self, target=target)
-        found = await read_in_thread(_found, asked, root, paths, facts.files)
+        found = await read_in_thread(_found, asked, places, facts.files)
         return schemas.DependenciesFound(
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
@@ -62,11 +59,8 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
         )
 
 
-def _found(
-    asked: DependencySearch, root: str, paths: list[str], packed: list[FactsOfFile]
-) -> schemas.Dependencies:
+def _found(asked: DependencySearch, places: Places, packed: list[FactsOfFile]) -> schemas.Dependencies:
     files = {each.path: graphs.linked(source) for each in packed if (source := source_of(each)) is not None}
-    places = Places(paths, _manifests(root, paths))
     graph = graphs.graph_of_files(files, places)
     if asked.target in files:
         imports = files[asked.target].imports
@@ -131,15 +125,3 @@ def _told(found: Reached, begins: list[str], files: Mapping[str, graphs.Linked])
         return schemas.Dependency(file_path=found.path, depth=found.depth, via=via)
     line = files[path].lines.get(symbol, UNSET)
     return schemas.Dependency(file_path=path, symbol=symbol, line=line, depth=found.depth, via=via)
-
-
-def _manifests(root: str, paths: list[str]) -> dict[str, str]:
-    """Return the texts of the files that say what imports mean, as far as they can be read."""
-    found: dict[str, str] = {}
-    for path in paths:
-        if basename(path) in MANIFESTS:
-            try:
-                found[path] = read_bounded(f"{root}/{path}", _MAX_MANIFEST).decode(errors="replace")
-            except (OSError, UnreadableFileError):
-                continue
-    return found

@@ -191,6 +191,7 @@ SymbolKind = Annotated[
     ],
     Meta(description="only of this kind"),
 ]
+UseRole = Literal["call", "inherits", "type", "import", "other"]
 SymbolLimit = Annotated[int, Meta(ge=1, le=200, description="how many of each")]
 
 
@@ -216,49 +217,39 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True):
     """A place where a name is used.
 
     Attributes:
-        role: What for: a call, a type, to inherit, an import.
+        role: What for: a call, a type, to inherit, an import, or something else.
         within: The symbol that uses it; empty at the top of the file.
+        scope: ``exact``: by scopes and imports it means one of the definitions; ``textual``: it has the name.
+        means: Which definitions these are, as ``file:symbol``; absent where it is textual.
     """
 
     file_path: str
     line: int
-    role: str
+    role: UseRole
     within: str
-
-
-class FindSymbols(Message["FoundSymbols"], frozen=True, kw_only=True):
-    """Find symbols of a workspace. Not a tool: `SearchSymbols` asks it."""
-
-    corpus: CorpusName
-    symbol: SymbolName
-    kind: SymbolKind | None = None
-    limit: SymbolLimit = 20
-
-
-class FoundSymbols(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindSymbols`; members as in `SymbolsFound`."""
-
-    definitions: list[SymbolFound]
-    references: list[SymbolUsed]
-    total_definitions: int
-    total_references: int
+    scope: Literal["exact", "textual"]
+    means: list[str] | UnsetType = UNSET
 
 
 class SymbolsFound(Reply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
     Attributes:
+        matched: ``fuzzy``: nothing has this name, and names that are like it were looked for.
+        names: These, the likeliest first; absent where what was asked was found as it is.
         definitions: Where symbols of this name are defined, outer ones first.
-        references: Where the name is used.
-        references_are: Always ``textual``: that they mean these definitions is not looked into.
+        references: Where the name is used, exact ones first.
+        is_cut: Whether there are more files than were looked at.
         workspace: The folder that was searched.
     """
 
+    matched: Literal["name", "fuzzy"]
+    names: list[str] | UnsetType = UNSET
     definitions: list[SymbolFound]
     references: list[SymbolUsed]
     total_definitions: int
     total_references: int
-    references_are: Literal["textual"] = "textual"
+    is_cut: bool
     workspace: str
     freshness: CodeFreshness
 
@@ -305,11 +296,20 @@ class FactsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
-    """Read what the syntax of a file, or of the files of a folder, says, from a document on; not a tool."""
+    """Read what the syntax of some files says; not a tool.
+
+    Attributes:
+        path: A file, or a folder whose files are meant; empty for all.
+        start: From which document on.
+        holding: Only files whose facts have this text, such as a name.
+        paths: Files, instead of a path.
+    """
 
     corpus: CorpusName
-    path: str
+    path: str = ""
     start: int = 0
+    holding: str = ""
+    paths: list[str] = msgspec.field(default_factory=list)
 
 
 class OutlineMade(Reply, frozen=True, kw_only=True):

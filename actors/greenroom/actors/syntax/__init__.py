@@ -10,12 +10,16 @@ from greenroom.actors.syntax.dependencies import inverted as inverted
 from greenroom.actors.syntax.dependencies import reach as reach
 from greenroom.actors.syntax.grammars import MissingGrammarError as MissingGrammarError
 from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.meanings import Meanings as Meanings
+from greenroom.actors.syntax.meanings import Node as Node
 from greenroom.actors.syntax.outlines import Outline as Outline
 from greenroom.actors.syntax.outlines import outline as outline
 from greenroom.actors.syntax.patterns import Found as Found
 from greenroom.actors.syntax.patterns import Pattern as Pattern
 from greenroom.actors.syntax.patterns import PatternError as PatternError
 from greenroom.actors.syntax.patterns import found_in as found_in
+from greenroom.actors.syntax.patterns import is_like as is_like
+from greenroom.actors.syntax.patterns import is_path as is_path
 from greenroom.actors.syntax.patterns import parse_pattern as parse_pattern
 from greenroom.actors.syntax.places import MANIFESTS as MANIFESTS
 from greenroom.actors.syntax.places import Places as Places

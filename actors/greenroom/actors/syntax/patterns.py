@@ -127,17 +127,17 @@ def is_like(pattern: str, name: str) -> bool:
     return True
 
 
-def _is_path(pattern: str, path: str) -> bool:
+def is_path(pattern: str, path: str) -> bool:
     """Return whether the end of a path, of as many names as a pattern has, is like it."""
     return is_like(pattern, ".".join(path.split(".")[-1 - pattern.count(".") :]))
 
 
 def _is_symbol(pattern: Pattern, symbol: Symbol) -> bool:
-    return symbol.kind in pattern.kinds and _is_path(pattern.text, symbol.path)
+    return symbol.kind in pattern.kinds and is_path(pattern.text, symbol.path)
 
 
 def _is_use(pattern: Pattern, use: Reference) -> bool:
-    return use.role == pattern.role and _is_path(pattern.text, f"{use.qualifier}.{use.name}")
+    return use.role == pattern.role and is_path(pattern.text, f"{use.qualifier}.{use.name}")
 
 
 def _is_import(pattern: Pattern, brought: Import) -> bool:
