@@ -46,6 +46,7 @@ NAMES = (
     "retrieval",
     "documents",
     "code",
+    "similar",
     "knowledge",
     "index",
     "encryption",

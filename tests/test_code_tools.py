@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from greenroom.actors import (
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
 from greenroom.actors.schemas.code_patterns import CodeMatched
-from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency
+from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency, SimilarFound
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
@@ -253,6 +254,77 @@ async def test_names_that_are_like_it_are_found_where_nothing_has_a_name(code: P
         for nowhere in ("zebra", "drop_anchr*", "\u0000", ".", "*."):
             found = await symbols(agent, json.dumps({"symbol": nowhere}))
             assert (found.matched, found.definitions, found.references) == ("name", [], [])
+
+
+# -- similar files ------------------------------------------------------------------------------------
+
+DOCKS = {
+    "docks/cranes.py": "import weights\ndef lift_container(crane, tonnage):\n    weights.check(tonnage)\n",
+    "docks/gantry.py": "import weights\ndef hoist(container, tonnage):\n    weights.check(tonnage)\n",
+    "docks/weights.py": "def check(limit):\n    return limit < 9\n",
+    "docks/paint.py": "def brush(colour):\n    return colour\n",
+    "tests/test_cranes.py": "from docks import cranes\ndef test_it():\n    cranes.lift_container(1, 2)\n",
+}
+
+
+async def similar(agent: Agent, arguments: str) -> SimilarFound:
+    found: SimilarFound = await agent.ask(parse_request(REQUESTS["similar_files"], arguments.encode()))
+    return found
+
+
+@pytest.fixture
+def docks(code: Path) -> Path:
+    (code / "docks").mkdir()
+    for path, text in DOCKS.items():
+        (code / path).write_text(text)
+    return code
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.similar")
+async def test_files_that_are_like_one_are_found_and_what_they_have_in_common(
+    docks: Path, tmp_path: Path
+) -> None:
+    async with agent_in(tmp_path, docks, is_kept=True) as agent:
+        await settled(agent)
+        found = await similar(agent, '{"path":"docks/cranes.py"}')
+        assert (found.path, found.note, found.workspace) == ("docks/cranes.py", UNSET, str(docks))
+        by_path = {each.file_path: each for each in found.results}
+        assert list(by_path)[:2] == ["tests/test_cranes.py", "docks/gantry.py"]
+        twin, other = by_path["tests/test_cranes.py"], by_path["docks/gantry.py"]
+        assert (twin.signals["name"], twin.signals["linked"]) == (1, 1)
+        assert (other.signals["imports"], "linked" in other.signals) == (1, False)
+        assert {"tonnage", "weights"} <= set(other.shared)
+        assert "docks/cranes.py" not in by_path
+        scores = [each.relevance_score for each in found.results]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 < score <= 1 for score in scores)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.similar")
+async def test_similar_files_are_narrowed_and_what_is_not_indexed_is_told(
+    docks: Path, tmp_path: Path
+) -> None:
+    async def paths(arguments: str) -> list[str]:
+        found = await similar(agent, '{"path":"docks/cranes.py",MORE}'.replace("MORE", arguments))
+        return [each.file_path for each in found.results]
+
+    (docks / ".hidden.py").write_text("def lift_container(): pass\n")
+    os.utime(docks / "tests/test_cranes.py", (1, 1))
+    async with agent_in(tmp_path, docks, is_kept=True) as agent:
+        await settled(agent)
+        assert await paths('"scope":"tests"') == ["tests/test_cranes.py", "tests/test_anchor.py"]
+        assert (await paths('"filters":{"exclude_paths":["tests"]}'))[0] == "docks/gantry.py"
+        assert await paths('"filters":{"file_types":["ts"]}') == []
+        assert await paths('"limit":1') == ["tests/test_cranes.py"]
+        assert await paths('"min_relevance":1') == []
+        assert (await paths('"filters":{"recency_weight":0.9}'))[0] == "docks/gantry.py"
+        unknown = await similar(agent, '{"path":".hidden.py"}')
+        assert (unknown.results, unknown.note != UNSET) == ([], True)
+        for wrong in ("gone.py", "docks", "../x.py", ".env"):
+            with pytest.raises(Refusal, match=re.escape(wrong)):
+                await similar(agent, json.dumps({"path": wrong}))
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ UNKNOWN_TOOLS = [
     "refresh_token",
     "get_usage_guidance",
     "get_performance_metrics",
-    "similar_files",
     "compress_text",
     "get_stats",
     "health_check",

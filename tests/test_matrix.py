@@ -129,6 +129,7 @@ ASKED = {
     "search_code_semantic": Asked(BY_SCOPE, '{"query":"document_of"}', '"state":"off"'),
     "dependency_search": Asked(BY_SCOPE, '{"target":"document_of"}', '"state":"off"'),
     "code_search": Asked(BY_SCOPE, '{"pattern":"function document_of"}', '"state":"off"'),
+    "similar_files": Asked(BY_SCOPE, '{"path":"corpora.py"}', '"state":"off"'),
     "outline": Asked(BY_SCOPE, "{}", '"state":"off"'),
     "symbol_search": Asked(BY_SCOPE, '{"symbol":"document_of"}', '"state":"off"'),
     "read_file": Asked(BY_SCOPE, '{"path":"corpora.py"}', "def document_of"),

@@ -237,6 +237,7 @@ def any_of(name: str) -> Any:
         "outline": b"{}",
         "code_search": b'{"pattern":"function document_of"}',
         "dependency_search": b'{"target":"document_of"}',
+        "similar_files": b'{"path":"a.py"}',
         "symbol_search": b'{"symbol":"hello"}',
         "read_file": b'{"path":"a.py"}',
         "import_memories": b'{"source":"{}"}',

@@ -36,7 +36,15 @@ KNOWLEDGE = [
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 ]
-CODE = ["search_code_semantic", "symbol_search", "outline", "dependency_search", "code_search", "read_file"]
+CODE = [
+    "search_code_semantic",
+    "symbol_search",
+    "outline",
+    "dependency_search",
+    "similar_files",
+    "code_search",
+    "read_file",
+]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",

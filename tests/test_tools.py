@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 11_650
-WHOLE_BUDGET = 21_500
+INPUT_BUDGET = 11_900
+WHOLE_BUDGET = 22_000
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -68,7 +68,15 @@ PAGE_C = {
     *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
     *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
 }
-CODE = {"search_code_semantic", "symbol_search", "outline", "dependency_search", "code_search", "read_file"}
+CODE = {
+    "search_code_semantic",
+    "symbol_search",
+    "outline",
+    "dependency_search",
+    "similar_files",
+    "code_search",
+    "read_file",
+}
 LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE
 
 
@@ -260,6 +268,7 @@ async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> Non
     for pattern in ("function document_of", "regex document_of"):
         await call("code_search", pattern=pattern)
     await call("dependency_search", target="document_of")
+    await call("similar_files", path="corpora.py")
     await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
 
 

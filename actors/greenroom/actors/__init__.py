@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
     from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
     from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
+    from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations

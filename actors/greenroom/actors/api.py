@@ -54,6 +54,7 @@ from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
+from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
@@ -142,6 +143,7 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "symbol_search": SymbolSearch,
     "outline": Outline,
     "dependency_search": DependencySearch,
+    "similar_files": SimilarFiles,
     "code_search": CodeSearch,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,

@@ -79,6 +79,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "outline": CODE,
     "code_search": CODE,
     "dependency_search": CODE,
+    "similar_files": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",

@@ -19,12 +19,13 @@ from greenroom.actors.corpus import (
     records,
     resource,
     search,
+    similar_files,
     upkeep,
     verification,
 )
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
-from greenroom.actors.schemas import code, entities, workspace
+from greenroom.actors.schemas import code, code_relations, entities, workspace
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
@@ -68,6 +69,7 @@ class CorpusActor(Actor):
     read_facts = _by(code.ReadFacts, facts.read_facts)
     read_symbols = _by(code.ReadSymbols, facts.read)
     find_code = _by(code.FindCode, code_search.find)
+    find_similar = _by(code_relations.FindSimilar, similar_files.find)
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)
     declare = _by(entities.DeclareEntities, declaring.declare)

@@ -40,10 +40,15 @@ def _parts(path: str) -> list[str]:
     return [*names, *("/".join(names[: count + 1]) for count in range(1, len(names)))]
 
 
-def with_recency(score: float, weight: float, modified_at: int, now: int) -> float:
+def recency(modified_at: int, now: int) -> float:
+    """Return how late something was changed: 1 for now, half of it for every `HALF_LIFE` before."""
+    late: float = 0.5 ** (max(0, now - modified_at) / HALF_LIFE)
+    return late
+
+
+def with_recency(score: float, weight: float, late: float) -> float:
     """Return a score in which a late change counts with a weight."""
-    recency: float = 0.5 ** (max(0, now - modified_at) / HALF_LIFE)
-    return score * (1 - weight) + recency * weight if weight else score
+    return score * (1 - weight) + late * weight
 
 
 def excerpt(text: str, query: str) -> str:

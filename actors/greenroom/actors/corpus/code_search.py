@@ -8,15 +8,17 @@ import msgspec
 
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.corpus.code_filters import excerpt, wanted, with_recency
+from greenroom.actors.corpus.code_filters import excerpt, recency, wanted, with_recency
 from greenroom.actors.corpus.reading import locate
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository, Located
-from greenroom.actors.schemas.code import CodeFile, FindCode, FoundCode
+from greenroom.actors.schemas.code import CodeFile, CodeFilters, FindCode, FoundCode
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.code import RankedFile, RankedFiles
+    from greenroom.actors.ranking.code_signals import SourceView
+    from greenroom.actors.ranking.view import Mask
 
 KEPT = 64
 """Answers that are kept for who asks the same again."""
@@ -40,7 +42,8 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
     for each in ranked.files:
         near = locate(repository, context, corpus, int(corpus.ids[each.rows[0]]), documents)
         assert near is not None, "what is in the index is in the store"
-        score = with_recency(each.score, weight, near.document.modified_at, context.now)
+        late = recency(near.document.modified_at, context.now)
+        score = with_recency(each.score, weight, late)
         found.append((score, near, each))
         if context.should_yield():
             yield
@@ -71,27 +74,37 @@ def _ranked(
     repository: CorpusRepository, corpus: Any, request: FindCode, context: Context
 ) -> Slices[RankedFiles]:
     """Return the best files, more than are wanted where it counts when they were changed."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
-
-    from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy
+    from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
-    from greenroom.actors.ranking.code_signals import SourceView  # noqa: PLC0415 - as above
 
-    view = repository.code_view
-    if view is None or not view.is_of(corpus):
-        view = repository.code_view = SourceView(corpus)
-    is_wanted = wanted(request.folder, request.filters)
-    below = None
-    if is_wanted is not None:
-        below = np.fromiter(map(is_wanted, corpus.authors), np.bool_, len(corpus.authors))
     many = _RECENT if request.filters.recency_weight else 1
     return (
         yield from rank_files(
-            view,
+            view_of(repository, corpus),
             CodeQuery.read(request.query),
             context.should_yield,
             limit=request.limit * many,
             least=request.min_relevance,
-            below=below,
+            below=files_below(corpus, request.folder, request.filters),
         )
     )
+
+
+def view_of(repository: CorpusRepository, corpus: Any) -> SourceView:
+    """Return what every search of the index as it is now needs."""
+    from greenroom.actors.ranking.code_signals import SourceView  # noqa: PLC0415 - needs numpy, loaded by now
+
+    view = repository.code_view
+    if view is None or not view.is_of(corpus):
+        view = repository.code_view = SourceView(corpus)
+    return view
+
+
+def files_below(corpus: Any, folder: str, filters: CodeFilters) -> Mask | None:
+    """Return which files of an index are looked at, by number; None for all."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    is_wanted = wanted(folder, filters)
+    if is_wanted is None:
+        return None
+    return np.fromiter(map(is_wanted, corpus.authors), np.bool_, len(corpus.authors))

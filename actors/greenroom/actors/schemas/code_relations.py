@@ -1,14 +1,17 @@
-"""What code depends on, and what depends on it: what is asked, and what is answered."""
+"""What code depends on, what depends on it, and what is like it: what is asked, and what is answered."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.code import CodeFreshness
+from greenroom.actors.schemas.code import CodeFilters, CodeFreshness
+from greenroom.actors.schemas.corpus import CorpusName
 from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Message
 
 Target = Annotated[
     str,
@@ -78,3 +81,75 @@ class DependenciesFound(Reply, frozen=True, kw_only=True):
     is_cut: bool
     workspace: str
     freshness: CodeFreshness
+
+
+class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is like another.
+
+    Attributes:
+        file_path: Below the workspace's folder.
+        relevance_score: How like it is, 0 to 1.
+        signals: What is alike, each from 0 to 1: ``terms`` that tell most of the file, words of the ``name``,
+            ``imports``; and ``linked``, whether one imports the other.
+        shared: Telling words that both have.
+        last_modified: When the file was changed, as it was indexed.
+    """
+
+    file_path: str
+    relevance_score: float
+    signals: dict[str, float]
+    shared: list[str]
+    last_modified: datetime
+
+
+class SimilarFound(Reply, frozen=True, kw_only=True):
+    """Answers `SimilarFiles`, the likest first.
+
+    Attributes:
+        path: The file that the others are like, below the workspace's folder.
+        note: Present where that one is not indexed.
+        workspace: The folder that was searched.
+    """
+
+    path: str
+    results: list[SimilarFile]
+    note: str | UnsetType = UNSET
+    workspace: str
+    freshness: CodeFreshness
+
+
+class Similar(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is like another by its terms and its name; members as in `SimilarFile`.
+
+    Attributes:
+        recency: How late it was changed: 1 for now, half of it for a month ago.
+    """
+
+    path: str
+    signals: dict[str, float]
+    shared: list[str]
+    modified_at: datetime
+    recency: float
+
+
+class FoundSimilar(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindSimilar`, the likest first."""
+
+    files: list[Similar]
+
+
+class FindSimilar(Message[FoundSimilar | None], frozen=True, kw_only=True):
+    """Find files that are like one by terms and names, None where that is not indexed; not a tool.
+
+    Attributes:
+        path: The file, below the workspace's folder.
+        folder: The folder to look in, likewise; empty for all.
+        filters: Which files are looked at.
+        limit: How many are answered.
+    """
+
+    corpus: CorpusName
+    path: str
+    folder: str = ""
+    filters: CodeFilters = CodeFilters()
+    limit: int = 10

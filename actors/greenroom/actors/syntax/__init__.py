@@ -10,6 +10,7 @@ from greenroom.actors.syntax.dependencies import inverted as inverted
 from greenroom.actors.syntax.dependencies import reach as reach
 from greenroom.actors.syntax.grammars import MissingGrammarError as MissingGrammarError
 from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.likeness import alike_by_imports as alike_by_imports
 from greenroom.actors.syntax.meanings import Meanings as Meanings
 from greenroom.actors.syntax.meanings import Node as Node
 from greenroom.actors.syntax.outlines import Outline as Outline

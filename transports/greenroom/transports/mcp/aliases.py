@@ -101,6 +101,7 @@ ALIASES = (
     Alias(name="omn_symbol_search", successor="symbol_search"),
     Alias(name="omn_outline", successor="outline"),
     Alias(name="omn_dependency_search", successor="dependency_search"),
+    Alias(name="omn_similar_files", successor="similar_files"),
     Alias(name="omn_code_search", successor="code_search"),
     Alias(name="omn_read_file", successor="read_file"),
     Alias(name="omn1_read", successor="read_file"),

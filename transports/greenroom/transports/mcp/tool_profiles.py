@@ -51,6 +51,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
             "symbol_search",
             "outline",
             "dependency_search",
+            "similar_files",
             "code_search",
             "read_file",
         )

@@ -331,6 +331,13 @@ _ALL = (
         weight=1,
     ),
     Tool(
+        name="similar_files",
+        title="Find similar files",
+        description="Find files of the workspace that are like a given one, such as its test or another way "
+        "to do the same, and what they have in common.",
+        weight=1,
+    ),
+    Tool(
         name="code_search",
         title="Search code by syntax",
         description="Find every place in the code of the workspace that a pattern means: definitions, calls, "

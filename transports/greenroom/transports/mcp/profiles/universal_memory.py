@@ -27,7 +27,15 @@ _TRAVELLING = (
     "export_session",
     "end_session",
 )
-_CODE = ("search_code_semantic", "symbol_search", "outline", "dependency_search", "code_search", "read_file")
+_CODE = (
+    "search_code_semantic",
+    "symbol_search",
+    "outline",
+    "dependency_search",
+    "similar_files",
+    "code_search",
+    "read_file",
+)
 _RELEVANCE = OlderParameter(
     "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
 )
