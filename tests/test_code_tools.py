@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from support.agents import FAST
 from greenroom.actors import (
     REQUESTS,
     Agent,
+    CompleteCode,
     Principal,
     Reach,
     StartSession,
@@ -51,11 +53,17 @@ def code(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def agent_in(
-    tmp_path: Path, *workspaces: Path, is_kept: bool = False, told: bool = False
+    tmp_path: Path,
+    *workspaces: Path,
+    is_kept: bool = False,
+    told: bool = False,
+    secrets: tuple[str, ...] = (),
 ) -> AsyncIterator[Agent]:
     """An agent in a store whose operator lets it read some folders; it may tell others if it is ``told``."""
     own = (str(tmp_path / "data"), str(tmp_path / "secrets"))
-    reach = Reach(closed=own, workspaces=tuple(map(str, workspaces)), takes_client_folders=told)
+    reach = Reach(
+        closed=own, workspaces=tuple(map(str, workspaces)), takes_client_folders=told, secrets=secrets
+    )
     async with (
         open_greenroom(own[0], secrets=own[1], embedder="none", options=FAST) as runtime,
         open_workspaces(runtime) as kept,
@@ -254,6 +262,27 @@ async def test_names_that_are_like_it_are_found_where_nothing_has_a_name(code: P
         for nowhere in ("zebra", "drop_anchr*", "\u0000", ".", "*."):
             found = await symbols(agent, json.dumps({"symbol": nowhere}))
             assert (found.matched, found.definitions, found.references) == ("name", [], [])
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.completed")
+async def test_paths_and_symbols_of_the_workspace_are_completed(code: Path, tmp_path: Path) -> None:
+    (code / "src/ship.py").write_text(SHIP)
+    (code / "src/many.py").write_text("".join(f"def many_{number}(): pass\n" for number in range(250)))
+
+    async def completed(kind: Literal["path", "symbol"], value: str) -> list[str]:
+        return (await agent.ask(CompleteCode(kind=kind, value=value))).values
+
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        assert await completed("path", "src/d") == ["src/deep/anchor.py"]
+        assert await completed("path", "anc") == ["src/deep/anchor.py"]
+        assert await completed("symbol", "drop") == ["dropAnchor", "drop_anchor", "Ship.drop_anchor"]
+        assert await completed("symbol", "ship.") == ["Ship.drop_anchor"]
+        assert await completed("symbol", "zebra") == []
+        many = await agent.ask(CompleteCode(kind="symbol", value="many_"))
+        assert (len(many.values), many.has_more) == (100, True)
+        assert many.values[:11] == [*(f"many_{number}" for number in range(10)), "many_10"]
 
 
 # -- similar files ------------------------------------------------------------------------------------
@@ -717,3 +746,54 @@ async def test_one_path_or_several_and_lines_in_order(code: Path, tmp_path: Path
             with pytest.raises(Refusal) as refused:
                 await read(agent, arguments)
             assert refused.value.code == "VALIDATION_ERROR"
+
+
+@pytest.mark.promise("code.roots")
+async def test_what_the_operator_allows_is_read_though_it_may_hold_secrets(
+    code: Path, tmp_path: Path
+) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nx\n"
+    for path, text in {
+        "src/.env": "A=2\n",
+        "src/test.pem": key,
+        "src/other.pem": key,
+        "notes.txt": key,
+        ".ssh/id_rsa": key,
+        ".git/config": "x",
+    }.items():
+        (code / path).parent.mkdir(exist_ok=True)
+        (code / path).write_text(text)
+    allowed = ("src/.env", "test.*", "notes.txt", "id_rsa", "config")
+    async with agent_in(tmp_path, code, secrets=allowed, is_kept=True) as agent:
+        for path, text in (("src/.env", "A=2\n"), ("src/test.pem", key), ("notes.txt", key)):
+            assert (await read(agent, json.dumps({"path": path})))[0].text == text
+        for path in (".env", "src/other.pem", ".ssh/id_rsa", ".git/config", "../secrets"):
+            with pytest.raises(Refusal) as refused:
+                await read(agent, json.dumps({"path": path}))
+            assert refused.value.code == "PERMISSION_DENIED"
+        await settled(agent)
+        found = await search(agent, '{"query":"PRIVATE KEY"}')
+        assert found.results == []  # read is not indexed
+    async with agent_in(tmp_path, code) as agent:
+        for path in ("src/.env", "src/test.pem", "notes.txt"):
+            with pytest.raises(Refusal, match="secrets"):
+                await read(agent, json.dumps({"path": path}))
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.read")
+async def test_of_a_file_without_room_its_symbols_can_be_read(code: Path, tmp_path: Path) -> None:
+    functions = "".join(f"def part_{number}():\n    return {number}\n\n\n" for number in range(1_500))
+    (code / "src/long.py").write_text(functions)
+    (code / "src/long.txt").write_text("word\n" * 10_000)
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        (long,) = await read(agent, '{"path":"src/long.py","outline":true}')
+        assert (long.text, long.total_lines) == (UNSET, 6_000)
+        assert "1-2 def part_0()" in str(long.outline)
+        assert len(str(long.outline)) <= 8_000
+        for path, more in (("src/long.txt", ""), ("src/long.py", ',"lines":"1-4"'), ("src/ship.py", "")):
+            (code / "src/ship.py").write_text(SHIP)
+            (file,) = await read(agent, f'{{"path":"{path}","outline":true{more}}}')
+            assert file.text
+            assert file.outline is UNSET

@@ -332,14 +332,22 @@ def test_greenroomignore_decides_after_gitignore(docs: Path) -> None:
 def test_a_repository_within_has_rules_of_its_own_and_a_second_work_tree_is_left_out(docs: Path) -> None:
     (docs / ".git").mkdir()
     (docs / ".gitignore").write_text("*.txt\n")
-    for name, link in (("module", "../.git/modules/module"), ("tree", "/elsewhere/.git/worktrees/tree")):
+    links = {
+        "module": "../.git/modules/module",
+        "tree": "/elsewhere/.git/worktrees/tree",
+        "its": "/elsewhere/.git/modules/module/worktrees/tree",
+        "within": "/elsewhere/.git/worktrees/tree/modules/module",
+        "near": "/worktrees/mine/.git/modules/near",
+    }
+    for name, link in links.items():
         (docs / name / "in").mkdir(parents=True)
         (docs / name / ".git").write_text(f"gitdir: {link}\n")
         (docs / name / "in/x.txt").write_text("x")
-    assert found_in(docs) == {"a.md", "deep/er/c.py", "module/in/x.txt"}
-    for name, is_read in (("module", True), ("tree", False)):
+    read = {"module", "within", "near"}
+    assert found_in(docs) == {"a.md", "deep/er/c.py", *(f"{name}/in/x.txt" for name in read)}
+    for name in links:
         (found,) = walk_below(str(docs), str(docs / name / "in/x.txt"))
-        assert isinstance(found, Found) is is_read
+        assert isinstance(found, Found) is (name in read)
 
 
 def test_what_was_fetched_or_made_as_a_whole_is_left_out_when_one_file_of_it_changes(docs: Path) -> None:

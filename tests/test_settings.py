@@ -69,6 +69,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "content_limit": st.integers(1, 1 << 20),
     "documents": st.lists(names.map(lambda name: f"/somewhere/d{name}"), min_size=1, unique=True).map(tuple),
     "workspace": st.lists(names.map(lambda name: f"/somewhere/w{name}"), min_size=1, unique=True).map(tuple),
+    "read_secrets": st.lists(st.sampled_from([".env", "*.pem", "conf/.env.*"]), min_size=1, unique=True).map(
+        tuple
+    ),
     "no_index": st.booleans(),
     "embedder": st.sampled_from(
         [

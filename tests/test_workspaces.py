@@ -11,6 +11,7 @@ from support.corpora import document_of
 
 from greenroom.actors import (
     Agent,
+    CompleteCode,
     CompleteResource,
     ListCorpora,
     Principal,
@@ -146,6 +147,32 @@ async def test_a_workspace_is_a_resource_that_is_read_completed_and_heard_of(tmp
         with pytest.raises(Refusal) as refused:
             await Agent(runtime, Principal(agent_id="b", user="ben")).ask(ReadResource(uri=uri))
         assert refused.value.code == "RESOURCE_NOT_FOUND"
+
+
+@pytest.mark.promise("code.completed", "code.policy")
+async def test_paths_of_documents_are_completed_where_their_corpus_may_be_seen(tmp_path: Path) -> None:
+    async def completed(agent: Agent, value: str, **known: str) -> list[str]:
+        template = "greenroom://document/{corpus}/{+path}"
+        asked = CompleteResource(template=template, argument="path", value=value, known=known)
+        return (await agent.ask(asked)).values
+
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await put(runtime)
+        ann = Agent(runtime, ANN)
+        for begun in ("", "src/", "SRC/A", "a."):
+            assert await completed(ann, begun, corpus=NAME) == ["src/a.py"]
+        assert await completed(ann, "rc/", corpus=NAME) == []
+        for corpus in ("", "never", "no such name", "user:ann:\0", "user:ben:code"):
+            assert await completed(ann, "", corpus=corpus) == []
+        assert await completed(ann, "") == []
+        ben = Agent(runtime, Principal(agent_id="b", user="ben"))
+        blind = Agent(runtime, Principal(agent_id="a", user="ann", scopes=frozenset({"knowledge:read"})))
+        closed = Agent(runtime, Principal(agent_id="a", user="ann", scopes=frozenset({"memory:read"})))
+        for other in (ben, blind, closed):
+            assert await completed(other, "", corpus=NAME) == []
+        with pytest.raises(Refusal, match="code:read"):
+            await blind.ask(CompleteCode(kind="path"))
 
 
 async def test_a_workspace_keeps_its_name_and_takes_no_other_corpus_s(tmp_path: Path) -> None:

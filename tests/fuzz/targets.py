@@ -21,7 +21,7 @@ from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_i
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock
 
-from greenroom.actors import CompleteResource, ListResources, ResourceCompletion, ResourceList
+from greenroom.actors import CompleteResource, ListResources, NameCompletion, ResourceList
 from greenroom.testing import McpClient, import_sdk, mcp_client
 from greenroom.transports import Limits
 from greenroom.transports.mcp.frames import (
@@ -194,7 +194,7 @@ class Echo:
         if isinstance(request, ListResources):
             return ResourceList(resources=[], next_cursor=None)
         if isinstance(request, CompleteResource):
-            return ResourceCompletion(values=[], has_more=False)
+            return NameCompletion(values=[], has_more=False)
         if isinstance(request, tuple):
             await self._released.wait()
         return Noted("yes")

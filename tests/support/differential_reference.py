@@ -328,7 +328,10 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
 
 async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
     template = params.ref.uri if isinstance(params.ref, ResourceTemplateReference) else ""
-    request = CompleteResource(template=template, argument=params.argument.name, value=params.argument.value)
+    known = (params.context.arguments if params.context else None) or {}
+    request = CompleteResource(
+        template=template, argument=params.argument.name, value=params.argument.value, known=known
+    )
     with _worded(context):
         found = await context.lifespan_context.door.ask(request)
     total = None if found.has_more else len(found.values)

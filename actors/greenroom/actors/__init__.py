@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.ask_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
     from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
+    from greenroom.actors.orchestrations.complete_code import CompleteCode as CompleteCode
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
     from greenroom.actors.orchestrations.erase import UserErased as UserErased
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
@@ -101,7 +102,6 @@ if TYPE_CHECKING:
     from greenroom.actors.recall.replies import TimeWindow as TimeWindow
     from greenroom.actors.resources.listing import CompleteResource as CompleteResource
     from greenroom.actors.resources.listing import ListResources as ListResources
-    from greenroom.actors.resources.listing import ResourceCompletion as ResourceCompletion
     from greenroom.actors.resources.listing import ResourceItem as ResourceItem
     from greenroom.actors.resources.listing import ResourceList as ResourceList
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.code import CodeFound as CodeFound
     from greenroom.actors.schemas.code import FilesRead as FilesRead
     from greenroom.actors.schemas.code import SymbolsFound as SymbolsFound
+    from greenroom.actors.schemas.completion import NameCompletion as NameCompletion
     from greenroom.actors.schemas.corpus import Chunk as Chunk
     from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
     from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound

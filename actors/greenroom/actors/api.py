@@ -30,6 +30,7 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import ListCorpora
+from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.ingest.places import Reach
@@ -44,6 +45,7 @@ from greenroom.actors.orchestrations.client_session import (
     SessionLocator,
 )
 from greenroom.actors.orchestrations.code_search import CodeSearch
+from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
@@ -170,7 +172,7 @@ _RESOURCES: Mapping[str, type[Message[Any] | Query[Any]]] = {
     "resources/list": ListResources,
     "completion/complete": CompleteResource,
 }
-_ASKED = frozenset({*REQUESTS.values(), *_RESOURCES.values()})
+_ASKED = frozenset({*REQUESTS.values(), *_RESOURCES.values(), CompleteCode})
 DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
 
@@ -327,7 +329,8 @@ class Agent:
         """Check a request, send it to the actor that it is for, and return the reply.
 
         Args:
-            request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`.
+            request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`,
+                `CompleteCode`.
             checked: Whether it comes from `parse_request`, which has checked it already.
             on_accepted: Called once the request has its place in the actor's order.
 
@@ -466,6 +469,8 @@ class Agent:
             raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
 
     async def _carried_out(self, request: Any) -> Any:
+        if isinstance(request, CompleteCode):
+            self._check_resource_kind("workspace")
         if isinstance(request, ClientOrchestration):
             return await request.carry_out(self._client_state)
         if isinstance(request, Orchestration):
@@ -477,6 +482,9 @@ class Agent:
         elif isinstance(request, ReadResource):
             self._check_resource_kind("workspace" if is_of_workspace(request.uri) else CORPUS_KIND)
             request = ReadCorpusResource(uri=request.uri)
+        elif isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
+            corpus = request.known.get("corpus", "")
+            request = CompleteNames(corpus=corpus, kind="path", value=request.value)
         return await self._runtime.query(self._timed(request), principal=self.principal)
 
     def _check_open_to_me(self, request: type[Any]) -> None:

@@ -24,6 +24,7 @@ from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import ListCorpora, ReadPassages, SearchCorpora
 from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.corpus.code_asking import AskForCode
+from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
@@ -207,6 +208,7 @@ async def open_greenroom(
             FindEntity,
             SuggestEntities,
             ReadCorpusResource,
+            CompleteNames,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),

@@ -8,6 +8,7 @@ from typing import TypeVar
 from greenroom.actors.auth import corpora
 from greenroom.actors.corpus import (
     code_search,
+    completing,
     declaring,
     embedding,
     entity_search,
@@ -25,7 +26,7 @@ from greenroom.actors.corpus import (
 )
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
-from greenroom.actors.schemas import code, code_relations, entities, workspace
+from greenroom.actors.schemas import code, code_relations, completion, entities, workspace
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
@@ -70,6 +71,7 @@ class CorpusActor(Actor):
     read_symbols = _by(code.ReadSymbols, facts.read)
     find_code = _by(code.FindCode, code_search.find)
     find_similar = _by(code_relations.FindSimilar, similar_files.find)
+    find_names = _by(completion.FindNames, completing.find)
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)
     declare = _by(entities.DeclareEntities, declaring.declare)

@@ -131,6 +131,12 @@ def source_of(file: FactsOfFile) -> Source | None:
     )
 
 
+def symbols_in(packed: bytes) -> list[Symbol]:
+    """Return the symbols of a file by its packed facts; none where these are none."""
+    facts = _read(_unpacked(packed))
+    return [] if facts is None else facts.symbols
+
+
 def found_symbol(path: str, symbol: Symbol) -> SymbolFound:
     """Return a symbol of a file as it is told."""
     return SymbolFound(

@@ -6,6 +6,7 @@ In one folder what ``.greenroomignore`` says comes after what ``.gitignore`` say
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,6 +22,7 @@ _MOST_STARS: Final = 3
 _MOST_OF_SEVERAL: Final = 100
 """A rule becomes a pattern, and with many stars one could take for ever, while nothing else runs."""
 _DEEPEST: Final = 100
+_WORK_TREE: Final = re.compile(rb"/worktrees/[^/]+\s*\Z")
 
 
 class Rules(NamedTuple):
@@ -71,9 +73,12 @@ def rules_in(folder: str) -> Rules | None:
 
 
 def is_copy(folder: str) -> bool:
-    """Return whether a folder is a further work tree of a repository, as `git worktree add` makes one."""
+    """Return whether a folder is a further work tree of a repository, as `git worktree add` makes one.
+
+    A sub-module in such a one is none: what is git's of it lies in `.git/worktrees/tree/modules/module`.
+    """
     try:
-        return b"/worktrees/" in read_bounded(f"{folder}/.git", MAX_BYTES)
+        return _WORK_TREE.search(read_bounded(f"{folder}/.git", MAX_BYTES)) is not None
     except (OSError, UnreadableFileError):  # mostly it is a folder: then this is where the repository is
         return False
 

@@ -25,12 +25,15 @@ class Reach(NamedTuple):
         takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the user
             that we run as.
         workspaces: Folders of code that may be searched and read.
+        secrets: Patterns of names, or of paths below a workspace, of files in these that may be read though
+            they may hold secrets.
     """
 
     roots: Sequence[str] | None = ()
     closed: tuple[str, ...] = ()
     takes_client_folders: bool = False
     workspaces: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", default=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar, Final
 
 import msgspec
@@ -11,6 +12,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
@@ -21,15 +23,19 @@ from greenroom.actors.schemas.code import (
     FilePaths,
     FileRead,
     FilesRead,
+    ReadFacts,
     ReadSymbols,
     SymbolName,
 )
+from greenroom.actors.syntax import outlines
 from greenroom.actors.workspace.files import FilePart, digest_at, read_part
 from greenroom.actors.workspace.places import Place, checked_file
 from greenroom.runtime import Refusal
 
 ROOM: Final = 40_000
 """Characters that one answer has of files."""
+OUTLINE_TOKENS: Final = 2_000
+"""How long the outline of a file may be."""
 _NAMED: Final = 30
 MAX_REMEMBERED: Final = 1_000
 """Parts of files of which is remembered what a client read."""
@@ -46,6 +52,9 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     symbol: SymbolName | None = None
     around: Around = 0
     again: Annotated[bool, Meta(description="also what you have read and did not change")] = False
+    outline: Annotated[
+        bool, Meta(description="of a file too long for one answer its symbols, not its beginning")
+    ] = False
 
     async def carry_out(self, client: ClientSessionState) -> FilesRead:
         """Read them in a thread, one after the other.
@@ -74,12 +83,14 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     async def _file(
         self, client: ClientSessionState, field: str, named: str, roots: list[str], room: int
     ) -> FileRead:
-        place = await read_in_thread(checked_file, field, named, roots, client.reach.closed)
+        reach = client.reach
+        place = await read_in_thread(checked_file, field, named, roots, reach.closed, reach.secrets)
         if client.workspaces is not None:
             await begin(client, place.root)
         first, last = await self._wanted(client, field, place)
         try:
-            part = await read_in_thread(read_part, place.path, first, last, room)
+            read = partial(read_part, is_allowed=place.is_allowed)
+            part = await read_in_thread(read, place.path, first, last, room)
         except UnreadableFileError as error:
             raise auth_errors.invalid(field, f"{field}: {named!r} is not read: {error}") from None
         except FileNotFoundError:
@@ -92,7 +103,29 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         known[asked] = part.digest
         if len(known) > MAX_REMEMBERED:
             del known[next(iter(known))]
+        if self.outline and part.last < part.lines and self.lines is None and self.symbol is None:
+            symbols = await self._outlined(client, place)
+            if symbols:
+                return FileRead(
+                    path=place.name,
+                    outline=symbols,
+                    total_lines=part.lines,
+                    bytes=part.bytes,
+                    digest=part.digest,
+                    last_modified=to_datetime(part.modified_at),
+                    note="it is too long for one answer; symbol or lines reads a part",
+                )
         return self._answer(place, part, last, is_known=is_known and not self.again)
+
+    async def _outlined(self, client: ClientSessionState, place: Place) -> str:
+        """Return the symbols of a file in lines, as it was indexed; empty where they are not known."""
+        row = (await begin(client, place.root)).row
+        request = ReadFacts(corpus=row.full_name, paths=[place.name])
+        found = await client.ask(corpus_address(row), request)
+        sources = [source for each in found.files if (source := source_of(each)) is not None]
+        if not any(source.symbols for source in sources):
+            return ""
+        return (await read_in_thread(outlines.outline, sources, OUTLINE_TOKENS)).text
 
     async def _wanted(self, client: ClientSessionState, field: str, place: Place) -> tuple[int, int | None]:
         """Return the first and the last line that are wanted."""

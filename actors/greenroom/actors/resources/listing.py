@@ -7,6 +7,7 @@ import msgspec
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.schemas import types
+from greenroom.actors.schemas.completion import MAX_VALUES, NameCompletion
 from greenroom.actors.schemas.resources import (
     CORPUS_TEMPLATE,
     DOCUMENT_TEMPLATE,
@@ -21,8 +22,6 @@ from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import IndexReader, Query, Slices
 
 PAGE = 100
-COMPLETION_VALUES = 100
-"""The protocol's limit."""
 COMPLETION_PAGES = 50
 """How many pages of sessions are looked through for one completion, so that it takes no longer than that."""
 
@@ -90,33 +89,39 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
-class ResourceCompletion(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CompleteResource`; ``has_more``: there are more values, or there may be."""
+class CompleteResource(Query[NameCompletion], frozen=True, kw_only=True):
+    """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
-    values: list[str]
-    has_more: bool
-
-
-class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
-    """Find values for a template's variable that begin with ``value``; unknown templates have none."""
+    Attributes:
+        template: The template.
+        argument: Its variable.
+        value: What is typed so far.
+        known: Values that other variables have, by name. A document's path is looked for in their ``corpus``.
+    """
 
     template: str
     argument: str
     value: str = ""
+    known: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def run(self, reader: IndexReader) -> Slices[ResourceCompletion]:
+    @property
+    def is_path(self) -> bool:
+        """Whether it is for a document's path, which the corpus completes."""
+        return (self.template, self.argument) == (DOCUMENT_TEMPLATE, "path")
+
+    def run(self, reader: IndexReader) -> Slices[NameCompletion]:
         """Answer session ids that the reader may see, newest activity first, corpora, or the own agent id."""
         kinds = scopes.resources_of(reader.principal.scopes)
         if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id") and "memory" in kinds:
             owner = policy.memory_owner(reader.principal)
-            return ResourceCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
+            return NameCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
         if self.template in {CORPUS_TEMPLATE, DOCUMENT_TEMPLATE} and "corpus" in kinds:
             return (yield from self._corpora(reader))
         if (self.template, self.argument) == (WORKSPACE_TEMPLATE, "workspace") and "workspace" in kinds:
             return (yield from self._corpora(reader))
         values: list[str] = []
         if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
-            return ResourceCompletion(values=values, has_more=False)
+            return NameCompletion(values=values, has_more=False)
         cursor = None
         for _ in range(COMPLETION_PAGES):
             page = yield from ListSessions(cursor=cursor, limit=200).run(reader)
@@ -124,21 +129,21 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
                 session.session_id for session in page.sessions if session.session_id.startswith(self.value)
             ]
             cursor = page.next_cursor
-            if cursor is None or len(values) > COMPLETION_VALUES:
+            if cursor is None or len(values) > MAX_VALUES:
                 break
-        return ResourceCompletion(
-            values=values[:COMPLETION_VALUES],
-            has_more=cursor is not None or len(values) > COMPLETION_VALUES,
+        return NameCompletion(
+            values=values[:MAX_VALUES],
+            has_more=cursor is not None or len(values) > MAX_VALUES,
         )
 
-    def _corpora(self, reader: IndexReader) -> Slices[ResourceCompletion]:
+    def _corpora(self, reader: IndexReader) -> Slices[NameCompletion]:
         """Answer names of corpora: full ones, also for the beginning of the last part."""
         if self.argument not in {"corpus", "workspace"}:
-            return ResourceCompletion(values=[], has_more=False)
+            return NameCompletion(values=[], has_more=False)
         names = [
             row.full_name
             for row in (yield from VisibleCorpora().run(reader))
             if (row.root is not None or self.argument == "corpus")
             and (row.full_name.startswith(self.value) or row.name.startswith(self.value))
         ]
-        return ResourceCompletion(values=names[:COMPLETION_VALUES], has_more=len(names) > COMPLETION_VALUES)
+        return NameCompletion(values=names[:MAX_VALUES], has_more=len(names) > MAX_VALUES)

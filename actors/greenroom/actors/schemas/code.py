@@ -115,6 +115,7 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: Below the workspace's folder.
         text: What the lines say; absent where it is unchanged or not read.
+        outline: Its symbols instead, as they were indexed, with their lines.
         lines: The first and the last line.
         total_lines: How many it has.
         unchanged: Present where you have read just this here, and it is still so.
@@ -124,6 +125,7 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     text: str | UnsetType = UNSET
+    outline: str | UnsetType = UNSET
     lines: list[int] | UnsetType = UNSET
     total_lines: int | UnsetType = UNSET
     bytes: int | UnsetType = UNSET

@@ -39,7 +39,7 @@ class FilePart(NamedTuple):
     modified_at: int
 
 
-def read_part(path: str, first: int, last: int | None, room: int) -> FilePart:
+def read_part(path: str, first: int, last: int | None, room: int, *, is_allowed: bool = False) -> FilePart:
     """Return some lines of a file, as many as there is room for, one at least.
 
     Args:
@@ -47,6 +47,7 @@ def read_part(path: str, first: int, last: int | None, room: int) -> FilePart:
         first: The first line, counted from 1.
         last: The last one; None for that of the file.
         room: How many characters there may be.
+        is_allowed: Whether it is read though it may hold secrets.
 
     Raises:
         UnreadableFileError: it is no text, too large, may hold secrets or has fewer lines.
@@ -54,7 +55,7 @@ def read_part(path: str, first: int, last: int | None, room: int) -> FilePart:
     """
     with opened(path) as file:
         head = file.read(_HEAD)
-        if (reason := content_reason(head)) is not None:
+        if not is_allowed and (reason := content_reason(head)) is not None:
             raise UnreadableFileError(reason)
         if is_binary(head):
             raise UnreadableFileError(f"it is no text: there is a NUL in its first {_HEAD:,} bytes")

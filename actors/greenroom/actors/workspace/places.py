@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -23,10 +24,12 @@ class Place(NamedTuple):
     Attributes:
         root: The workspace's folder.
         path: The file or the folder.
+        is_allowed: Whether it may be read though it may hold secrets.
     """
 
     root: str
     path: str
+    is_allowed: bool = False
 
     @property
     def name(self) -> str:
@@ -58,7 +61,9 @@ def checked_root(named: str, closed: Sequence[str]) -> str:
     return root
 
 
-def checked_file(field: str, named: str, roots: Sequence[str], closed: Sequence[str]) -> Place:
+def checked_file(
+    field: str, named: str, roots: Sequence[str], closed: Sequence[str], secrets: Sequence[str] = ()
+) -> Place:
     """Return what a path means in some workspaces: from / on, or below the first of them.
 
     Args:
@@ -66,6 +71,7 @@ def checked_file(field: str, named: str, roots: Sequence[str], closed: Sequence[
         named: The path.
         roots: The workspaces' folders, as `checked_root` returns them; at least one.
         closed: Folders that nobody reads.
+        secrets: Patterns of files that may be read though they may hold secrets; not in folders of keys.
 
     Raises:
         Refusal: ``PERMISSION_DENIED``: it is in none of them, or is not read by anybody.
@@ -80,9 +86,11 @@ def checked_file(field: str, named: str, roots: Sequence[str], closed: Sequence[
             field,
             f"{field}: {named!r} is not in {', '.join(roots)}; what is outside of workspaces is not read",
         )
+    name, below = os.path.basename(path), path[len(root) + 1 :]  # noqa: PTH119
+    is_allowed = any(fnmatchcase(name, each) or fnmatchcase(below, each) for each in secrets)
     reason = never_read(path, closed)
-    if file_reason(os.path.basename(path)) == SECRET:  # noqa: PTH119
+    if reason is None and file_reason(name) == SECRET and not is_allowed:
         reason = SECRET
     if reason is not None:
         raise auth_errors.permission_denied(field, f"{field}: {named!r} is not read: {reason}")
-    return Place(root, path)
+    return Place(root, path, is_allowed)

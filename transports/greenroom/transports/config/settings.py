@@ -247,6 +247,12 @@ class Settings:
         "folder of code that clients may search and read, once for each; a client on standard input and "
         "output may besides those that it works in",
     )
+    read_secrets: tuple[str, ...] = setting(
+        (),
+        list_of(line(200), "PATTERN"),
+        "file of workspaces that `read_file` reads though it may hold secrets, once for each: a name or a "
+        "path below the workspace, with * for anything; it is not indexed",
+    )
     no_index: bool = setting(
         False,
         boolean,

@@ -237,7 +237,10 @@ def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
 async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
     reference = params.ref
     template = reference.uri if isinstance(reference, ResourceTemplateReference) else ""
-    request = CompleteResource(template=template, argument=params.argument.name, value=params.argument.value)
+    known = (params.context.arguments if params.context else None) or {}
+    request = CompleteResource(
+        template=template, argument=params.argument.name, value=params.argument.value, known=known
+    )
     found = await _asked(context, request)
     total = None if found.has_more else len(found.values)
     return CompleteResult(completion=Completion(values=found.values, has_more=found.has_more, total=total))

@@ -112,7 +112,9 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         locator = SessionLocator()
         authenticator = authentication.authenticator
         reach = Reach(tuple(map(os.path.abspath, settings.documents)), own_folders(settings))
-        reach = reach._replace(workspaces=tuple(map(os.path.abspath, settings.workspace)))
+        reach = reach._replace(
+            workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
+        )
         workspaces = None if settings.no_index else await stack.enter_async_context(open_workspaces(runtime))
         linking = passports._replace(base_url=sockets.base_url())
 
