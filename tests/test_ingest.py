@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
@@ -737,7 +738,12 @@ async def test_a_system_that_watches_no_more_folders_is_told_with_the_remedy(
     def full(*_: object) -> None:
         raise OSError(28, "OS file watch limit reached")
 
-    monkeypatch.setattr("watchfiles._rust_notify.RustNotify", full)
+    library = (
+        "inotify_simple.INotify.add_watch"
+        if sys.platform == "linux"
+        else "watchfiles._rust_notify.RustNotify"
+    )
+    monkeypatch.setattr(library, full)
     with pytest.raises(NotWatchedError, match=r"watch limit reached; .*max_user_watches"):
         async with watching([str(tmp_path)]):
             pass

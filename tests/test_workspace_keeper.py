@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,11 +24,12 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.ingest import run_state
 from greenroom.actors.ingest.order import arranged
 from greenroom.actors.ingest.walk import Found, walk
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, WorkspaceState
-from greenroom.actors.workspace.keeper import Keeper, open_workspaces
+from greenroom.actors.workspace.keeper import UNWATCHED_SECONDS, Keeper, open_workspaces
 from greenroom.actors.workspace.places import workspace_name
 from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.testing import VirtualClock
@@ -68,9 +71,11 @@ async def paths(runtime: RuntimeClient, row: CorpusRow) -> set[str]:
     return {each.path for each in page.documents}
 
 
-async def until(runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]]) -> None:
+async def until(
+    runtime: RuntimeClient, row: CorpusRow, holds: Callable[[], Awaitable[bool]], seconds: float = 60
+) -> None:
     """Wait for the changes of a workspace until something holds."""
-    with runtime.subscriber(0) as changes, trio.fail_after(60):
+    with runtime.subscriber(0) as changes, trio.fail_after(seconds):
         changes.add(f"greenroom://corpus/{row.full_name}", lambda _: True)
         while not await holds():
             await changes.next()
@@ -211,6 +216,48 @@ async def test_a_process_that_was_killed_holds_nobody_up_for_long(
         assert await paths(runtime, row) == {"src/boats.py", "README.md"}
 
 
+@pytest.mark.promise("code.freshness")
+@pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that has room for so many watches")
+async def test_where_the_system_tells_of_no_changes_all_is_looked_at_again_every_two_minutes(
+    code: Path, tmp_path: Path, quick_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert quick_clock.rate == 20
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room for watches")
+
+    monkeypatch.setattr("inotify_simple.INotify.add_watch", full)
+    async with store(tmp_path, VirtualClock()) as runtime, open_workspaces(runtime) as workspaces:
+        row = await workspace(runtime, code)
+        await needed(workspaces.need(ANN, row, ())).settled.wait()
+
+        async def is_left() -> bool:
+            return (await state(runtime, row)).state == "unwatched"
+
+        await until(runtime, row, is_left, seconds=600)
+        left_at = trio.current_time()
+        (code / "src/late.py").write_text("def late(): ...\n")
+
+        async def is_found() -> bool:
+            return "src/late.py" in await paths(runtime, row)
+
+        await until(runtime, row, is_found, seconds=600)
+        assert trio.current_time() - left_at > UNWATCHED_SECONDS - 5
+
+
+@pytest.mark.promise("code.freshness")
+async def test_of_more_files_than_are_taken_in_it_is_said_how_many_there_are(
+    code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_state, "MAX_FILES", 1)
+    async with store(tmp_path) as runtime, open_workspaces(runtime) as workspaces:
+        row = await workspace(runtime, code)
+        await needed(workspaces.need(ANN, row, ())).settled.wait()
+        said = await state(runtime, row)
+        assert (said.indexed, said.of) == (1, 2)
+        assert said.left_out["more than 1 files are there; name parts of it"] == 1
+
+
 async def test_a_workspace_is_filled_from_its_folder_alone(code: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
         row = await workspace(runtime, code)
@@ -224,5 +271,9 @@ def test_source_code_comes_first_and_small_files_before_large_ones(code: Path) -
     (code / "data.json").write_text("{}")
     (code / "large.py").write_text("x = 1\n" * 1_000)
     (code / "notes.txt").write_text("x")
-    found = [Path(each.path).name for each in arranged(walk(str(code))) if isinstance(each, Found)]
+    files, total = arranged(walk(str(code)), 9)
+    found = [Path(each.path).name for each in files if isinstance(each, Found)]
     assert found == ["boats.py", "large.py", "README.md", "notes.txt", "data.json"]
+    assert total == 5
+    few = arranged(walk(str(code)), 2)
+    assert (len(few.files), few.total) == (3 + 1, 5)  # with the one that is left out

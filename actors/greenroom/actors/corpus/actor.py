@@ -79,6 +79,8 @@ class CorpusActor(Actor):
     count_names = _by(entities.CountNames, entity_search.count_names)
     manifests = _by(entities.ReadManifests, entity_search.manifests)
     keep = _by(workspace.KeepWorkspace, keeping.keep)
+    find_keeper = _by(workspace.FindKeeper, keeping.find_keeper)
+    drop_keeper = _by(workspace.DropKeeper, keeping.drop_keeper)
     describe_workspace = _by(workspace.DescribeWorkspace, keeping.describe)
     texts = _by(TextsToEmbed, embedding.texts)
     vectors = _by(StoreVectors, embedding.store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from greenroom.actors.documents.kinds import kind_by_name
 from greenroom.actors.ingest.walk import Found, LeftOut
@@ -13,12 +13,29 @@ _DATA: Final = (".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".ini", ".c
 _PROSE: Final = frozenset({"markdown", "rst"})
 
 
-def arranged(found: Iterable[Found | LeftOut]) -> list[Found | LeftOut]:
+class Arranged(NamedTuple):
+    """Files in the order in which they are read, after what is left out; and how many files there are."""
+
+    files: list[Found | LeftOut]
+    total: int
+
+
+def arranged(found: Iterable[Found | LeftOut], most: int) -> Arranged:
     """Return what is left out, then source code, documents and the rest, of each kind small files first.
 
     It looks at their sizes, so it runs in a thread.
+
+    Args:
+        found: What is there.
+        most: How many of them are looked at, however many there are; one more shows that there are more.
     """
-    return sorted(found, key=_place)
+    files: list[Found | LeftOut] = []
+    total = 0
+    for each in found:
+        total += isinstance(each, Found)
+        if isinstance(each, LeftOut) or total <= most + 1:
+            files.append(each)
+    return Arranged(sorted(files, key=_place), total)
 
 
 def _place(each: Found | LeftOut) -> tuple[int, int]:

@@ -6,7 +6,16 @@ any moment: begun again it goes on.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
@@ -28,7 +37,7 @@ from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
 from greenroom.actors.ingest.reading import UnreadableFileError, read_document
 from greenroom.actors.ingest.report import Report
-from greenroom.actors.ingest.run_state import IngestRun, Step
+from greenroom.actors.ingest.run_state import MAX_FILES, IngestRun, Step
 from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
@@ -144,8 +153,8 @@ class Ingestion:
         total = 0
         found: Iterator[Found | LeftOut] = chain.from_iterable(walk(root, self._closed) for root in outermost)
         if self._base:
-            all_of_it = await trio.to_thread.run_sync(arranged, found)
-            found, total = iter(all_of_it), sum(isinstance(each, Found) for each in all_of_it)
+            files, total = await trio.to_thread.run_sync(arranged, found, MAX_FILES)
+            found = iter(files)
         elif self._progress is not None:
             total = await trio.to_thread.run_sync(self._count, outermost)
         return await self._ingested(outermost, found, set(self._known), total)
@@ -154,8 +163,8 @@ class Ingestion:
         """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
         outermost = _outermost(paths)
         gone = {path for path in outermost if path in self._known}
-        folders = [path for path in outermost if path not in gone]
-        gone |= {path for path in self._known if any(is_below(path, folder) for folder in folders)}
+        if folders := set(outermost) - gone:
+            gone |= await trio.to_thread.run_sync(_below, self._known, folders)
         found = chain.from_iterable(
             walk(path, self._closed) if path == root else walk_below(root, path, self._closed)
             for path in outermost
@@ -389,6 +398,18 @@ def _read(path: str) -> Job | LeftOut | None:
     except OSError as error:
         return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
     return Job(path, kind, modified_at, data, is_file=True)
+
+
+def _below(paths: Iterable[str], folders: Collection[str]) -> set[str]:
+    """Return those of some paths that are in one of some folders, in time by their lengths alone."""
+    return {path for path in paths if any(folder in folders for folder in _folders_of(path))}
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    end = path.find("/", 1)
+    while end > 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
 
 
 def _deadline() -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeVar
 
+import msgspec
 import trio
 from msgspec import UNSET
 
@@ -16,8 +17,8 @@ from greenroom.actors.ingest.places import CLIENT_FOLDERS
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.code import CodeFreshness
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.workspace import DescribeWorkspace
-from greenroom.actors.workspace.keeper import Keeper
+from greenroom.actors.schemas.workspace import DescribeWorkspace, WorkspaceState
+from greenroom.actors.workspace.keeper import Keeper, released
 from greenroom.actors.workspace.places import checked_root, workspace_name
 from greenroom.runtime import Refusal
 
@@ -37,10 +38,17 @@ class CodeOrchestration(ClientOrchestration[R_co], frozen=True, kw_only=True):
 
 
 class Workspace(NamedTuple):
-    """A workspace: its corpus, and who keeps it here, unless nobody does."""
+    """A workspace.
+
+    Attributes:
+        row: Its corpus.
+        keeper: Who keeps it here, or waits to; None where nobody does.
+        is_behind: Whether its index was not as its folder is when it was opened.
+    """
 
     row: CorpusRow
     keeper: Keeper | None
+    is_behind: bool = False
 
 
 async def roots_of(client: ClientSessionState) -> list[str]:
@@ -69,7 +77,7 @@ async def opened(client: ClientSessionState, root: str) -> Workspace:
     if workspace.keeper is not None:
         with trio.move_on_at(workspace.keeper.began + PATIENCE_SECONDS):
             await workspace.keeper.settled.wait()
-    return workspace
+    return workspace._replace(is_behind=(await _state(client, workspace)).state != "watching")
 
 
 async def begin(client: ClientSessionState, root: str) -> Workspace:
@@ -82,9 +90,10 @@ async def begin(client: ClientSessionState, root: str) -> Workspace:
 
 
 async def freshness_of(client: ClientSessionState, workspace: Workspace) -> CodeFreshness:
-    """Return how far a workspace's index is."""
-    request = DescribeWorkspace(corpus=workspace.row.full_name)
-    state = await client.ask(corpus_address(workspace.row), request)
+    """Return how far a workspace's index is, and was when it was opened: an answer is of neither alone."""
+    state = await _state(client, workspace)
+    if state.state == "watching" and workspace.is_behind:
+        state = msgspec.structs.replace(state, state="indexing")
     is_left = state.state == "unwatched"
     return CodeFreshness(
         indexed=state.indexed,
@@ -92,6 +101,20 @@ async def freshness_of(client: ClientSessionState, workspace: Workspace) -> Code
         state="off" if is_left and client.workspaces is None else state.state,
         as_of=state.as_of if is_left else UNSET,
     )
+
+
+async def _state(client: ClientSessionState, workspace: Workspace) -> WorkspaceState:
+    """Return how far an index is; a process that has died or knows of changes is not said to watch."""
+    row, keeper = workspace.row, workspace.keeper
+    request = DescribeWorkspace(corpus=row.full_name)
+    was_behind = keeper is not None and keeper.is_behind
+    state = await client.ask(corpus_address(row), request)
+    if keeper is not None and keeper.is_keeping:
+        if state.state == "watching" and (was_behind or keeper.is_behind):
+            state = msgspec.structs.replace(state, state="indexing")
+    elif state.state != "unwatched" and await released(client.runtime, client.principal, row):
+        state = await client.ask(corpus_address(row), request)
+    return state
 
 
 def _checked(named: list[str], closed: tuple[str, ...]) -> list[str]:

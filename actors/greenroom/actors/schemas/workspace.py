@@ -45,6 +45,7 @@ class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
         keeper: Tells who asks from others.
         state: What is done; ``unwatched``: nothing any more.
         of: Files that there are, if they were counted.
+        is_partial: Whether there are more of them than are taken in.
         left_out: Those that were left out, by reason, if they were gone through.
     """
 
@@ -52,7 +53,25 @@ class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
     keeper: str
     state: Kept
     of: int | None = None
+    is_partial: bool = False
     left_out: dict[str, int] | None = None
+
+
+class FindKeeper(Message[str], frozen=True, kw_only=True):
+    """Say who keeps a workspace, as it told itself from others; empty for nobody."""
+
+    corpus: CorpusName
+
+
+class DropKeeper(Message[None], frozen=True, kw_only=True):
+    """Let another process keep a workspace: this one was found to have died.
+
+    Attributes:
+        keeper: As `FindKeeper` said.
+    """
+
+    corpus: CorpusName
+    keeper: str
 
 
 class DescribeWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):

@@ -7,20 +7,25 @@ at once, from what is there, and told how far it is.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.keeping import RENEW_SECONDS
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.workspace import KeepWorkspace, Kept, WorkspaceState
+from greenroom.actors.schemas.workspace import DropKeeper, FindKeeper, KeepWorkspace, Kept, WorkspaceState
+from greenroom.actors.workspace.processes import has_died, new_mark
 from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
+
+if TYPE_CHECKING:
+    from greenroom.actors.ingest.run import Ingestion
+    from greenroom.actors.ingest.watch import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +36,10 @@ UNWATCHED_SECONDS: Final = 120.0
 RETRY_SECONDS: Final = 30.0
 MOST: Final = 100
 """Workspaces that one process keeps."""
+SLOW_SECONDS: Final = 0.2
+"""What changed and is not taken in after so long is said to be under way, to other processes, too."""
+MANY: Final = 1_000
+"""After so many changes at once, as when a branch is checked out, everything is looked at again."""
 _GOODBYE_SECONDS: Final = 1.0
 
 
@@ -96,17 +105,32 @@ class Keeper:
         self._principal = principal
         self._row = row
         self._closed = closed
-        self._token = secrets.token_hex(8)
+        self._token = ""
         self._state: Kept = "indexing"
         self._of: int | None = None
+        self._is_partial = False
         self._left_out: dict[str, int] | None = None
         self._news = trio.Event()
+        self._changes: Changes | None = None
+        self._waiting = 0
+        self._is_keeping = False
+
+    @property
+    def is_keeping(self) -> bool:
+        """Whether it is this process that keeps it."""
+        return self._is_keeping
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process knows of changes that are not taken in."""
+        return self._waiting > 0 or (self._changes is not None and self._changes.is_pending)
 
     async def run(self) -> None:
         """Keep it until the folder or its corpus is gone."""
         # Both take long to import, and nobody but keepers waits for them.
         for module in ("run", "watch"):
             await trio.to_thread.run_sync(import_module, f"greenroom.actors.ingest.{module}")
+        self._token = await trio.to_thread.run_sync(new_mark)
         try:
             while await self._is_there() and await self._attempted():
                 pass
@@ -119,8 +143,9 @@ class Keeper:
         goes_on = True
         try:
             if (await self._say("indexing")).is_asker:
+                self._is_keeping = True
                 await self._kept()
-            else:
+            elif not await released(self._runtime, self._principal, self._row):
                 self.settled.set()
                 await trio.sleep(RENEW_SECONDS)
         except* Refusal as refused:
@@ -129,15 +154,21 @@ class Keeper:
         except* GreenroomError as failed:
             logger.warning("the workspace %s is kept later: %s", self.root, failed.exceptions[0])
             self.settled.set()
+            with suppress(GreenroomError):
+                await self._say("unwatched")
             await trio.sleep(RETRY_SECONDS)
+        finally:
+            self._is_keeping = False
         return goes_on
 
     async def _kept(self) -> None:
-        """Index and watch, as long as it is ours and the folder is there."""
+        """Index and watch, as long as it is ours and the folder is there; else index and wait."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._renew, nursery.cancel_scope)
             await self._watched()
             nursery.cancel_scope.cancel()
+        if self._state == "unwatched":
+            await trio.sleep(UNWATCHED_SECONDS)
 
     async def _renew(self, scope: trio.CancelScope) -> None:
         """Say so again and again that it is kept, until another process keeps it or the folder is gone."""
@@ -153,27 +184,43 @@ class Keeper:
         return await trio.Path(self.root).is_dir()
 
     async def _watched(self) -> None:
-        """Take in what is there and what changes; where changes are not told, once, and wait."""
+        """Take in what is there and what changes; where changes are not told, once."""
         from greenroom.actors.ingest.watch import NotWatchedError, watching  # noqa: PLC0415  imported by now
 
+        failed: ExceptionGroup[NotWatchedError] | None = None
         try:
-            async with watching([self.root]) as changes, trio.open_nursery() as nursery:
-                send, receive = trio.open_memory_channel[frozenset[str]](0)
-
-                async def tell() -> None:
-                    while True:
-                        await send.send(await changes.next())
-
-                nursery.start_soon(tell)
-                paths = frozenset[str]()
-                while True:
-                    await self._taken_in(paths, receive)
-                    paths = await receive.receive()
-        except NotWatchedError as error:
-            logger.warning("%s", error)
+            async with watching([self.root], self._closed) as changes:
+                self._changes = changes
+                await self._followed(changes)
+        except* NotWatchedError as errors:
+            failed = errors
+        finally:
+            self._changes, self._waiting = None, 0
+        if failed is not None:
+            logger.warning("%s", failed.exceptions[0])
+            self._waiting = 1  # nobody is to be told that it is watched
             await self._taken_in(frozenset(), None)
             await self._say("unwatched")
-            await trio.sleep(UNWATCHED_SECONDS)
+            self._waiting = 0
+
+    async def _followed(self, changes: Changes) -> None:
+        """Take in what is there and what changes, until the folder is gone."""
+        send, receive = trio.open_memory_channel[frozenset[str]](0)
+
+        async def tell() -> None:
+            while True:
+                paths = await changes.next()
+                self._waiting += 1
+                await send.send(paths)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell)
+            paths = frozenset[str]()
+            self._waiting += 1
+            while await self._is_there():
+                await self._taken_in(paths, receive)
+                paths = await receive.receive()
+            nursery.cancel_scope.cancel()
 
     async def _taken_in(
         self, paths: frozenset[str], more: trio.MemoryReceiveChannel[frozenset[str]] | None
@@ -189,22 +236,42 @@ class Keeper:
             closed=self._closed,
             progress=self._hear,
         ) as ingestion:
-            if paths:
+            if 0 < len(paths) <= MANY:
                 await ingestion.learn([self.root])
             while True:
-                if paths:
-                    await ingestion.changes([self.root], paths)
+                if 0 < len(paths) <= MANY:
+                    await self._changed(ingestion, paths)
                 else:
-                    await self._say("indexing")
-                    self._left_out = (await ingestion.files([self.root])).left_out
-                    await self._say("watching")
-                    self.settled.set()
+                    await self._gone_through(ingestion)
                 if more is None:
                     return
+                self._waiting -= 1
                 with trio.move_on_after(QUIET_SECONDS) as waiting:
                     paths = await more.receive()
                 if waiting.cancelled_caught:
                     return
+
+    async def _changed(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
+        """Take in some paths, and say so where that takes longer than nobody would notice."""
+        async with trio.open_nursery() as nursery:
+
+            async def say() -> None:
+                await trio.sleep(SLOW_SECONDS)
+                await self._say("indexing")
+
+            nursery.start_soon(say)
+            await ingestion.changes([self.root], paths)
+            nursery.cancel_scope.cancel()
+        if self._state != "watching":
+            await self._say("watching")
+
+    async def _gone_through(self, ingestion: Ingestion) -> None:
+        """Take in all that is there."""
+        await self._say("indexing")
+        done = await ingestion.files([self.root])
+        self._left_out, self._is_partial = done.left_out, not done.complete
+        await self._say("watching")
+        self.settled.set()
 
     def _hear(self, _done: int, total: int) -> None:
         """Hear how many files there are, and have it said soon."""
@@ -220,6 +287,19 @@ class Keeper:
             keeper=self._token,
             state=state,
             of=self._of,
+            is_partial=self._is_partial,
             left_out=self._left_out,
         )
         return await self._runtime.ask(corpus_address(self._row), request, principal=self._principal)
+
+
+async def released(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> bool:
+    """Return whether nobody keeps a workspace; who does and has died keeps it no more."""
+    address, corpus = corpus_address(row), row.full_name
+    keeper = await runtime.ask(address, FindKeeper(corpus=corpus), principal=principal)
+    if not keeper:
+        return True
+    if not await read_in_thread(has_died, keeper):
+        return False
+    await runtime.ask(address, DropKeeper(corpus=corpus, keeper=keeper), principal=principal)
+    return True
