@@ -22,13 +22,14 @@ Session = Annotated[travel.SessionHere, Meta(description="default the one starte
 
 
 class FoundProject(msgspec.Struct, frozen=True):
-    """The project of a session."""
+    """The project of a session, and whether the caller may see it."""
 
     project_id: str | None
+    is_visible: bool
 
 
 class FindProject(Query[FoundProject | None], frozen=True, kw_only=True):
-    """Find the project of a session that the caller may see; None where there is none such; internal."""
+    """Find the project of a session; None where there is no such session; internal."""
 
     session_id: str
 
@@ -36,9 +37,9 @@ class FindProject(Query[FoundProject | None], frozen=True, kw_only=True):
         """Read the session's row."""
         address = Address("session", self.session_id)
         row = reader.get(directory.INDEX, directory.BASE, address, directory.BaseRow)
-        if row is None or not policy.may_see_session(reader.principal, row.project_id):
+        if row is None:
             return None
-        return FoundProject(row.project_id)
+        return FoundProject(row.project_id, policy.may_see_session(reader.principal, row.project_id))
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -60,6 +61,8 @@ async def _place(client: ClientSessionState, session_id: str | None) -> _Place:
     if session_id is not None and session_id != client.session_id:
         found = await client.runtime.query(FindProject(session_id=session_id), principal=client.principal)
         if found is None:
+            raise auth_errors.session_not_found(session_id)
+        if not found.is_visible:
             raise auth_errors.denial(auth_errors.session_not_found(session_id))
         project_id, thread = found.project_id, session_id
     key = workflow_key(client.principal, project_part(project_id))

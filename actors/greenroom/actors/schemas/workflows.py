@@ -88,6 +88,10 @@ class NextAction(msgspec.Struct, frozen=True, kw_only=True):
     after: list[str]
 
 
+BriefPattern = Annotated[WorkflowPattern, Meta(extra_json_schema=types.BRIEF)]
+BriefAction = Annotated[NextAction, Meta(extra_json_schema=types.BRIEF)]
+
+
 class StepRecorded(Reply, frozen=True, kw_only=True):
     """Answers `RecordStep`.
 
@@ -107,7 +111,7 @@ class StepRecorded(Reply, frozen=True, kw_only=True):
 class PatternsFound(Reply, frozen=True, kw_only=True):
     """Answers `FindPatterns`; ``context`` is the one that patterns go on from, as shapes."""
 
-    patterns: list[WorkflowPattern]
+    patterns: list[BriefPattern]
     total_found: int
     context: list[str]
     steps: int
@@ -116,7 +120,7 @@ class PatternsFound(Reply, frozen=True, kw_only=True):
 class ActionsSuggested(Reply, frozen=True, kw_only=True):
     """Answers `SuggestActions`; ``context`` is the one that they follow, as shapes."""
 
-    suggestions: list[NextAction]
+    suggestions: list[BriefAction]
     context: list[str]
     steps: int
 

@@ -294,6 +294,7 @@ def _check(context: Context) -> None:
 
 
 def _checkpoint_not_found(context: Context, name: str) -> Refusal:
+    """There is no checkpoint of the name among those of the user in this project."""
     there = [key[1:].decode() for key, _ in context.scan(msgspec.Raw, prefix=records.CHECKPOINTS)]
     known = ", ".join(there[:10]) if there else "none yet"
     return Refusal(
