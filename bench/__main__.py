@@ -56,6 +56,7 @@ NAMES = (
     "tool_choice",
     "handover",
     "entities",
+    "workflows",
 )
 RESULTS = Path(__file__).parent / "results"
 

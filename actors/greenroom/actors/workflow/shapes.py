@@ -122,6 +122,8 @@ class _Shaper:
 
     def operator(self, text: str) -> None:
         """Take what joins commands, or redirects one."""
+        if self._is_target:
+            self.word("<path>")
         if text[0] in "<>":
             self.put(text[0])
             self._is_target = True
@@ -134,7 +136,9 @@ class _Shaper:
 
     def word(self, text: str) -> None:
         """Take a word."""
-        if self._is_target:
+        if text == _LINES:
+            self.put(text)
+        elif self._is_target:
             self._is_target = False
             self.put("<number>" if text.isdigit() or text == "<number>" else "<path>")
         elif self._program is None:
@@ -146,10 +150,7 @@ class _Shaper:
         if (assigned := _ASSIGNMENT.fullmatch(text)) is not None:
             self.put(f"{assigned[1]}=<value>")
             return
-        if text == _LINES:
-            self.put(text)
-            return
-        if self._wrapper is not None and text.startswith("-"):
+        if self._wrapper is not None and self._is_for_wrapper(text):
             self._may_be_value = True
             self.put(self._option(text))
             return
@@ -157,7 +158,7 @@ class _Shaper:
         is_named = "/" not in text
         if name not in _PROGRAMS and _NAME.fullmatch(name) is None:
             name = NAMELESS
-        elif name not in _PROGRAMS and not (is_named and self._passed and not self._may_be_value):
+        elif name not in _PROGRAMS and not (is_named and self._passed):
             name = self._name("", name, NAMELESS)
         self.put(name)
         if name in WRAPPERS:
@@ -165,6 +166,12 @@ class _Shaper:
         else:
             self._program = name
             self._is_secret = name in SECRETIVE or name == NAMELESS
+
+    def _is_for_wrapper(self, text: str) -> bool:
+        """Return whether a word behind a program such as ``sudo`` is no program, as far as one can tell."""
+        if text == NAMELESS or text in _PROGRAMS:
+            return False
+        return self._may_be_value or text.startswith("-") or _IS_PLACEHOLDER.fullmatch(text) is not None
 
     def _take_argument(self, text: str) -> None:
         assert self._program is not None, "arguments follow a program"
@@ -192,6 +199,9 @@ class _Shaper:
         self.put("<value>" if self._is_secret else text)
 
     def _option(self, text: str) -> str:
+        """Return what stands for an option, or for its value."""
+        if not text.startswith("-"):
+            return text if _IS_PLACEHOLDER.fullmatch(text) is not None else "<value>"
         if (long := _LONG_OPTION.fullmatch(text)) is not None:
             self._is_secret = self._is_secret or _SECRET.search(long[1]) is not None
             return long[1] + ("=<value>" if long[2] else "")
