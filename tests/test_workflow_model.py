@@ -115,7 +115,7 @@ def test_what_is_old_counts_less_by_time_and_by_steps() -> None:
     soon = timeline_of("a x " * 100 + "c " * 2_500 + "a y a y a y")
     assert [each.command for each in suggested(soon, "a")][:2] == ["x", "y"]
     later = timeline_of("a x " * 40 + "c " * 4_500 + "a y a y a y")
-    assert [each.command for each in suggested(later, "a")][:2] == ["y", "x"]
+    assert commands_of(suggested(later, "a"))[0] == "y"
     (only,) = suggested(timeline_of("a"), "", now=int(HALF_LIFE_DAYS * DAY))
     assert only.probability == pytest.approx(0.5 / 1.5)
 
@@ -165,7 +165,7 @@ def shown(found: Sequence[Match]) -> list[str]:
 
 @pytest.mark.promise("workflows.patterns")
 def test_a_routine_is_found_once_also_with_something_in_between() -> None:
-    timeline = timeline_of("pull test commit push  x  pull test ls commit push  y  pull z test commit push")
+    timeline = timeline_of("pull test commit push x w pull test ls commit push y v pull z test commit push")
     found = matched(patterns_of(timeline), (), 10)
     assert shown(found)[0] == "pull test commit push"
     assert len(shown(found)) == 1
@@ -200,28 +200,19 @@ def test_a_pattern_knows_how_well_it_goes_and_how_long_it_takes() -> None:
 @pytest.mark.promise("workflows.patterns")
 def test_what_never_went_through_is_no_pattern() -> None:
     told: list[Told] = [("build", "s", True), ("ship", "s", False)] * 5
-    assert [each.commands for each in patterns_of(timeline_of(told))] == [
-        ("ship", "build")
-    ] or not patterns_of(timeline_of(told))
+    assert patterns_of(timeline_of(told)) == []
 
 
 @pytest.mark.promise("workflows.patterns")
 def test_steps_of_different_sessions_make_no_pattern() -> None:
-    told = [("a", str(number), True) for number in range(5)] + [
-        ("b", f"x{number}", True) for number in range(5)
-    ]
+    told = [(command, f"{command}{number}", True) for command in "ab" for number in range(5)]
     assert patterns_of(timeline_of(told)) == []
 
 
 def test_an_id_is_that_of_the_commands() -> None:
-    one, *_ = patterns_of(timeline_of("a b a b a b"))
-    same = next(
-        each for each in patterns_of(timeline_of("c a b c a b c a b")) if each.commands == one.commands
-    )
-    assert one.id == same.id
-    assert len({each.id for each in patterns_of(timeline_of("a b c a b c a b c"))}) == len(
-        patterns_of(timeline_of("a b c a b c a b c"))
-    )
+    (one, *_), others = patterns_of(timeline_of("a b a b a b")), patterns_of(timeline_of("c a b " * 3))
+    assert one.id in {each.id for each in others if each.commands == one.commands}
+    assert len({each.id for each in others}) == len(others) > 1
 
 
 @given(told)
@@ -237,7 +228,7 @@ def test_every_pattern_is_there_as_often_as_it_says(told: list[Told]) -> None:
 
 
 def _ends_at(pattern: Sequence[str], commands: Sequence[str], end: int, gaps: int = 1) -> bool:
-    """Return whether a pattern ends at a place, with at most so many commands in between: looked up plainly."""
+    """Return whether a pattern ends at a place, with at most so many commands in between."""
     if commands[end] != pattern[-1]:
         return False
     if len(pattern) == 1:
