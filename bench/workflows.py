@@ -2,7 +2,7 @@
 
 Beside the model stand the two it must beat: the commands that came most often so far, and a first-order
 Markov chain, which goes by the last command alone and is filled up with the most frequent ones. All learn
-from the same steps. Confidences are held against how often they came true. The data are given by ``--data``
+from the same steps, and none is asked for a command whose program is masked. Confidences are held against how often they came true. The data are given by ``--data``
 (`bench/README.md` says which); without them nothing but the answers is checked, on made-up histories.
 """
 
@@ -24,7 +24,7 @@ from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import Agent, Principal, RecordWorkflowStep, SuggestNextAction, open_greenroom
 from greenroom.actors.workflow.patterns import matched, mined
 from greenroom.actors.workflow.prediction import predicted
-from greenroom.actors.workflow.shapes import Word, shape_of
+from greenroom.actors.workflow.shapes import NAMELESS, Word, shape_of
 from greenroom.actors.workflow.timeline import FREQUENT, MOST_STEPS, Step, Timeline
 from greenroom.runtime import Slices
 
@@ -163,7 +163,7 @@ class _Replay:
             for place, shape in enumerate(shapes):
                 if self._number % _BETWEEN_MININGS == 0:
                     patterns = done(mined(self._timeline, self._now, _never))
-                if self._number >= _FIRST:
+                if self._number >= _FIRST and shape != NAMELESS:
                     self._suggest(shapes[:place], last, shape)
                     self._follow(patterns, shapes, place)
                 self._learn(str(session), last, shape)
@@ -179,7 +179,7 @@ class _Replay:
         return shape.text
 
     def _suggest(self, before: Sequence[str], last: str | None, came: str) -> None:
-        often = [command for command, _ in self._counts.most_common(_WANTED)]
+        often = _named(self._counts)
         self._time("most frequent", lambda: often, came)
         self._time("first-order chain", lambda: self._chained(last, often), came)
         context = before[-20:]
@@ -203,7 +203,7 @@ class _Replay:
         return found
 
     def _chained(self, last: str | None, often: Sequence[str]) -> list[str]:
-        after = [] if last is None else [command for command, _ in self._after[last].most_common(_WANTED)]
+        after = [] if last is None else _named(self._after[last])
         return list(dict.fromkeys([*after, *often]))[:_WANTED]
 
     def _follow(self, patterns: Sequence[Any], shapes: Sequence[str], place: int) -> None:
@@ -242,6 +242,11 @@ async def _compare_with_tool(steps: int) -> None:
                 await agent.ask(RecordWorkflowStep(command=command))
                 timeline.add(Step(number, command, session="s", passed=True, at=0))
                 context.append(command)
+
+
+def _named(counts: Counter[str]) -> list[str]:
+    """Return the most frequent commands whose program has a name: nobody could do what has none."""
+    return [command for command, _ in counts.most_common(_WANTED + 1) if command != NAMELESS][:_WANTED]
 
 
 def done(slices: Slices[T]) -> T:

@@ -37,7 +37,9 @@ INDEX: Final = "workflows"
 ROW: Final = b"w"
 LISTED: Final = 20
 """Patterns in listings."""
-STEPS_BETWEEN_LISTINGS: Final = 20
+LEAST_BETWEEN_LISTINGS: Final = 20
+"""Patterns are listed anew after so many steps, or a tenth of all of them: then they are looked for."""
+_ERASED_AT_ONCE: Final = 1_000
 _WORDS: Final = "greenroom/workflow/word"
 _WORD_BYTES: Final = 8
 _DIGITS: Final = 4
@@ -52,10 +54,12 @@ class WorkflowActor(Actor):
     def __init__(self) -> None:
         self._timeline: Timeline | None = None
         self._patterns: list[Pattern] | None = None
+        self._unlisted = 0
 
     def activate(self, context: Context) -> None:  # noqa: ARG002 - the store is read by the first message, in slices
         """Forget what was made of steps."""
         self._timeline = self._patterns = None
+        self._unlisted = 0
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
@@ -195,19 +199,23 @@ class WorkflowActor(Actor):
         if not request.person.has_root(context.address.key.partition("/")[0]):
             return ErasedPart(counts={})
         keys = [key for key, _ in context.scan(msgspec.Raw)]
+        left = 0 if request.dry_run else max(0, len(keys) - context.most_rows(_ERASED_AT_ONCE))
+        keys = keys[: len(keys) - left]
         counts = {
             "workflow_steps": sum(key.startswith(records.STEPS) for key in keys),
             "workflow_checkpoints": sum(key.startswith(records.CHECKPOINTS) for key in keys),
         }
         if keys and not request.dry_run:
             context.use_reserve()
-            context.delete_row(INDEX, ROW)
+            if not left:
+                context.delete_row(INDEX, ROW)
             for key in keys:
                 context.delete(key)
                 if context.should_yield():
                     yield
             self._timeline = self._patterns = None
-        return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
+        found = {kind: count for kind, count in counts.items() if count}
+        return ErasedPart(counts=found, remaining=left > 0)
 
     def _loaded(self, context: Context) -> Slices[Timeline]:
         """Return the timeline, which is read from the store once."""
@@ -234,7 +242,9 @@ class WorkflowActor(Actor):
         self._patterns = None
         while len(timeline) > MOST_STEPS:
             context.delete(records.step_key(timeline.forget_oldest().number))
-        if step.number % STEPS_BETWEEN_LISTINGS == 0:
+        self._unlisted += 1
+        if self._unlisted >= max(LEAST_BETWEEN_LISTINGS, len(timeline) // 10):
+            self._unlisted = 0
             patterns = yield from self._mined(context, timeline)
             label = policy.workflow_label(context.principal, project_id)
             for row in self._list(context, patterns):

@@ -30,6 +30,11 @@ MOST_FOUND: Final = 500
 """Sequences that are kept, the heaviest ones."""
 _MOST_VISITS: Final = 200_000
 """Occurrences that are looked at in all; what is lighter than all that is not found."""
+LEFT_OPEN: Final = 0.5
+"""How many times as much as Witten and Bell say a beginning leaves open.
+
+Fitted by `bench/workflows.py`: what comes behind it after another command is among its kinds.
+"""
 _NEARLY: Final = 0.8
 _DIGITS: Final = 6
 _SLICE: Final = 256
@@ -137,7 +142,7 @@ def _grown(
     for command, places in ends.items():
         if len(places) >= LEAST and command not in {NAMELESS, *node.commands}:
             weight = sum(timeline.weight(place.steps[-1], now) for place in places.values())
-            grounds = (*node.grounds, ground + len(ends))
+            grounds = (*node.grounds, ground + LEFT_OPEN * len(ends))
             longer.append(_Node((*node.commands, command), list(places.values()), weight, grounds))
         if should_yield():
             yield
