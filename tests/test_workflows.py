@@ -10,10 +10,8 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from harness import server_process
 from support.agents import json, refused
 from support.committers import crash_at, crashing
-from support.several import tool_clients
 
 from greenroom.actors import (
     Agent,
@@ -321,37 +319,6 @@ async def test_a_full_disk_refuses_steps_and_keeps_those_that_are_there(tmp_path
         assert (await do(agent, "git status")).steps == 1
 
 
-@pytest.mark.slow
-@pytest.mark.promise("workflows.durable")
-async def test_steps_survive_a_server_that_is_killed(tmp_path: Path) -> None:
-    async with server_process(tmp_path) as server:
-        await server.client.initialize()
-        for command in ROUTINE * 2:
-            await server.client.call("record_workflow_step", command=command)
-        server.process.kill()
-        await server.process.wait()
-    async with server_process(tmp_path) as server:
-        await server.client.initialize()
-        told = await server.client.call("suggest_next_action", context=["git pull"])
-        assert (told["steps"], told["suggestions"][0]["command"]) == (8, "pytest -x")
-        await server.client.end_input()
-        await server.process.wait()
-
-
-@pytest.mark.slow
-@pytest.mark.promise("workflows.durable")
-async def test_two_servers_on_one_folder_learn_from_each_other(tmp_path: Path) -> None:
-    async with tool_clients(tmp_path, "claude", "cursor") as (first, second):
-        for command in ROUTINE:
-            await first.call("record_workflow_step", command=command)
-            await second.call("record_workflow_step", command=command)
-        for tool in (first, second):
-            told = await tool.call("suggest_next_action", context=["git pull"])
-            assert (told["steps"], told["suggestions"][0]["command"]) == (8, "pytest -x")
-        await first.call("workflow_checkpoint", name="here", state={"at": 3})
-        assert (await second.call("workflow_checkpoint", name="here"))["state"] == {"at": 3}
-
-
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 
@@ -486,16 +453,3 @@ async def test_programs_that_embed_are_recorded_likewise(enter: Enter) -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert (await next_of(agent, "set_memory"))[0] == "get_memory"
         assert (await agent.ask(SuggestNextAction())).steps == 6
-
-
-@pytest.mark.slow
-@pytest.mark.promise("workflows.unasked")
-async def test_the_setting_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
-    for flags, steps in (((), 0), (("--learn-workflows",), 3)):
-        async with server_process(tmp_path, *flags) as server:
-            await server.client.initialize()
-            for _ in range(3):
-                await server.client.call("list_sessions")
-            assert (await server.client.call("suggest_next_action"))["steps"] == steps
-            await server.client.end_input()
-            await server.process.wait()
