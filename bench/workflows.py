@@ -2,8 +2,9 @@
 
 Beside the model stand the two it must beat: the commands that came most often so far, and a first-order
 Markov chain, which goes by the last command alone and is filled up with the most frequent ones. All learn
-from the same steps, and none is asked for a command whose program is masked. Confidences are held against how often they came true. The data are given by ``--data``
-(`bench/README.md` says which); without them nothing but the answers is checked, on made-up histories.
+from the same steps, and none is asked for a command whose program is masked. Confidences are held against
+how often they came true. The data are given by ``--data`` (`bench/README.md` says which); without them
+nothing but the answers is checked, on made-up histories.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ class _Replay:
         return list(dict.fromkeys([*after, *often]))[:_WANTED]
 
     def _follow(self, patterns: Sequence[Any], shapes: Sequence[str], place: int) -> None:
-        """Note whether the pattern that is suggested first came true, with as much in between as it may have."""
+        """Note whether the pattern that is suggested first came true, with what may be in between."""
         for match in matched(patterns, shapes[max(0, place - 20) : place], 1) if place else ():
             rest = match.pattern.commands[match.done :]
             following = iter(shapes[place : place + len(rest) + 1])

@@ -70,6 +70,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "documents": st.lists(names.map(lambda name: f"/somewhere/d{name}"), min_size=1, unique=True).map(tuple),
     "workspace": st.lists(names.map(lambda name: f"/somewhere/w{name}"), min_size=1, unique=True).map(tuple),
     "no_index": st.booleans(),
+    "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(
         [
             "auto",

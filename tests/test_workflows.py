@@ -370,7 +370,7 @@ async def _learned(runtime: RuntimeClient, who: Principal, commands: Sequence[st
     return agent
 
 
-@pytest.mark.promise("workflows.patterns", "resources.same-policy")
+@pytest.mark.promise("workflows.patterns", "resources.listing", "resources.completion", "resources.alike")
 async def test_a_pattern_is_read_listed_and_completed_under_both_schemes_by_its_user(enter: Enter) -> None:
     async with enter() as at:
         agent = await _learned(at.runtime, ANN)
