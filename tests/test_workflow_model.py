@@ -170,7 +170,7 @@ def test_a_routine_is_found_once_also_with_something_in_between() -> None:
     assert shown(found)[0] == "pull test commit push"
     assert len(shown(found)) == 1
     (pattern,) = [each.pattern for each in found]
-    assert (pattern.count, pattern.success_rate, pattern.duration_ms) == (3, 1, None)
+    assert (pattern.times, pattern.success_rate, pattern.duration_ms) == (3, 1, None)
 
 
 @pytest.mark.promise("workflows.patterns")
@@ -192,7 +192,7 @@ def test_a_pattern_knows_how_well_it_goes_and_how_long_it_takes() -> None:
             step = Step(number, command, session="s", passed=passed, at=number, duration_ms=took)
             timeline.add(step)
     pattern = next(each for each in patterns_of(timeline) if each.commands == ("build", "ship"))
-    assert (pattern.count, pattern.success_rate, pattern.duration_ms) == (4, 0.75, 40.0)
+    assert (pattern.times, pattern.success_rate, pattern.duration_ms) == (4, 0.75, 40.0)
     assert pattern.last_seen == number
     assert 0 < pattern.chances[0] < 1
 
@@ -222,7 +222,7 @@ def test_every_pattern_is_there_as_often_as_it_says(told: list[Told]) -> None:
         for session in "12":
             commands = [command for command, of, _ in told if of == session]
             ends += sum(_ends_at(pattern.commands, commands, end) for end in range(len(commands)))
-        assert pattern.count == ends >= 2
+        assert pattern.times == ends >= 2
         assert len(set(pattern.commands)) == len(pattern.commands) <= LONGEST
         assert all(0 < chance <= 1 for chance in pattern.chances)
 

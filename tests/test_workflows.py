@@ -36,7 +36,6 @@ from greenroom.runtime import Encryption, IdempotencyConflictError, RuntimeOptio
 from greenroom.testing import mcp_client
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from support.agents import Enter
@@ -364,9 +363,9 @@ async def test_a_checkpoint_that_is_not_there_or_too_much_is_refused_in_words(en
 # -- resources ----------------------------------------------------------------------------------------------
 
 
-async def _learned(runtime: RuntimeClient, who: Principal, commands: Sequence[str] = ROUTINE) -> Agent:
+async def _learned(runtime: RuntimeClient, who: Principal) -> Agent:
     agent = Agent(runtime, who)
-    await do(agent, *commands * 5)
+    await do(agent, *ROUTINE * 5)
     return agent
 
 

@@ -370,7 +370,7 @@ class Agent:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         learn = self._learner(request)
         try:
-            answer = await self._ask(request, checked=checked, on_accepted=on_accepted)
+            answer: R = await self._ask(request, checked=checked, on_accepted=on_accepted)
         except Refusal as refusal:
             learn(passed=False)
             record_denial(self._runtime, self.principal, request, refusal)

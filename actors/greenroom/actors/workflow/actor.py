@@ -178,7 +178,7 @@ class WorkflowActor(Actor):
         found = next((pattern for pattern in patterns if pattern.id == named[1]), None)
         if found is None:
             raise auth_errors.resource_not_found(request.uri)
-        audit_record.record_resource_read(context, occurrences=found.count)
+        audit_record.record_resource_read(context, occurrences=found.times)
         done = len(found.commands) - 1
         view = _view(context, Match(found, done, found.chances[done - 1]))
         info = ResourceInfo(
@@ -336,7 +336,7 @@ def _view(context: Context, match: Match) -> requests.WorkflowPattern:
         confidence=round(match.confidence, _DIGITS),
         success_rate=round(pattern.success_rate, _DIGITS),
         average_duration_ms=None if pattern.duration_ms is None else round(pattern.duration_ms, 3),
-        occurrences=pattern.count,
+        occurrences=pattern.times,
         last_seen=to_datetime(pattern.last_seen),
     )
 

@@ -53,7 +53,7 @@ class Pattern(NamedTuple):
 
     Attributes:
         commands: Their shapes.
-        count: How often it came.
+        times: How often it came.
         weight: The same, where less counts what is long ago.
         chances: By how many of its commands were done, how probable it was that all others followed.
         success_rate: In how many occurrences every step passed, from 0 to 1.
@@ -64,7 +64,7 @@ class Pattern(NamedTuple):
     """
 
     commands: tuple[str, ...]
-    count: int
+    times: int
     weight: float
     chances: tuple[float, ...]
     success_rate: float
@@ -158,7 +158,7 @@ def _pattern(node: _Node) -> Pattern:
     passed = sum(all(step.passed for step in place.steps) for place in node.places)
     return Pattern(
         commands=node.commands,
-        count=len(node.places),
+        times=len(node.places),
         weight=node.weight,
         chances=tuple(min(1.0, node.weight / ground) for ground in node.grounds),
         success_rate=passed / len(node.places),
