@@ -57,6 +57,7 @@ NAMES = (
     "tool_choice",
     "handover",
     "entities",
+    "workflows",
 )
 RESULTS = Path(__file__).parent / "results"
 

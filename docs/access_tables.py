@@ -5,6 +5,7 @@ from typing import Final
 
 from greenroom.actors import Principal
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import workflow_key
 from greenroom.actors.auth.scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
 
 YES: Final = "yes"
@@ -53,6 +54,9 @@ SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "a corpus of its user": _corpus("user:ann"),
     "a corpus of its project": _corpus("project:p"),
     "a corpus of all": _corpus("all"),
+    "the steps of its user in its project": lambda reader: policy.may_see_workflows(
+        reader, workflow_key(WRITER, "p")
+    ),
 }
 """What others see of what `scribe` wrote; seeing is reading, finding, counting and hearing of changes.
 

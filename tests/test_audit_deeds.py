@@ -258,6 +258,17 @@ DEEDS: dict[str, Deed] = {
         "corpus",
         "added",
     ),
+    "record_workflow_step": Deed(
+        lambda _: {"command": f"echo {CONTENT}", **IN_S}, ("record_workflow_step",), "session_id", "passed"
+    ),
+    "get_workflow_patterns": Deed(lambda _: IN_S, ("get_workflow_patterns",), None, "results"),
+    "suggest_next_action": Deed(lambda _: IN_S, ("suggest_next_action",), None, "results"),
+    "workflow_checkpoint": Deed(
+        lambda _: {"name": "n", "state": {"a": CONTENT}, **IN_S},
+        ("workflow_checkpoint",),
+        "session_id",
+        "bytes",
+    ),
     # Reading what one may see by its name, and listing, is in no log.
     "list_corpora": Deed(lambda _: {}),
     "dependency_search": Deed(lambda _: {"target": "hill"}, ("create_corpus",), "corpus"),
@@ -518,6 +529,10 @@ DENIALS: dict[str, list[Denial]] = {
     ],
     "migrate_session": [Denial(lambda _: {**IN_S, "to_tool": "zed"})],
     "export_session": [Denial(lambda _: IN_S)],
+    "record_workflow_step": [Denial(lambda _: {"command": "ls", **IN_S})],
+    "get_workflow_patterns": [Denial(lambda _: IN_S)],
+    "suggest_next_action": [Denial(lambda _: IN_S)],
+    "workflow_checkpoint": [Denial(lambda _: {"name": "n", **IN_S})],
     "semantic_search": [Denial(lambda _: {**FIND, "corpus": "user:ann:docs"}, "CORPUS_NOT_FOUND")],
     "ingest_documents": [
         Denial(

@@ -29,6 +29,7 @@ from greenroom.actors import (
     ExportMemories,
     ExportSession,
     GetMessages,
+    GetWorkflowPatterns,
     ListMemories,
     ListSessions,
     MigrateSession,
@@ -36,9 +37,11 @@ from greenroom.actors import (
     PutDocument,
     Reach,
     ReadResource,
+    RecordWorkflowStep,
     RestoreSession,
     SetMemory,
     StoreMemory,
+    WorkflowCheckpoint,
     ask_corpus,
     parse_request,
 )
@@ -55,6 +58,7 @@ pytestmark = pytest.mark.promise("identity.matrix")
 SESSION = "a session of its project"
 MEMORY = "a private memory of its user"
 CORPUS = "a corpus of its user"
+STEPS = "the steps of its user in its project"
 INTO_USER = "the namespace of its user"
 BY_SCOPE = "its scope alone"
 
@@ -135,6 +139,10 @@ ASKED = {
     "read_file": Asked(BY_SCOPE, '{"path":"corpora.py"}', "def document_of"),
     "find_entity": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "suggest_entities": Asked(CORPUS, '{"corpus":"CORPUS"}'),
+    "record_workflow_step": Asked(SESSION, '{"session_id":"SESSION","command":"ls"}'),
+    "get_workflow_patterns": Asked(STEPS, '{"context":["git pull"]}', '"git push"'),
+    "suggest_next_action": Asked(STEPS, '{"context":["git pull"]}', '"git push"'),
+    "workflow_checkpoint": Asked(STEPS, '{"name":"WORD"}', "MARK"),
     "get_audit_log": Asked(BY_SCOPE, "{}"),
     "create_api_key": Asked(BY_SCOPE, '{"name":"n","scopes":["memory:read"]}'),
     "list_api_keys": Asked(BY_SCOPE, "{}", "KEY"),
@@ -180,6 +188,9 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     declared = EntityDeclaration(name=word, type="vendor")
     await scribe.ask(DefineEntities(corpus=names["CORPUS"], entities=[declared]))
     await made_corpus(at.runtime, scribe.principal, "user:ann:code-1", "/home/ann/code")
+    for command in ("git pull", "git push") * 2:
+        await scribe.ask(RecordWorkflowStep(command=command))
+    await scribe.ask(WorkflowCheckpoint(name=word, state=json(f'{{"a":"{text}"}}')))
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
     return names | {"KEY": made.key.key_id}
 
@@ -225,6 +236,7 @@ READING = {
     "passport": MEMORY,
     "corpus": CORPUS,
     "workspace": CORPUS,
+    "workflow": STEPS,
 }
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
 
@@ -234,12 +246,14 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
     async with enter(embedder="none") as at:
         scribe = Agent(at.runtime, Principal(**READERS["itself"]))
         names, page = await arranged(at, scribe, 0), verdicts()
+        steps = await scribe.ask(GetWorkflowPatterns())
         uris = {
             "session": f"session://{names['SESSION']}",
             "memory": "agent://scribe/memory",
             "export": (await scribe.ask(ExportMemories())).uri,
             "corpus": f"greenroom://corpus/{names['CORPUS']}",
             "workspace": "greenroom://workspace/user:ann:code-1",
+            "workflow": f"greenroom://workflows/{steps.patterns[0].pattern_id}",
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
         whole = Agent(at.runtime, Principal(**READERS[reader]))

@@ -393,7 +393,7 @@ async def test_a_scheme_that_no_resource_has_is_refused(enter: Enter, uri: str) 
         alice = await begin(at)
         with alice.subscriber() as subscriber:
             with refused(
-                "VALIDATION_ERROR", field="uri", schemes=["session", "agent", "greenroom"]
+                "VALIDATION_ERROR", field="uri", schemes=["session", "agent", "greenroom", "omnimemory"]
             ) as caught:
                 subscriber.add(uri)
             subscriber.remove(uri)

@@ -31,6 +31,7 @@ from greenroom.actors import (
     GetMemory,
     GetMessages,
     GetSession,
+    GetWorkflowPatterns,
     ListCorpora,
     ListMemories,
     ListMemory,
@@ -41,14 +42,17 @@ from greenroom.actors import (
     Principal,
     PutDocument,
     ReadResource,
+    RecordWorkflowStep,
     SearchBySender,
     SearchByTimerange,
     SearchContext,
     SemanticSearch,
     SetMemory,
     StoreMemory,
+    SuggestNextAction,
     UpdateMemory,
     UpdateSession,
+    WorkflowCheckpoint,
     ask_corpus,
     parse_request,
 )
@@ -96,7 +100,7 @@ DENIED = frozenset({"PERMISSION_DENIED"})
 GONE = frozenset(
     {
         *("SESSION_NOT_FOUND", "RESOURCE_NOT_FOUND", "MEMORY_NOT_FOUND", "PARENT_MESSAGE_NOT_FOUND"),
-        "CORPUS_NOT_FOUND",
+        *("CORPUS_NOT_FOUND", "CHECKPOINT_NOT_FOUND"),
     }
 )
 
@@ -162,6 +166,7 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
         "passport": f"greenroom://passport/{'0' * 32}",
         "corpus": "greenroom://corpus/all:docs",
         "workspace": "greenroom://workspace/all:code",
+        "workflow": f"greenroom://workflows/{'0' * 16}",
     }
     assert set(uris) == set(RESOURCES)
     async with enter(embedder="none") as at:
@@ -287,7 +292,7 @@ SESSIONS = {"a session without a project": "open", "a session of its project": "
 async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) -> None:
     head, *rows = table("sight")
     assert head[1:] == list(READERS)
-    assert [row[0] for row in rows] == [*SESSIONS, *MESSAGES, KEPT, *NAMESPACES, *CORPORA]
+    assert [row[0] for row in rows] == [*SESSIONS, *MESSAGES, KEPT, *NAMESPACES, *CORPORA, STEPS]
     async with enter(embedder="none") as at:
         scribe = Agent(at.runtime, Principal(**READERS["itself"]))
         await scribe.ask(CreateSession(purpose="p", session_id="open"))
@@ -302,27 +307,52 @@ async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) 
                 encode({"content": f"about {key}", "key": key, "namespace": namespace, "metadata": metadata}),
             )
             stored[what] = key, namespace, (await scribe.ask(made)).memory_id
+        for command in ("git pull", "git push") * 2:
+            await scribe.ask(RecordWorkflowStep(command=command))
+        await scribe.ask(WorkflowCheckpoint(name="here", state=json('{"a":1}')))
         for corpus in CORPORA.values():
             put = PutDocument(corpus=corpus, document=document_of("a.md", [([], "about it")]))
             await ask_corpus(at.runtime, scribe.principal, put, make=True)
         for what, *cells in rows:
             for name, cell in zip(READERS, cells, strict=True):
                 reader = Agent(at.runtime, Principal(**READERS[name]))
-                if what in SESSIONS:
-                    seen = await sees_session(reader, SESSIONS[what])
-                elif what in MESSAGES:
+                if what in MESSAGES:
                     session_id, audience = MESSAGES[what]
                     seen = await sees_message(at, scribe, reader, session_id, **audience)
-                elif what == KEPT:
-                    seen = await sees_kept(reader)
-                elif what in CORPORA:
-                    seen = await sees_corpus(reader, CORPORA[what])
-                else:
+                elif what in stored:
                     seen = await sees_memory(reader, *stored[what])
+                else:
+                    seen = await sees(reader, what)
                 assert cell == ("yes" if seen else "no"), (what, name)
 
 
+async def sees(reader: Agent, what: str) -> bool:
+    if what == KEPT:
+        return await sees_kept(reader)
+    if what == STEPS:
+        return await sees_steps(reader)
+    if what in SESSIONS:
+        return await sees_session(reader, SESSIONS[what])
+    return await sees_corpus(reader, CORPORA[what])
+
+
 KEPT = "what it keeps with `set_memory`"
+
+
+STEPS = "the steps of its user in its project"
+
+
+async def sees_steps(reader: Agent) -> bool:
+    suggested = await reader.ask(SuggestNextAction(context=["git pull"]))
+    found = await reader.ask(GetWorkflowPatterns())
+    ways = {
+        bool(suggested.suggestions),
+        bool(found.patterns),
+        suggested.steps > 0,
+        await finds(reader.ask(WorkflowCheckpoint(name="here"))) is not None,
+    }
+    assert len(ways) == 1, ways
+    return ways.pop()
 
 
 async def sees_corpus(reader: Agent, corpus: str) -> bool:

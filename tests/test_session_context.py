@@ -516,8 +516,8 @@ async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) 
 def test_of_too_many_callers_the_first_is_forgotten() -> None:
     locator = client_session.SessionLocator()
     for number in range(client_session.MAX_CALLERS + 1):
-        locator.record(str(number), f"s{number}")
+        locator.record(str(number), f"s{number}", None)
     assert locator.find("0") is None
-    assert locator.find("1") == "s1"
-    locator.record("1", "other")
-    assert locator.find("1") == "other"
+    assert locator.find("1") == ("s1", None)
+    locator.record("1", "other", "p")
+    assert locator.find("1") == ("other", "p")

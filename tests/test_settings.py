@@ -73,6 +73,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "no_index": st.booleans(),
+    "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(
         [
             "auto",

@@ -45,6 +45,7 @@ CODE = [
     "code_search",
     "read_file",
 ]
+WORKFLOW = ["record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint"]
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",
@@ -61,7 +62,7 @@ MEMORY_SEARCH = [
 UNIVERSAL_MEMORY = [
     "store_memory", "retrieve_memory", "update_memory", "forget_memory", "list_memories", "export_memories",
     "import_memories", "memory_stats", "start_session", "restore_session", "get_session_context",
-    "migrate_session", "export_session", "end_session", "reopen_session", *CODE,
+    "migrate_session", "export_session", "end_session", "reopen_session", *CODE, *WORKFLOW,
 ]  # fmt: skip
 OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn")]
 PATHS = {"ours": {}, "sdk": {"task": None}}

@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 11_900
-WHOLE_BUDGET = 22_000
+INPUT_BUDGET = 12_700
+WHOLE_BUDGET = 23_100
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -77,7 +77,8 @@ CODE = {
     "code_search",
     "read_file",
 }
-LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE
+WORKFLOW = {"record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint"}
+LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE | WORKFLOW
 
 
 def tokens(value: Any) -> float:
@@ -148,7 +149,7 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str, pr
         for tool in (await client.request("tools/list"))["result"]["tools"]:
             validators[tool["name"]] = validator_of(tool["outputSchema"], TOOLS[tool["name"]])
 
-        async def call(name: str, **arguments: Any) -> dict[str, Any]:
+        async def call(name: str, /, **arguments: Any) -> dict[str, Any]:
             input_validator(name).validate(arguments)
             answer = await client.request("tools/call", {"name": name, "arguments": arguments})
             result = answer["result"]
@@ -272,10 +273,25 @@ async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> Non
     await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
 
 
+async def call_workflow_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Call every tool of workflows in several ways."""
+    await call("suggest_next_action")
+    for _ in range(2):
+        await call("record_workflow_step", command="git pull")
+        await call("record_workflow_step", command="make all", success=False, duration_ms=1.5)
+        await call("record_workflow_step", command="git push", duration_ms=2)
+    await call("get_workflow_patterns", context=["git pull"], limit=1)
+    await call("get_workflow_patterns")
+    await call("suggest_next_action", context=["git pull", "make it"], limit=2)
+    await call("workflow_checkpoint", name="pier", state={"at": [1, None]})
+    await call("workflow_checkpoint", name="pier")
+
+
 async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], metadata: dict[str, Any]) -> None:
     """Call every tool of pages C, D and E in several ways."""
     await call_document_tools(call)
     await call_code_tools(call)
+    await call_workflow_tools(call)
     for value in (None, "123", [1.5, {"a": True}]):
         await call("store_memory", key="value", value=value, namespace="project:atlas:ui")
     await call("store_memory", content="the harbour opens at six", key="harbour", metadata=metadata)

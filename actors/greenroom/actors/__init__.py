@@ -84,6 +84,10 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
     from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
+    from greenroom.actors.orchestrations.workflows import GetWorkflowPatterns as GetWorkflowPatterns
+    from greenroom.actors.orchestrations.workflows import RecordWorkflowStep as RecordWorkflowStep
+    from greenroom.actors.orchestrations.workflows import SuggestNextAction as SuggestNextAction
+    from greenroom.actors.orchestrations.workflows import WorkflowCheckpoint as WorkflowCheckpoint
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
@@ -236,6 +240,12 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
+    from greenroom.actors.schemas.workflows import ActionsSuggested as ActionsSuggested
+    from greenroom.actors.schemas.workflows import CheckpointKept as CheckpointKept
+    from greenroom.actors.schemas.workflows import NextAction as NextAction
+    from greenroom.actors.schemas.workflows import PatternsFound as PatternsFound
+    from greenroom.actors.schemas.workflows import StepRecorded as StepRecorded
+    from greenroom.actors.schemas.workflows import WorkflowPattern as WorkflowPattern
     from greenroom.actors.schemas.workspace import WorkspaceState as WorkspaceState
     from greenroom.actors.services.base import Askable as Askable
     from greenroom.actors.services.base import ServiceError as ServiceError

@@ -11,6 +11,8 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
+import outcome
+import trio
 
 from greenroom.actors.audit.actor import record_denial
 from greenroom.actors.audit.query import GetAuditLog
@@ -23,6 +25,7 @@ from greenroom.actors.auth.namespaces import (
     tag_of_id,
     tag_of_root,
     user_namespace,
+    workflow_key,
 )
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
@@ -58,6 +61,12 @@ from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
 from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
+from greenroom.actors.orchestrations.workflows import (
+    GetWorkflowPatterns,
+    RecordWorkflowStep,
+    SuggestNextAction,
+    WorkflowCheckpoint,
+)
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
@@ -68,7 +77,13 @@ from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.resources import ReadResource, corpus_of_uri, is_of_workspace, parse_uri
+from greenroom.actors.schemas.resources import (
+    ReadResource,
+    corpus_of_uri,
+    is_of_workspace,
+    parse_uri,
+    pattern_of_uri,
+)
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -147,6 +162,10 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "dependency_search": DependencySearch,
     "similar_files": SimilarFiles,
     "code_search": CodeSearch,
+    "record_workflow_step": RecordWorkflowStep,
+    "get_workflow_patterns": GetWorkflowPatterns,
+    "suggest_next_action": SuggestNextAction,
+    "workflow_checkpoint": WorkflowCheckpoint,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,
@@ -213,10 +232,20 @@ def _routes() -> dict[type[Message[Any]], _Route]:
 
 
 _ROUTES = _routes()
+_LEARNED = {
+    request: name
+    for name, request in REQUESTS.items()
+    if request not in {RecordWorkflowStep, GetWorkflowPatterns, SuggestNextAction, WorkflowCheckpoint}
+}
+"""The tools whose calls are recorded as steps of work, where that is wanted: all but those of workflows."""
 _NAMES = {message: route.tool for message, route in _ROUTES.items()}
 _BY_MEMORY_ID = frozenset(
     message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
 )
+
+
+def _learns_nothing(*, passed: bool) -> None:
+    """Stand for a record that nobody wants."""
 
 
 def is_looked_up(request: object) -> bool:
@@ -262,6 +291,7 @@ class Agent:
         on_export: Called with the bytes of each export of memories or of a session.
         reach: Which files it may have read into corpora; none for None.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
+        learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
     """
 
     def __init__(
@@ -277,6 +307,7 @@ class Agent:
         on_export: Callable[[int], None] = lambda _: None,
         reach: Reach | None = None,
         workspaces: Workspaces | None = None,
+        learns_workflows: bool = False,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -293,6 +324,7 @@ class Agent:
         self._client_state.on_export = on_export
         self._client_state.reach = reach or Reach()
         self._client_state.workspaces = workspaces
+        self._learns_workflows = learns_workflows
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -341,28 +373,34 @@ class Agent:
         """
         if type(request) not in _ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
+        learn = self._learner(request)
         try:
-            if self._closed:
-                self._check_open_to_me(type(request))
-            if not checked:
-                request = await _checked(request)
-            if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
-                await self._quota.charge(self._runtime, self.principal, request, self._scope)
-            if isinstance(
-                request, Query | Procedure | Orchestration | sessions.SearchContext
-            ) or _is_of_corpus(request):
-                if on_accepted is not None:
-                    on_accepted()
-                reply: R = await self._carried_out(request)
-                return reply
-            route = _ROUTES[type(request)]
-            address, named, idempotency = self._addressed(request, route)
-            if is_looked_up(request):
-                address = await self._address_of(named.memory_id)
-            answer: R = await self._answered(address, named, request, idempotency, on_accepted)
+            answer: R = await self._ask(request, checked=checked, on_accepted=on_accepted)
         except Refusal as refusal:
+            learn(passed=False)
             record_denial(self._runtime, self.principal, request, refusal)
             raise
+        learn(passed=True)
+        return answer
+
+    async def _ask(self, request: Any, *, checked: bool, on_accepted: Callable[[], None] | None) -> Any:
+        if self._closed:
+            self._check_open_to_me(type(request))
+        if not checked:
+            request = await _checked(request)
+        if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
+            await self._quota.charge(self._runtime, self.principal, request, self._scope)
+        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or _is_of_corpus(
+            request
+        ):
+            if on_accepted is not None:
+                on_accepted()
+            return await self._carried_out(request)
+        route = _ROUTES[type(request)]
+        address, named, idempotency = self._addressed(request, route)
+        if is_looked_up(request):
+            address = await self._address_of(named.memory_id)
+        answer = await self._answered(address, named, request, idempotency, on_accepted)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
             self._client_state.record_stored(answer)
@@ -403,6 +441,7 @@ class Agent:
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
             done = self._client_state.recording(request, done)
+        done = self._learning(request, done)
         return self._runtime.post(
             address,
             named,
@@ -434,6 +473,31 @@ class Agent:
         """
         limit = None if self._quota is None else self._quota.subscriptions
         return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, limit)
+
+    def _learner(self, request: Any) -> Callable[..., None]:
+        """Return what records the call of a tool that begins now, once it is over, as a step of work."""
+        tool = _LEARNED.get(type(request)) if self._learns_workflows else None
+        if tool is None:
+            return _learns_nothing
+        began = trio.current_time()
+
+        def learn(*, passed: bool) -> None:
+            seconds = trio.current_time() - began
+            self._client_state.record_step(tool, passed=passed, seconds=seconds)
+
+        return learn
+
+    def _learning(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
+        """Wrap a request's callback so that it is recorded as a step of work."""
+        learn = self._learner(request)
+        if learn is _learns_nothing:
+            return done
+
+        def learned(result: Result) -> None:
+            learn(passed=isinstance(result, outcome.Value))
+            done(result)
+
+        return learned
 
     async def _second_answer(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
         answer: R = await self._lookup.answer(request, idempotency, first)
@@ -517,6 +581,8 @@ class Agent:
         if address is None:
             raise auth_errors.resource_not_found(request.uri)
         self._check_resource_kind(address.kind)
+        if (named := pattern_of_uri(request.uri)) is not None:
+            address = Address(address.kind, workflow_key(self.principal, named[0]))
         return address, request, idempotency
 
     def _namespaced(self, request: Any) -> Any:

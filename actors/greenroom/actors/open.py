@@ -37,6 +37,7 @@ from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.orchestrations.erase import FindTraces
+from greenroom.actors.orchestrations.workflows import FindProject
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.recall.context_search import SearchSession
@@ -55,6 +56,8 @@ from greenroom.actors.transfer import import_actor
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
+from greenroom.actors.workflow import actor as workflow
+from greenroom.actors.workflow.actor import WorkflowActor
 from greenroom.runtime import (
     Actor,
     Address,
@@ -90,6 +93,7 @@ KINDS: Final = (
     PassportActor,
     CatalogueActor,
     CorpusActor,
+    WorkflowActor,
 )
 """All actors but those of sessions, which are configured."""
 
@@ -102,6 +106,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(namespaces.INDEX, names=namespaces.names_in),
         Index(root_summary.INDEX, names=root_summary.names_in),
         Index(catalogue.INDEX, names=catalogue.row_names),
+        Index(workflow.INDEX),
         Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
@@ -199,6 +204,7 @@ async def open_greenroom(
             CheckAudit,
             CheckpointAudit,
             FindTraces,
+            FindProject,
             catalogue.FindCorpus,
             SearchCorpora,
             ReadPassages,

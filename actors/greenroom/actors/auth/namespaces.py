@@ -28,6 +28,8 @@ _MAX_SEGMENT = 100
 MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
+_MAX_PROJECT_PART = 90
+"""With the longest name of an owner it fits into the key of an actor."""
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
@@ -81,6 +83,21 @@ def agent_namespace(principal: Principal) -> str:
 def user_namespace(principal: Principal) -> str:
     """Return the namespace that is the user's own; without a user the agent's."""
     return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
+
+
+def project_part(project_id: str | None) -> str:
+    """Return a project as a part of an actor's key and of a URI; empty for none."""
+    if project_id is None:
+        return ""
+    written = segment(project_id)
+    if len(written) <= _MAX_PROJECT_PART:
+        return written
+    return blake2b(project_id.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
+
+
+def workflow_key(principal: Principal, project: str) -> str:
+    """Return the key of the actor that has the principal's steps in a project, given as `project_part`."""
+    return f"{user_namespace(principal)}/{project}"
 
 
 def owner_of(namespace: str, otherwise: Principal) -> Principal:

@@ -16,8 +16,10 @@ nothing itself. They know neither actors nor storage.
 6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
    One of all is renamed and dropped by who made it, or by an administrator. One that is the index of a
    folder of code is seen by those alone, of these, who may read code.
-7. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
-8. A change of a resource is published with a label that says who may hear of it: those who may see it.
+7. Steps of work are seen and recorded by the user whose they are, or by the agent where nobody knows the
+   user; those in a project by its members.
+8. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
+9. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from greenroom.actors.auth.namespaces import (
     PROJECT,
     USER,
     agent_namespace,
+    project_part,
     root_of,
     segment,
     user_namespace,
@@ -308,6 +311,23 @@ def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
     if owner != ALL or made_by == corpus_maker(principal) or ADMIN in principal.scopes:
         return True
     return EVERYTHING in principal.scopes and principal.key_id is not None
+
+
+def may_see_workflows(principal: Principal, key: str) -> bool:
+    """Return whether ``principal`` may know and record steps that the actor with a key has."""
+    owner, _, project = key.partition("/")
+    if owner != user_namespace(principal):
+        return False
+    if not project or principal.projects is None:
+        return True
+    return any(project_part(mine) == project for mine in principal.projects)
+
+
+def workflow_label(principal: Principal, project_id: str | None) -> ChangeLabel:
+    """Return the label of a change of what ``principal`` does in a project: its user hears of it."""
+    if principal.user is None:
+        return ChangeLabel(own_audience(principal.agent_id), project_id)
+    return ChangeLabel(PUBLIC, project_id, owner=corpora_owner(principal))
 
 
 def is_member(principal: Principal, project: str) -> bool:

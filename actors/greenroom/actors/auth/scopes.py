@@ -84,6 +84,10 @@ TOOLS: Final[Mapping[str, str]] = {
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",
     "export_session": "sessions:read",
+    "record_workflow_step": "sessions:write",
+    "get_workflow_patterns": "sessions:read",
+    "suggest_next_action": "sessions:read",
+    "workflow_checkpoint": "sessions:write",
     "get_audit_log": AUDIT,
     "create_api_key": ADMIN,
     "list_api_keys": ADMIN,
@@ -100,6 +104,7 @@ RESOURCES: Final[Mapping[str, str]] = {
     "passport": "sessions:read",
     "corpus": "knowledge:read",
     "workspace": CODE,
+    "workflow": "sessions:read",
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""
 

@@ -19,6 +19,7 @@ import outcome
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
+from greenroom.actors.auth.namespaces import project_part, workflow_key
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.ingest.places import Reach
@@ -34,6 +35,8 @@ from greenroom.actors.schemas.session_travel import (
     NoteContext,
     SessionContext,
 )
+from greenroom.actors.schemas.workflows import KIND as WORKFLOW
+from greenroom.actors.schemas.workflows import NoteStep
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
@@ -91,16 +94,16 @@ class SessionLocator:
     """
 
     def __init__(self) -> None:
-        self._sessions: dict[str, str] = {}
+        self._sessions: dict[str, tuple[str, str | None]] = {}
 
-    def find(self, caller: str) -> str | None:
-        """Return a caller's session, if it is known."""
+    def find(self, caller: str) -> tuple[str, str | None] | None:
+        """Return a caller's session and its project, if it is known."""
         return self._sessions.get(caller)
 
-    def record(self, caller: str, session_id: str) -> None:
+    def record(self, caller: str, session_id: str, project_id: str | None) -> None:
         """Record a caller's session; beyond `MAX_CALLERS` the oldest is forgotten."""
         self._sessions.pop(caller, None)
-        self._sessions[caller] = session_id
+        self._sessions[caller] = session_id, project_id
         if len(self._sessions) > MAX_CALLERS:
             del self._sessions[next(iter(self._sessions))]
 
@@ -118,6 +121,7 @@ class ClientSessionState:
 
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
+        project_id: The project of that session; None for none.
         tool: The tool that it is.
         token: Tells it from others that work in the same session.
         quota: What the client may have, where that is limited.
@@ -150,7 +154,10 @@ class ClientSessionState:
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self._locator = locator
         self._caller = f"{self.scope} {self.tool} {principal.address}"
-        self.session_id = None if locator is None else locator.find(self._caller)
+        self.session_id: str | None = None
+        self.project_id: str | None = None
+        if locator is not None and (known := locator.find(self._caller)) is not None:
+            self.session_id, self.project_id = known
         self.token = (
             secrets.token_hex(_TOKEN_BYTES)
             if locator is None
@@ -174,13 +181,13 @@ class ClientSessionState:
         """The URL below which passports have links; None where the client gets none."""
         return self._options.base_url if self.may_read else None
 
-    def join(self, session_id: str) -> None:
-        """Work in a session from now on, and hold it until the client leaves."""
-        self.session_id = session_id
+    def join(self, session_id: str, project_id: str | None) -> None:
+        """Work in a session of a project from now on, and hold it until the client leaves."""
+        self.session_id, self.project_id = session_id, project_id
         self._hold(session_id)
         self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
         if self._locator is not None:
-            self._locator.record(self._caller, session_id)
+            self._locator.record(self._caller, session_id, project_id)
 
     @contextmanager
     def holding(self, session_id: str) -> Iterator[None]:
@@ -316,6 +323,32 @@ class ClientSessionState:
         if isinstance(reply, MemorySaved):
             told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
             self._tell(told)
+
+    @property
+    def thread(self) -> str:
+        """What tells the client's steps from those of others: its session, or the agent where it has none."""
+        return self.session_id or f"agent:{self.principal.agent_id}"
+
+    @property
+    def own_project(self) -> str | None:
+        """The project that the client works in: of its session, or the only one that it is a member of."""
+        if self.session_id is None and self.principal.projects and len(self.principal.projects) == 1:
+            return next(iter(self.principal.projects))
+        return self.project_id
+
+    def record_step(self, tool: str, *, passed: bool, seconds: float) -> None:
+        """Record a tool call that is over among the steps of the client's user."""
+        project_id = self.own_project
+        key = workflow_key(self.principal, project_part(project_id))
+        note = NoteStep(
+            tool=tool,
+            passed=passed,
+            duration_ms=round(seconds * 1_000, 3),
+            session_id=self.session_id,
+            thread=self.thread,
+            project_id=project_id,
+        )
+        self.tell(Address(WORKFLOW, key), note)
 
     async def ask(self, address: Address, message: Message[R], idempotency: Idempotency | None = None) -> R:
         """Ask an actor in the client's name."""

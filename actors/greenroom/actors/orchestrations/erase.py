@@ -31,8 +31,11 @@ from greenroom.actors.schemas.keys import ReadKeys
 from greenroom.actors.schemas.passports import KIND as PASSPORT
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.transfer import IMPORT
+from greenroom.actors.schemas.workflows import KIND as WORKFLOW
 from greenroom.actors.session import directory as sessions
 from greenroom.actors.transfer.export_actor import KIND as EXPORT
+from greenroom.actors.workflow.actor import INDEX as WORKFLOWS
+from greenroom.actors.workflow.records import WorkflowRow
 from greenroom.runtime import Address, IndexReader, Query, RuntimeClient, Slices
 
 SESSION: Final = "session"
@@ -121,6 +124,9 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         yield from reader.timed(CORPUS_KIND)
         yield from reader.addresses(CORPUS_KIND)
         yield from reader.addresses(CATALOGUE_KIND)
+        for steps in reader.rows(WORKFLOWS, WorkflowRow):
+            yield steps.address
+        yield from reader.addresses(WORKFLOW)
 
 
 class UserErased(Reply, frozen=True, kw_only=True):

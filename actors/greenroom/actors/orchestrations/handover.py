@@ -120,7 +120,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
                 idempotency=client.idempotency(scope, self.idempotency_key, said),
             )
             if started.session_id is not None:
-                client.join(started.session_id)
+                client.join(started.session_id, started.project_id)
         return started
 
     async def _begun(self, client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:

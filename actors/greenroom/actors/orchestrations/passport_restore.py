@@ -82,7 +82,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
                 if refusal.code in passport_errors.CODES:
                     client.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
                 raise
-        client.join(restored.session_id)
+        client.join(restored.session_id, restored.project_id)
         return restored
 
     async def _from_passport(

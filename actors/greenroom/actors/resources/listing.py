@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from greenroom.actors.auth import policy, scopes
+from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.completion import MAX_VALUES, NameCompletion
@@ -13,12 +14,15 @@ from greenroom.actors.schemas.resources import (
     DOCUMENT_TEMPLATE,
     MEMORY_TEMPLATE,
     SESSION_TEMPLATE,
+    WORKFLOW_TEMPLATE,
     WORKSPACE_TEMPLATE,
     corpus_uri,
     memory_uri,
     session_uri,
+    workflow_uris,
 )
 from greenroom.actors.session.directory import ListSessions
+from greenroom.actors.workflow.actor import VisiblePatterns
 from greenroom.runtime import IndexReader, Query, Slices
 
 PAGE = 100
@@ -86,6 +90,17 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
                 )
                 for row in (yield from VisibleCorpora().run(reader))[:PAGE]
             ]
+        if self.cursor is None and "workflow" in kinds:
+            resources += [
+                ResourceItem(
+                    uri=workflow_uris(listed.project, pattern.id)[0],
+                    name=f"{listed.project}.{pattern.id}".removeprefix("."),
+                    title=" → ".join(pattern.commands),
+                    description="Commands that you do again and again in this order",
+                    last_modified=to_datetime(pattern.last_seen),
+                )
+                for listed, pattern in (yield from VisiblePatterns().run(reader))[:PAGE]
+            ]
         return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
@@ -110,7 +125,7 @@ class CompleteResource(Query[NameCompletion], frozen=True, kw_only=True):
         return (self.template, self.argument) == (DOCUMENT_TEMPLATE, "path")
 
     def run(self, reader: IndexReader) -> Slices[NameCompletion]:
-        """Answer session ids that the reader may see, newest activity first, corpora, or the own agent id."""
+        """Answer session ids that the reader may see, newest first, corpora, patterns, or the own id."""
         kinds = scopes.resources_of(reader.principal.scopes)
         if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id") and "memory" in kinds:
             owner = policy.memory_owner(reader.principal)
@@ -119,6 +134,8 @@ class CompleteResource(Query[NameCompletion], frozen=True, kw_only=True):
             return (yield from self._corpora(reader))
         if (self.template, self.argument) == (WORKSPACE_TEMPLATE, "workspace") and "workspace" in kinds:
             return (yield from self._corpora(reader))
+        if (self.template, self.argument) == (WORKFLOW_TEMPLATE, "pattern_id") and "workflow" in kinds:
+            return (yield from self._patterns(reader))
         values: list[str] = []
         if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
             return NameCompletion(values=values, has_more=False)
@@ -135,6 +152,16 @@ class CompleteResource(Query[NameCompletion], frozen=True, kw_only=True):
             values=values[:MAX_VALUES],
             has_more=cursor is not None or len(values) > MAX_VALUES,
         )
+
+    def _patterns(self, reader: IndexReader) -> Slices[NameCompletion]:
+        """Answer ids of patterns, also for the beginning of one of their commands."""
+        names = [
+            name
+            for listed, pattern in (yield from VisiblePatterns().run(reader))
+            if (name := f"{listed.project}.{pattern.id}".removeprefix(".")).startswith(self.value)
+            or any(command.startswith(self.value) for command in pattern.commands)
+        ]
+        return NameCompletion(values=names[:MAX_VALUES], has_more=len(names) > MAX_VALUES)
 
     def _corpora(self, reader: IndexReader) -> Slices[NameCompletion]:
         """Answer names of corpora: full ones, also for the beginning of the last part."""

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.corpus import CorpusView
+from greenroom.actors.schemas.workflows import WorkflowPattern
 from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Address, Message
 
@@ -21,6 +22,7 @@ MEMORY_TEMPLATE = "agent://{agent_id}/memory"
 CORPUS_TEMPLATE = "greenroom://corpus/{corpus}"
 DOCUMENT_TEMPLATE = "greenroom://document/{corpus}/{+path}"
 WORKSPACE_TEMPLATE = "greenroom://workspace/{workspace}"
+WORKFLOW_TEMPLATE = "greenroom://workflows/{pattern_id}"
 
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 _MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
@@ -29,6 +31,9 @@ _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 _FULL_NAME = r"(?:(?:user|project):[A-Za-z0-9_.@+~-]{1,100}|all):[A-Za-z0-9_.@+-]{1,64}"
 _CORPUS = re.compile(f"greenroom://corpus/({_FULL_NAME})")
 _WORKSPACE = re.compile(f"greenroom://workspace/({_FULL_NAME})")
+_WORKFLOW = re.compile(
+    r"(?:greenroom|omnimemory)://workflows/((?:([A-Za-z0-9_.@+~-]{1,90})\.)?([0-9a-f]{16}))"
+)
 _DOCUMENT = re.compile(f"greenroom://document/({_FULL_NAME})/(.+)")
 
 _KINDS = (
@@ -39,9 +44,10 @@ _KINDS = (
     (_CORPUS, "corpus"),
     (_DOCUMENT, "corpus"),
     (_WORKSPACE, "workspace"),
+    (_WORKFLOW, "workflow"),
 )
 
-SCHEMES = ("session", "agent", "greenroom")
+SCHEMES = ("session", "agent", "greenroom", "omnimemory")
 """What the URIs of resources begin with."""
 
 
@@ -92,6 +98,14 @@ TEMPLATES: tuple[ResourceTemplate, ...] = (
         "What is indexed of a folder of code, named in full as list_corpora does, and how fresh that is.",
         "workspace",
     ),
+    ResourceTemplate(
+        WORKFLOW_TEMPLATE,
+        "workflow_pattern",
+        "Workflow pattern",
+        "Commands that you do again and again in this order, with how sure, how successful and how long they "
+        "are; get_workflow_patterns has the ids.",
+        "workflow",
+    ),
 )
 """All kinds of resources."""
 
@@ -135,6 +149,18 @@ def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
     return None
 
 
+def workflow_uris(project: str, pattern: str) -> tuple[str, str]:
+    """Return the URIs of a pattern, under either scheme; ``project`` as in an actor's key, empty for none."""
+    name = f"{project}.{pattern}" if project else pattern
+    return f"greenroom://workflows/{name}", f"omnimemory://workflows/{name}"
+
+
+def pattern_of_uri(uri: str) -> tuple[str, str] | None:
+    """Return the project, as in an actor's key, and the pattern that a URI names; None for other URIs."""
+    named = _WORKFLOW.fullmatch(uri)
+    return None if named is None else (named[2] or "", named[3])
+
+
 def check_scheme(uri: str) -> None:
     """Check that a URI is of a kind that is served, whether or not there is such a resource.
 
@@ -152,7 +178,8 @@ def check_scheme(uri: str) -> None:
 def parse_uri(uri: str) -> Address | None:
     """Return the actor that a resource's URI names, or None when no resource can have such a URI.
 
-    That of a corpus is known by another key than the name in the URI; see `corpus_of_uri`.
+    That of a corpus is known by another key than the name in the URI; see `corpus_of_uri`. That of a pattern
+    is known by who reads; see `pattern_of_uri`.
     """
     for pattern, kind in _KINDS:
         if named := pattern.fullmatch(uri):
@@ -307,6 +334,13 @@ class DocumentResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
+class PatternResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern of one's own steps."""
+
+    pattern: WorkflowPattern
+    resource_info: ResourceInfo
+
+
 class ReadResource(
     Message[
         SessionResource
@@ -315,10 +349,11 @@ class ReadResource(
         | CorpusResource
         | DocumentResource
         | WorkspaceResource
+        | PatternResource
     ],
     frozen=True,
     kw_only=True,
 ):
-    """Read a session, one's own memory, an export, a corpus, a document or a workspace by its URI."""
+    """Read a session, one's own memory, an export, a corpus or part of one, or a pattern by its URI."""
 
     uri: str

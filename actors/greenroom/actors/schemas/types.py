@@ -95,15 +95,16 @@ GivenJson = Annotated[
     ),
 ]
 """A `Json` that is a parameter."""
-_OR_TEXT = {"type": ["object", "string"], "properties": _NOTE}
+OR_TEXT = {"type": ["object", "string"], "properties": _NOTE}
+"""The schema of an object that may come as JSON text."""
 GivenObject = Annotated[
     msgspec.Raw,
-    Meta(description="any members, or that as JSON text", extra_json_schema=_OR_TEXT, extra=OBJECT),
+    Meta(description="any members, or that as JSON text", extra_json_schema=OR_TEXT, extra=OBJECT),
 ]
 """A `JsonObject` that is a parameter; one that comes as text is taken for what the text says."""
 
 Changes = Annotated[
-    msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=_OR_TEXT, extra=OBJECT)
+    msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=OR_TEXT, extra=OBJECT)
 ]
 """A `GivenObject` whose keys replace those that are there."""
 

@@ -258,6 +258,12 @@ class Settings:
         boolean,
         "index no workspaces: searches for code go by what was indexed before, and say so",
     )
+    learn_workflows: bool = setting(
+        False,
+        boolean,
+        "record which tools clients call here, one after the other and without what they are given, so that "
+        "suggest_next_action knows them; else only what record_workflow_step is told",
+    )
     embedder: str | Model = setting(
         "auto",
         embedder,

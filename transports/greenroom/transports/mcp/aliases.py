@@ -104,6 +104,10 @@ ALIASES = (
     Alias(name="omn_similar_files", successor="similar_files"),
     Alias(name="omn_code_search", successor="code_search"),
     Alias(name="omn_read_file", successor="read_file"),
+    Alias(name="omn_record_workflow_step", successor="record_workflow_step"),
+    Alias(name="omn_get_workflow_patterns", successor="get_workflow_patterns"),
+    Alias(name="omn_suggest_next_action", successor="suggest_next_action"),
+    Alias(name="omn_workflow_checkpoint", successor="workflow_checkpoint"),
     Alias(name="omn1_read", successor="read_file"),
 )
 """Every older name."""

@@ -491,6 +491,34 @@ _ALL = (
         repeatable=True,
     ),
     Tool(
+        name="record_workflow_step",
+        title="Record a step",
+        description="Record a command or tool that you ran and whether it worked, so that next steps can be "
+        "suggested later. Arguments are kept as shapes, secrets never.",
+    ),
+    Tool(
+        name="get_workflow_patterns",
+        title="Get workflow patterns",
+        description="See which commands are done again and again in this order here, or go on from the "
+        "commands so far: how sure, how successful, how long.",
+        weight=1,
+    ),
+    Tool(
+        name="suggest_next_action",
+        title="Suggest next action",
+        description="Ask which command or tool usually comes next after the last ones; never one that "
+        "failed every time.",
+        weight=1,
+    ),
+    Tool(
+        name="workflow_checkpoint",
+        title="Workflow checkpoint",
+        description="Save the state of your work under a name, or restore it by its name alone.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+    Tool(
         name="get_audit_log",
         title="Read audit log",
         description="See who did what and what was denied, newest first, never contents; page by page.",

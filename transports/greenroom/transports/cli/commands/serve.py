@@ -131,6 +131,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 on_export=access.record_export,
                 reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
                 workspaces=workspaces,
+                learns_workflows=settings.learn_workflows,
             )
 
         await nursery.start(_stop_on_signal, stop)

@@ -36,6 +36,7 @@ _CODE = (
     "code_search",
     "read_file",
 )
+_WORKFLOW = ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint")
 _RELEVANCE = OlderParameter(
     "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
 )
@@ -46,11 +47,13 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         *_TRAVELLING,
         "reopen_session",
         *_CODE,
+        *_WORKFLOW,
         *(f"omn_{name}" for name in _PAGED_MEMORIES),
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
         *("omn_semantic_search", "omn1_read"),
         *(f"omn_{name}" for name in _CODE),
+        *(f"omn_{name}" for name in _WORKFLOW),
     ),
     defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
     parameters={"retrieve_memory": (_RELEVANCE,)},

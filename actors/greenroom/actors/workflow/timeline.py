@@ -1,0 +1,160 @@
+"""The steps that are remembered of one user and project, linked by sessions and found by their commands.
+
+It is what predictions and patterns are made of. A step more, and the oldest one less, are taken up at once;
+nothing is counted in advance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+MOST_STEPS: Final = 5_000
+"""Steps that are remembered; then the oldest is forgotten."""
+MOST_CONTEXT: Final = 20
+"""Commands that a context has."""
+FREQUENT: Final = 3
+"""How often a word has to come before it may be kept; the first times it is only counted."""
+HALF_LIFE_DAYS: Final = 30.0
+HALF_LIFE_STEPS: Final = 1_000.0
+"""After so many days, or so many other steps, a step counts half; with both a quarter."""
+_DAY: Final = 86_400_000_000
+_STEP_BYTES: Final = 400
+
+
+class Step:
+    """One step: a command in a session.
+
+    Attributes:
+        number: Which one it is, from 1 on.
+        command: Its shape.
+        session: What tells its session from others.
+        passed: Whether it did what it was to do.
+        at: When (microseconds since 1970).
+        duration_ms: How long it took, where that is known.
+        words: Digests of the words that its shape leaves out and that may be names.
+        before: The step before it in its session.
+        after: The step after it there.
+    """
+
+    __slots__ = ("after", "at", "before", "command", "duration_ms", "number", "passed", "session", "words")
+
+    def __init__(
+        self,
+        number: int,
+        command: str,
+        *,
+        session: str,
+        passed: bool,
+        at: int,
+        duration_ms: float | None = None,
+        words: Sequence[bytes] = (),
+    ) -> None:
+        self.number = number
+        self.command = command
+        self.session = session
+        self.passed = passed
+        self.at = at
+        self.duration_ms = duration_ms
+        self.words = words
+        self.before: Step | None = None
+        self.after: Step | None = None
+
+
+class Timeline:
+    """Steps in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._steps: deque[Step] = deque()
+        self._by_command: dict[str, deque[Step]] = {}
+        self._last: dict[str, Step] = {}
+        self._passed: Counter[str] = Counter()
+        self._words: Counter[bytes] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._steps)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest step; 0 where there is none."""
+        return self._steps[-1].number if self._steps else 0
+
+    @property
+    def commands(self) -> Sequence[str]:
+        """The commands that there are."""
+        return list(self._by_command)
+
+    def add(self, step: Step) -> None:
+        """Take up the newest step."""
+        known = self._by_command.get(step.command)
+        if known is None:
+            known = self._by_command[step.command] = deque()
+        else:
+            step.command = known[0].command  # one text for all
+        known.append(step)
+        self._steps.append(step)
+        step.before = self._last.get(step.session)
+        if step.before is not None:
+            step.before.after = step
+        self._last[step.session] = step
+        self._passed[step.command] += step.passed
+        self._words.update(step.words)
+
+    def forget_oldest(self) -> Step:
+        """Forget the oldest step, and return it."""
+        step = self._steps.popleft()
+        known = self._by_command[step.command]
+        known.popleft()
+        if not known:
+            del self._by_command[step.command]
+        if step.after is not None:
+            step.after.before = None
+        else:
+            del self._last[step.session]
+        self._passed[step.command] -= step.passed
+        if not self._passed[step.command]:
+            del self._passed[step.command]
+        self._words.subtract(step.words)
+        for word in step.words:
+            if self._words[word] <= 0:
+                del self._words[word]
+        return step
+
+    def of(self, command: str) -> Sequence[Step]:
+        """Return the steps of a command, oldest first."""
+        return self._by_command.get(command, ())
+
+    def ever_passed(self, command: str) -> bool:
+        """Return whether a command passed at least once."""
+        return self._passed[command] > 0
+
+    def success_rate(self, command: str) -> float:
+        """Return how many of a command's steps passed, from 0 to 1."""
+        known = self.of(command)
+        return self._passed[command] / len(known) if known else 0.0
+
+    def is_frequent(self, word: bytes) -> bool:
+        """Return whether a word, by its digest, comes often enough when it comes once more."""
+        return self._words[word] + 1 >= FREQUENT
+
+    def last_of(self, session: str) -> list[str]:
+        """Return the last commands of a session, oldest first."""
+        found: list[str] = []
+        step = self._last.get(session)
+        while step is not None and len(found) < MOST_CONTEXT:
+            found.append(step.command)
+            step = step.before
+        return found[::-1]
+
+    def weight(self, step: Step, now: int) -> float:
+        """Return what a step counts now: 1 when it is new, half of it for every half-life."""
+        days = max(0, now - step.at) / _DAY
+        return float(2.0 ** -(days / HALF_LIFE_DAYS + (self.newest - step.number) / HALF_LIFE_STEPS))
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _STEP_BYTES * len(self._steps) + 500 * len(self._by_command)
