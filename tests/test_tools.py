@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 11_900
-WHOLE_BUDGET = 22_000
+INPUT_BUDGET = 11_950
+WHOLE_BUDGET = 22_050
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
