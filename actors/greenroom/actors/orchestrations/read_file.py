@@ -52,9 +52,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     symbol: SymbolName | None = None
     around: Around = 0
     again: Annotated[bool, Meta(description="also what you have read and did not change")] = False
-    outline: Annotated[
-        bool, Meta(description="of a file too long for one answer its symbols, not its beginning")
-    ] = False
+    outline: Annotated[bool, Meta(description="of a file that is too long its symbols instead")] = False
 
     async def carry_out(self, client: ClientSessionState) -> FilesRead:
         """Read them in a thread, one after the other.
