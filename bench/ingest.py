@@ -260,8 +260,9 @@ def _used(file: Path) -> int:
             table = environment.open_db(name, create=False)
             with environment.begin() as transaction:
                 found.append(transaction.stat(table))
-    kinds = "branch_pages", "leaf_pages", "overflow_pages"
-    return sum(stat["psize"] * stat[kind] for stat in found for kind in kinds)
+    return sum(
+        stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]) for stat in found
+    )
 
 
 def _search(docs: Path, data: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from greenroom.actors.index.memtable import Memtable
 from greenroom.actors.index.terms import JoinedTerms, joined
 from greenroom.runtime import Slices
 
-Times = npt.NDArray[np.uint16] | npt.NDArray[np.uint8]
+Times = npt.NDArray[Any]  # unsigned integers of 16 bits, or of 8 where all are small
 Postings = tuple[npt.NDArray[np.int32], Times]
 CHUNK_TERMS = 4_096
 CHUNK_POSTINGS = 32_768  # 200 kB
