@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import lmdb
 import psutil  # type: ignore[import-untyped]  # it has no hints
 
 from bench.client import Client, ToolCall, serving
@@ -75,6 +76,7 @@ def run(plan: Plan) -> Report:
         check(again.done["unchanged"] == count, f"{again.done['unchanged']} of {count} were the same")
         put, found = _watch(docs, data, plan.size(CHANGES, 3))
         _search(docs, data)
+        own = _kept(data, size)
     with plan.folder() as folder:
         docs, data = (folder / "docs").resolve(), folder / "data"
         large_count, large = write_varied(docs, _pages(), plan.size(100_000_000, 300_000))
@@ -99,9 +101,12 @@ def run(plan: Plan) -> Report:
             ],
         ),
         Table(
-            title="The varied pages, served",
-            columns=["first answer s", "MB after searches", "text, share", "all else, share"],
-            rows=[[kept.start, kept.memory, kept.text, kept.rest]],
+            title="The pages served, and what their store takes as a share of them",
+            columns=["pages", "first answer s", "MB after searches", "texts", "index and all else", "free"],
+            rows=[
+                ["Greenroom's own", *own],
+                ["varied", *kept],
+            ],
         ),
     ]
     return Report(
@@ -114,6 +119,7 @@ def run(plan: Plan) -> Report:
             Figure(what="100 MB put in, MB of memory", value=varied.memory, most=250),
             Figure(what="100 MB searched, MB of memory", value=kept.memory, most=250),
             Figure(what="100 MB, start and first answer s", value=kept.start, most=1),
+            Figure(what="Greenroom's own pages, text by source", value=own.text, most=0.4),
             Figure(what="100 MB, text by source", value=kept.text, most=0.4),
             Figure(what="100 MB, index and all else by source", value=kept.rest, most=0.6),
         ],
@@ -216,13 +222,15 @@ class Kept(NamedTuple):
         start: Seconds from the start of a server until it has answered a search.
         memory: Its anonymous memory after some searches, in MB.
         text: What the texts take, by the source.
-        rest: What everything else takes, likewise.
+        rest: What everything else takes, likewise; of pages of the store's file that are in use, in full.
+        free: What other pages of the file take: merges have left them, and the store uses them again.
     """
 
     start: float
     memory: float
     text: float
     rest: float
+    free: float
 
 
 def _kept(data: Path, size: int) -> Kept:
@@ -235,8 +243,26 @@ def _kept(data: Path, size: int) -> Kept:
         assert client.pid is not None
         memory = memory_of(client.pid).anonymous
         told: Any = client.call(ToolCall("list_corpora", {}))
-    text = told["corpora"][0]["stored_bytes"]
-    return Kept(start, memory, text / size, ((data / "greenroom.mdb").stat().st_blocks * 512 - text) / size)
+    text, file = told["corpora"][0]["stored_bytes"], data / "greenroom.mdb"
+    used = _used(file)
+    return Kept(start, memory, text / size, (used - text) / size, (file.stat().st_blocks * 512 - used) / size)
+
+
+def _used(file: Path) -> int:
+    """Return how many bytes the pages have that hold something, of a store that nobody has open."""
+    with lmdb.open(str(file), subdir=False, readonly=True, lock=False, max_dbs=8) as environment:
+        found = [environment.stat()]
+        with environment.begin() as transaction:
+            tables = [
+                name for name, _ in transaction.cursor() if b"." not in name
+            ]  # what else is there is no table
+        for name in tables:
+            table = environment.open_db(name, create=False)
+            with environment.begin() as transaction:
+                found.append(transaction.stat(table))
+    return sum(
+        stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]) for stat in found
+    )
 
 
 def _search(docs: Path, data: Path) -> None:

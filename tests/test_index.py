@@ -41,7 +41,7 @@ from support.indexing import (
 from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
-from greenroom.actors.index.merge import first_merged
+from greenroom.actors.index.merge import MANY, first_merged, first_of_many
 from greenroom.actors.index.terms import joined
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import use_languages
@@ -225,6 +225,24 @@ def test_merges_take_earlier_runs_unless_they_outweigh_the_rest(
     weights: list[int], fresh: int, start: int
 ) -> None:
     assert first_merged(weights, fresh) == start
+
+
+@pytest.mark.parametrize(
+    ("sizes", "start"),
+    [
+        ([7] * (MANY - 1), None),
+        ([7] * MANY, 0),
+        ([9_000, *[7] * MANY], 1),
+        ([*[7] * MANY, 9_000, *[7] * (MANY - 2)], None),
+        ([*[7] * MANY, 9_000, *[7] * (MANY - 1)], 0),
+        ([9_000, *[7] * MANY, 800, *[7] * (MANY - 2)], 1),
+    ],
+    ids=["few", "many", "after-a-large-one", "about-a-large-one", "twice-as-many", "up-to-a-larger-one"],
+)
+def test_many_small_runs_are_merged_and_a_large_one_among_them_does_not_keep_them_from_it(
+    sizes: list[int], start: int | None
+) -> None:
+    assert first_of_many(sizes) == start
 
 
 @pytest.mark.parametrize("terms", [["a"], ["a", "bb", "ccc"], ["a", "b\nb", "c"], ["", "é", "日本"]])

@@ -31,9 +31,9 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
+from greenroom.actors.base.compression import zstd
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
-from greenroom.actors.passport.packing import zstd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

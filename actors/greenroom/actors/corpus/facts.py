@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
+from greenroom.actors.base.compression import compressed, decompressed
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.documents import digest_of
@@ -49,7 +49,7 @@ def packed_facts(source: Source) -> bytes:
     facts = Facts(
         source.language, source.symbols, source.references, source.imports, source.summary, source.notice
     )
-    return zlib.compress(_encode(facts), _LEVEL)
+    return compressed(_encode(facts), _LEVEL)
 
 
 def source_document(source: Source, kind: str, data: bytes, modified_at: int) -> Document:
@@ -151,12 +151,10 @@ def found_symbol(path: str, symbol: Symbol) -> SymbolFound:
 
 def _unpacked(packed: bytes) -> bytes:
     """Return the bytes of facts; none where they are no such thing, or too many."""
-    opened = zlib.decompressobj()
     try:
-        raw = opened.decompress(packed, _MAX_UNPACKED)
-    except zlib.error:
+        return decompressed(packed, _MAX_UNPACKED)
+    except ValueError:
         return b""
-    return raw if opened.eof else b""
 
 
 def _read(raw: bytes) -> Facts | None:

@@ -48,9 +48,15 @@ def first_of_many(sizes: Sequence[int]) -> int | None:
     """Return with which run a merge of many small ones begins; None as long as there are few.
 
     Where all rows come in runs nothing else is merged; in 100 MB of text each is rewritten four times.
+    A large run waits until as much comes after it, and small ones before it wait with it. Of twice as many
+    runs the last are merged all the same, the large ones among them, too.
     """
-    start = first_merged(sizes, 1, _RATIO_OF_RUNS) if len(sizes) >= MANY else len(sizes)
-    return start if len(sizes) - start >= MANY else None
+    if len(sizes) < MANY:
+        return None
+    start = first_merged(sizes, 1, _RATIO_OF_RUNS)
+    if len(sizes) - start >= MANY:
+        return start
+    return first_merged(sizes, MANY, _RATIO_OF_RUNS) if len(sizes) >= 2 * MANY else None
 
 
 _STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from greenroom.actors.index.memtable import Memtable
 from greenroom.actors.index.terms import JoinedTerms, joined
 from greenroom.runtime import Slices
 
-Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
+Times = npt.NDArray[Any]  # unsigned integers of 16 bits, or of 8 where all are small
+Postings = tuple[npt.NDArray[np.int32], Times]
 CHUNK_TERMS = 4_096
 CHUNK_POSTINGS = 32_768  # 200 kB
+_SMALL = 256
 _TERM_BYTES = 80  # a string and its slot
 
 
@@ -38,7 +40,7 @@ class Chunk(NamedTuple):
     terms: Sequence[str]
     ends: npt.NDArray[np.uint32]
     rows: npt.NDArray[np.int32]
-    times: npt.NDArray[np.uint16]
+    times: Times
 
     def find(self, term: str) -> Postings | None:
         """Return the postings of a term, or None."""
@@ -72,8 +74,10 @@ class Chunk(NamedTuple):
         return terms + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
 
     def joined(self) -> Chunk:
-        """Return the same for a long time: its terms take less memory."""
-        return self._replace(terms=joined(self.terms))
+        """Return the same for a long time: its terms take less memory, and small numbers, too."""
+        is_small = self.times.dtype == np.uint16 and int(self.times.max(initial=0)) < _SMALL
+        times = self.times.astype(np.uint8) if is_small else self.times
+        return self._replace(terms=joined(self.terms), times=times)
 
 
 class Segment:
@@ -128,7 +132,7 @@ def cut(
     terms: Sequence[str],
     ends: npt.NDArray[np.uint32],
     rows: npt.NDArray[np.int32],
-    times: npt.NDArray[np.uint16],
+    times: Times,
 ) -> Iterator[Chunk]:
     """Yield the chunks of a field."""
     start = first = 0

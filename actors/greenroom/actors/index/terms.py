@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
-from typing import overload
+from typing import Final, overload
 
-_BETWEEN = "\n"
+import numpy as np
+
+BETWEEN: Final = "\n"
+"""What stands between two terms, and in hardly any."""
 
 
 class JoinedTerms(Sequence[str]):
-    """Terms that never change. A slice of them is a list."""
+    """Terms that never change, at least one. A slice of them is a list.
 
-    __slots__ = ("_starts", "_text")
+    Attributes:
+        text: All of them, with `BETWEEN` between each two.
+    """
 
-    def __init__(self, text: str, starts: array[int]) -> None:
-        self._text = text
-        self._starts = starts
+    __slots__ = ("_starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        ends = np.flatnonzero(characters == ord(BETWEEN)).astype(np.uint32)
+        self._starts = array("I", (0,))
+        self._starts.frombytes((ends + np.uint32(1)).tobytes())
+        self._starts.append(len(text) + 1)
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -27,12 +37,12 @@ class JoinedTerms(Sequence[str]):
         """Return one term, or some."""
         if isinstance(place, slice):
             start, end, _ = place.indices(len(self))
-            part = self._text[self._starts[start] : self._starts[max(start, end)] - 1]
-            return part.split(_BETWEEN) if start < end else []
+            part = self.text[self._starts[start] : self._starts[max(start, end)] - 1]
+            return part.split(BETWEEN) if start < end else []
         at = place if place >= 0 else place + len(self)
         if not 0 <= at < len(self):
             raise IndexError(place)
-        return self._text[self._starts[at] : self._starts[at + 1] - 1]
+        return self.text[self._starts[at] : self._starts[at + 1] - 1]
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -40,16 +50,16 @@ class JoinedTerms(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield all in order."""
-        return iter(self._text.split(_BETWEEN))
+        return iter(self.text.split(BETWEEN))
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self._text.__sizeof__() + self._starts.itemsize * len(self._starts)
+        return self.text.__sizeof__() + self._starts.itemsize * len(self._starts)
 
 
 def joined(terms: Sequence[str]) -> Sequence[str]:
     """Return at least one term for a long time; as they are where one has what stands between them."""
-    text = _BETWEEN.join(terms)
-    if isinstance(terms, JoinedTerms) or text.count(_BETWEEN) >= len(terms):
+    if isinstance(terms, JoinedTerms):
         return terms
-    return JoinedTerms(text, array("I", chain((0,), accumulate(len(term) + 1 for term in terms))))
+    text = BETWEEN.join(terms)
+    return terms if text.count(BETWEEN) >= len(terms) else JoinedTerms(text)

@@ -53,8 +53,8 @@ Charge = Callable[[int, str], Awaitable[None]]
 
 AT_ONCE: Final = 2
 """Files that are parsed at once."""
-UNDER_WAY: Final = 4
-"""Files that are parsed or wait until they are stored: what parses does not wait for that."""
+UNDER_WAY: Final = 6
+"""Files that are parsed or wait until they are stored: what parses waits neither for that nor for a merge."""
 _LOOKED_AT: Final = 256
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0

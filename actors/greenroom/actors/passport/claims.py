@@ -16,7 +16,8 @@ from typing import Final, Literal
 import msgspec
 
 from greenroom.actors.auth import passport_errors
-from greenroom.actors.passport.packing import decompressed, frame_size, zstd
+from greenroom.actors.base.compression import zstd
+from greenroom.actors.passport.packing import decompressed, frame_size
 from greenroom.actors.passport.signing import SIGNATURE_BYTES, Signers
 from greenroom.actors.schemas import types
 

@@ -13,10 +13,8 @@ import binascii
 import hashlib
 import hmac
 import secrets
-import sys
 from collections.abc import Iterable
 from datetime import datetime
-from types import ModuleType
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -24,6 +22,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.base.compression import zstd
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.passport.envelope import (
     MAX_CONTENT_BYTES,
@@ -144,15 +143,6 @@ def frame_size(data: bytes) -> int:
     except zstd().ZstdError as error:
         raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
     return size or 0
-
-
-def zstd() -> ModuleType:
-    """Return the library that compresses: only who exports or restores needs it."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd as found  # noqa: PLC0415
-    else:
-        from backports import zstd as found  # noqa: PLC0415
-    return found
 
 
 def _sealed(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:

@@ -202,7 +202,7 @@ def _by_words(view: Chunks, groups: Sequence[Group], should_yield: Callable[[], 
                 add_files(view, files, group)
             if should_yield():
                 yield
-        coverage[_covered(group)] += np.float32(group.weight / everything)
+        _cover(coverage, group, np.float32(group.weight / everything))
     files *= np.float32(_WEIGHTS["file"])
     strength += files[view.corpus.author]
     coverage_weight = np.float32(_WEIGHTS["coverage"])
@@ -215,12 +215,12 @@ def _by_words(view: Chunks, groups: Sequence[Group], should_yield: Callable[[], 
     return words
 
 
-def _covered(group: Group) -> Rows:
-    """Return the rows that say a term themselves or in the headings above them."""
+def _cover(coverage: Floats, group: Group, share: np.float32) -> None:
+    """Add a term's share to the rows that say it themselves or in the headings above them, once to each."""
     own, above = (group.found.get(field, _NOWHERE)[0] for field in ("text", "key"))
-    if not len(above):
-        return own
-    return np.union1d(own, above) if len(own) else above
+    headed = coverage[above] + share
+    coverage[own] += share
+    coverage[above] = headed
 
 
 def _read(

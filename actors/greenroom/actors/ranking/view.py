@@ -88,7 +88,7 @@ class Corpus(Protocol):
     def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
         """Return how many terms each row has in a field."""
 
-    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[np.uint16]]:
+    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[Any]]:
         """Return the rows that have a term in a field, and how often."""
 
     def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
