@@ -18,14 +18,18 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parent.parent
 LIBRARY: Final = Path(sysconfig.get_path("stdlib"))
 PLANTED_EVERY: Final = 8
-"""Of so many files one has a planted function."""
+"""Of so many files one has a planted function, unless it is a test: these are seldom meant."""
 _MOST_BYTES: Final = 400_000
 _SELDOM: Final = 3
 """A name in so many files, at most, is another one in each copy."""
 _NAME: Final = re.compile(r"\b[A-Za-z_]\w{5,}\b")
-_WHO: Final = "amber crimson silver violet copper indigo scarlet golden emerald ivory magenta turquoise".split()
+_WHO: Final = (
+    "amber crimson silver violet copper indigo scarlet golden emerald ivory magenta turquoise".split()
+)
 _WHAT: Final = "otter falcon badger heron lynx walrus beetle raven gecko marten pelican hedgehog".split()
-_THING: Final = "anvil kettle lantern sextant bugle saddle chisel trowel goblet spindle thimble abacus".split()
+_THING: Final = (
+    "anvil kettle lantern sextant bugle saddle chisel trowel goblet spindle thimble abacus".split()
+)
 
 
 class Planted(NamedTuple):
@@ -89,13 +93,13 @@ def write_tree(folder: Path, files: Files, size: int) -> SourceTree:
     planted: list[Planted] = []
     written = number = 0
     for number, (path, text) in enumerate(files, 1):
-        if number % PLANTED_EVERY == 0 and len(planted) < len(subjects):
+        if number % PLANTED_EVERY == 0 and len(planted) < len(subjects) and "test" not in path:
             who, what = subjects[len(planted)]
             thing = _THING[len(planted) % len(_THING)]
             symbol = f"hide_{what}_{thing}"
             text += f'\n\ndef {symbol}_{who}(value):\n    """Return where the {who} {what} hides its {thing}."""\n'
             text += f"    return {symbol}_{who}, value\n"
-            question = f"function that returns the value where the {who} {what} hides a {thing}"
+            question = f"function that returns where the {who} {what} hides its {thing}"
             planted.append(Planted(f"{symbol}_{who}", question, path))
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         written += (folder / path).write_bytes(text.encode())

@@ -302,9 +302,7 @@ def _sessions(folder: Path, turns: int) -> tuple[list[float], list[float]]:
     return alone, beside
 
 
-def _indexing_beside(
-    client: Client, turn: Callable[[], list[float]], waits: list[float]
-) -> Iterator[None]:
+def _indexing_beside(client: Client, turn: Callable[[], list[float]], waits: list[float]) -> Iterator[None]:
     """Have turns taken while it is indexed."""
     for _ in _indexing(client):
         for _ in range(10):

@@ -84,7 +84,9 @@ async def main(folder: Path, count: Count) -> None:
     arguments += ["--tools", "code", "--embedder", "none", "--workspace", str(folder / "code")]
     server = StdioServerParameters(command="greenroom", args=arguments)
     sums, reached = [0, 0], [0, 0]
-    print(LINE.format("tokens until the lines were read, + if they were", "with Greenroom", "grep, whole files"))
+    print(
+        LINE.format("tokens until the lines were read, + if they were", "with Greenroom", "grep, whole files")
+    )
     async with Client(stdio_client(server)) as client:
         await indexed(client)
         for task in TASKS:
@@ -96,7 +98,9 @@ async def main(folder: Path, count: Count) -> None:
                 sums[way] += tokens
                 reached[way] += found
             row = [f"{tokens:,} {'+' if found else '-'}" for tokens, found in costs]
-            print(LINE.format(task.asked if task.about == "question" else f"{task.about} of {task.asked}", *row))
+            print(
+                LINE.format(task.asked if task.about == "question" else f"{task.about} of {task.asked}", *row)
+            )
     print(LINE.format("a task, on average", *(f"{each // len(TASKS):,}" for each in sums)))
     print(LINE.format("reached", *(f"{each} of {len(TASKS)}" for each in reached)))
     print(f"fewer: {1 - sums[0] / sums[1]:.0%}")

@@ -41,4 +41,6 @@ async def reads(client: Client, task: Task) -> AsyncIterator[str]:
     else:
         for each in json.loads(found)["references"]:
             if each["role"] == "call":
-                yield await call(client, "read_file", path=each["file_path"], lines=str(each["line"]), around=10)
+                yield await call(
+                    client, "read_file", path=each["file_path"], lines=str(each["line"]), around=10
+                )

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import overload
 
 _BETWEEN = "\n"
+_BLOCK = 64
+"""Of so many terms the first is kept as a string, and the others are looked for in the text at once."""
+_SLOT_BYTES = 8
 
 
 class JoinedTerms(Sequence[str]):
     """Terms that never change. A slice of them is a list."""
 
-    __slots__ = ("_starts", "_text")
+    __slots__ = ("_firsts", "_starts", "_text")
 
     def __init__(self, text: str, starts: array[int]) -> None:
         self._text = text
         self._starts = starts
+        self._firsts = [self[place] for place in range(0, len(self), _BLOCK)]
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -42,9 +47,31 @@ class JoinedTerms(Sequence[str]):
         """Yield all in order."""
         return iter(self._text.split(_BETWEEN))
 
+    def place(self, term: str) -> int | None:
+        """Return the place of a term, which has nothing in it that stands between terms; None for none."""
+        block = bisect_right(self._firsts, term) - 1
+        if block < 0:
+            return None
+        first, end = block * _BLOCK, min((block + 1) * _BLOCK, len(self))
+        if term == self._firsts[block]:
+            return first
+        if term == self[end - 1]:  # behind the last of all there is nothing
+            return end - 1
+        at = self._text.find(f"{_BETWEEN}{term}{_BETWEEN}", self._starts[first], self._starts[end])
+        return None if at < 0 else bisect_left(self._starts, at + 1)
+
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self._text.__sizeof__() + self._starts.itemsize * len(self._starts)
+        firsts = sum(first.__sizeof__() + _SLOT_BYTES for first in self._firsts)
+        return self._text.__sizeof__() + self._starts.itemsize * len(self._starts) + firsts
+
+
+def place_of(terms: Sequence[str], term: str) -> int | None:
+    """Return the place of a term among others in order; None for none."""
+    if isinstance(terms, JoinedTerms) and _BETWEEN not in term:
+        return terms.place(term)
+    place = bisect_left(terms, term)
+    return place if place < len(terms) and terms[place] == term else None
 
 
 def joined(terms: Sequence[str]) -> Sequence[str]:
