@@ -1,4 +1,4 @@
-"""Folders of source code to be indexed: this repository's own, Python's library, and as much of that as is wanted.
+"""Folders of source code to be indexed: this repository's own, Python's library, and copies of that.
 
 More than the library has is made of copies of it in which each seldom name is another one: so the vocabulary
 grows with the source, and a name is in few files, as in real code.
@@ -24,11 +24,46 @@ _SELDOM: Final = 3
 """A name in so many files, at most, is another one in each copy."""
 _NAME: Final = re.compile(r"\b[A-Za-z_]\w{5,}\b")
 _WHO: Final = (
-    "amber crimson silver violet copper indigo scarlet golden emerald ivory magenta turquoise".split()
+    "amber",
+    "crimson",
+    "silver",
+    "violet",
+    "copper",
+    "indigo",
+    "scarlet",
+    "golden",
+    "emerald",
+    "ivory",
+    "magenta",
+    "turquoise",
 )
-_WHAT: Final = "otter falcon badger heron lynx walrus beetle raven gecko marten pelican hedgehog".split()
+_WHAT: Final = (
+    "otter",
+    "falcon",
+    "badger",
+    "heron",
+    "lynx",
+    "walrus",
+    "beetle",
+    "raven",
+    "gecko",
+    "marten",
+    "pelican",
+    "hedgehog",
+)
 _THING: Final = (
-    "anvil kettle lantern sextant bugle saddle chisel trowel goblet spindle thimble abacus".split()
+    "anvil",
+    "kettle",
+    "lantern",
+    "sextant",
+    "bugle",
+    "saddle",
+    "chisel",
+    "trowel",
+    "goblet",
+    "spindle",
+    "thimble",
+    "abacus",
 )
 
 
@@ -93,16 +128,17 @@ def write_tree(folder: Path, files: Files, size: int) -> SourceTree:
     planted: list[Planted] = []
     written = number = 0
     for number, (path, text) in enumerate(files, 1):
+        said = text
         if number % PLANTED_EVERY == 0 and len(planted) < len(subjects) and "test" not in path:
             who, what = subjects[len(planted)]
             thing = _THING[len(planted) % len(_THING)]
-            symbol = f"hide_{what}_{thing}"
-            text += f'\n\ndef {symbol}_{who}(value):\n    """Return where the {who} {what} hides its {thing}."""\n'
-            text += f"    return {symbol}_{who}, value\n"
+            symbol = f"hide_{what}_{thing}_{who}"
+            summary = f"Return where the {who} {what} hides its {thing}."
+            said += f'\n\ndef {symbol}(value):\n    """{summary}"""\n    return {symbol}, value\n'
             question = f"function that returns where the {who} {what} hides its {thing}"
-            planted.append(Planted(f"{symbol}_{who}", question, path))
+            planted.append(Planted(symbol, question, path))
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        written += (folder / path).write_bytes(text.encode())
+        written += (folder / path).write_bytes(said.encode())
         if written >= size:
             break
     return SourceTree(number, written, planted)

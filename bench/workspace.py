@@ -1,8 +1,8 @@
-"""A workspace over stdio: how soon it is searchable, how soon a change is found, and what that costs everybody.
+"""A workspace over stdio: how soon it is searchable, how soon a change is found, and what that costs.
 
-The folders are this repository's own source, Python's library, and copies of that with other names. Some files
-have a function planted in them, which must be found in that file. The *owner* is the server, whose parsers are
-processes of their own; memory is what all of them have at one moment.
+The folders are this repository's own source, Python's library, and copies of that with other names. Some
+files have a function planted in them, which must be found in that file. The *owner* is the server, whose
+parsers are processes of their own; memory is what all of them have at one moment.
 """
 
 from __future__ import annotations

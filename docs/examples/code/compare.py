@@ -1,8 +1,8 @@
 """Two agents look for the same lines of Greenroom's source; what each of them reads until it has them.
 
 `python compare.py FOLDER` copies the source into the folder, and has a server index it there. The agents are
-scripts and no models: what they open depends on nothing but the order of what is found. A token is four bytes;
-with `--vocabulary` it is one of o200k_base, for which the package bpe-openai must be installed.
+scripts and no models: what they open depends on nothing but the order of what is found. A token is four
+bytes; with `--vocabulary` it is one of o200k_base, for which the package bpe-openai must be installed.
 """
 
 import argparse
@@ -103,7 +103,6 @@ async def main(folder: Path, count: Count) -> None:
             )
     print(LINE.format("a task, on average", *(f"{each // len(TASKS):,}" for each in sums)))
     print(LINE.format("reached", *(f"{each} of {len(TASKS)}" for each in reached)))
-    print(f"fewer: {1 - sums[0] / sums[1]:.0%}")
 
 
 if __name__ == "__main__":

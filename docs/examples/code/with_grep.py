@@ -10,8 +10,8 @@ FILES = 5
 LISTED = 20
 """How many files it has listed."""
 SMALL_WORDS = set(
-    "a again and how if in is it may must of that the to what when where which whose with".split()
-)  # noqa: SIM905, E501 - a sentence
+    "a again and how if in is it may must of that the to what when where which whose with".split()  # noqa: SIM905 - a sentence
+)
 
 
 def reads(texts: Mapping[str, str], task: Task) -> Iterator[str]:
@@ -29,7 +29,7 @@ def _words(texts: Mapping[str, str], task: Task) -> Iterator[str]:
 
 
 def _name(texts: Mapping[str, str], task: Task) -> Iterator[str]:
-    """Have `grep -rnw` list the lines with a name, then open the files that define it, or else that call it."""
+    """Have `grep -rnw` list the lines with a name, then open the files that define or call it."""
     name = re.compile(rf"\b{task.asked}\b")
     wanted = re.compile(
         rf"(def|class) {task.asked}\b" if task.about == "definition" else rf"(?<!def ){task.asked}\("
