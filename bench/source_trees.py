@@ -101,12 +101,13 @@ def own_source() -> Files:
 
 
 def library() -> Files:
-    """Return the files of Python's library, without what is installed beside it, in an order of chance."""
+    """Return the files of Python's library in an order of chance, without what a program made or installed."""
     paths = sorted(_below(LIBRARY))
     random.Random(19).shuffle(paths)
     for path in paths:
         text = path.read_text("utf-8", "replace")
-        if "site-packages" not in path.parts and text and "\0" not in text:
+        is_made = "generated" in text[:1_024].lower() or "site-packages" in path.parts
+        if text and "\0" not in text and not is_made:
             yield path.relative_to(LIBRARY).as_posix(), text
 
 

@@ -32,7 +32,7 @@ CHANGES: Final = 30
 QUESTIONS: Final = 140
 TURNS: Final = 600
 """Of a session, each a message that is added and a session that is read, while nothing is indexed."""
-PATIENCE: Final = 600.0
+PATIENCE: Final = 3_600.0
 _LOOK_SECONDS: Final = 0.1
 _TURN_SECONDS: Final = 0.01
 _FLAGS: Final = ("--embedder", "none", "--user", "bench")
@@ -60,6 +60,16 @@ class Indexed(NamedTuple):
     hold: float
     corpus: dict[str, Any]
     kept: int
+
+    @property
+    def by_clock(self) -> float:
+        """Files a second, by the clock."""
+        return float(self.corpus["documents"] / self.seconds)
+
+    @property
+    def by_processor(self) -> float:
+        """Files a second if nothing else had the two processors, and neither ever waited."""
+        return float(self.corpus["documents"] / ((self.owner + self.parsers) / 2))
 
     @property
     def text(self) -> float:
@@ -100,7 +110,7 @@ def run(plan: Plan) -> Report:
             changes = _change(client, folder, tree, plan.size(CHANGES, 3))
         alone, beside = _sessions(folder, plan.size(TURNS, 20))
     with plan.folder() as folder:
-        tree = write_tree(folder / "code", copies(), plan.size(150_000_000, 500_000))
+        tree = write_tree(folder / "code", copies(), plan.size(125_000_000, 500_000))
         with _served(folder) as client:
             indexed["copies"] = _index(client, folder, tree)
             asked["copies"] = _ask(client, tree, plan.size(QUESTIONS, 3))
@@ -114,19 +124,19 @@ def _report(
     sessions: tuple[list[float], list[float]],
 ) -> Report:
     main = indexed["library"]
-    files = main.corpus["documents"] / main.seconds
     alone, beside = (percentile(each, 99) for each in sessions)
     tables = [
         Table(
             title="Indexed, from the first search until everything is searchable by words",
             columns=[
-                *("folder", "files", "chunks", "MB", "s", "files/s", "owner s", "parsers s"),
+                *("folder", "files", "chunks", "MB", "s", "owner s", "parsers s"),
+                *("files/s", "by processor time"),
                 *("most MB", "owner most MB", "longest slice ms", "text, share", "all else, share"),
             ],
             rows=[
                 [
                     *(name, each.corpus["documents"], each.corpus["chunks"], each.corpus["bytes"] / 1e6),
-                    *(each.seconds, each.corpus["documents"] / each.seconds, each.owner, each.parsers),
+                    *(each.seconds, each.owner, each.parsers, each.by_clock, each.by_processor),
                     *(each.memory, each.owner_memory, each.hold, each.text, each.rest),
                 ]
                 for name, each in indexed.items()
@@ -152,7 +162,8 @@ def _report(
         ),
     ]
     figures = [
-        Figure(what="files/s searchable by words", value=files, least=250),
+        Figure(what="files/s searchable by words", value=main.by_clock, least=250),
+        Figure(what="files/s by processor time of two", value=main.by_processor, least=250),
         Figure(what="a changed file found, 95 % ms", value=percentile(changes, 95), most=100),
         *(
             Figure(what=f"a query, {name}, {form}, 95 % ms", value=percentile(times, 95), most=most)
