@@ -101,7 +101,7 @@ def own_source() -> Files:
 
 
 def library() -> Files:
-    """Return the files of Python's library in an order of chance, without what a program made or installed."""
+    """Return files of Python's library in an order of chance, but what programs made or installed."""
     paths = sorted(_below(LIBRARY))
     random.Random(19).shuffle(paths)
     for path in paths:

@@ -263,8 +263,8 @@ def _ask(client: Client, tree: SourceTree, count: int) -> Asked:
         began, used = time.perf_counter(), _processor(client)
         told = client.call(ToolCall("search_code_semantic", {"query": planted.question + words}))
         spent, wait = _processor(client) - used, time.perf_counter() - began
-        best = told["results"][0]["file_path"]
-        check(best == planted.path, f"{planted.question!r} is answered by {best}, not by {planted.path}")
+        best = [each["file_path"] for each in told["results"][:3]]
+        check(planted.path in best, f"{planted.question!r} is answered by {best}, not by {planted.path}")
         check(not told["cache_hit"], "it was asked before")
         if number:  # the first reads the index
             asked.waits.append(wait * 1_000)
