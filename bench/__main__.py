@@ -47,6 +47,7 @@ NAMES = (
     "documents",
     "code",
     "similar",
+    "workspace",
     "knowledge",
     "index",
     "encryption",

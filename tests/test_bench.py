@@ -47,6 +47,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
         "retrieval",
         "roots",
         "tool_choice",
+        "workspace",
     ],
 )
 def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: str) -> None:

@@ -217,6 +217,14 @@ def test_what_asking_twice_saves_is_said_as_the_example_shows_it() -> None:
     assert [row[2] for row in told] == re.findall(r"\d+ of \d+", answered)
 
 
+def test_what_asking_for_code_saves_is_said_as_the_example_shows_it() -> None:
+    example = (ROOT / "docs/examples/code/README.md").read_text()
+    ends = [block.partition("\n```")[0].splitlines()[-2:] for block in example.split("```text\n")[1:]]
+    told = list(rows_of(ROOT / "docs/how-to/use-code.md", "## What it saves"))
+    assert [row[1:] for row in told[:2]] == [tokens.partition("average")[2].split() for tokens, _ in ends]
+    assert told[2][1:] == re.findall(r"\d+ of \d+", ends[0][1])
+
+
 def test_the_readme_has_the_two_commands_and_ci_runs_them() -> None:
     lines = [line.strip() for block in blocks(ROOT / "README.md") for line in block.text.splitlines()]
     ci = (ROOT / ".ci/run").read_text().replace("pip install --quiet", "pip install")

@@ -16,7 +16,8 @@ from harness import clean_environment
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "docs" / "examples"
 RUNS = [
     ("client", "notebook.py"),
     ("team", "review.py"),
@@ -61,7 +62,7 @@ def test_it_prints_what_its_page_shows(
 
 
 class Costs(NamedTuple):
-    """The end of the reading agent's table, by ways: tokens of a question, and how many are answered."""
+    """The end of an agent's table, by ways: tokens of a question, and how many are answered."""
 
     tokens: list[int]
     answered: list[int]
@@ -92,8 +93,29 @@ def test_the_pages_say_what_the_reading_agent_asks() -> None:
         assert any(program["is_among"](sentence, [text]) for text in texts), question
 
 
+@pytest.mark.parametrize("flags", [(), ("--vocabulary",)])
+def test_who_asks_for_code_reads_a_fourth_at_most_of_what_whole_files_cost(
+    flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    printed = printed_by("code", "compare.py", flags, tmp_path)
+    now = costs(printed)
+    assert now.tokens[0] <= now.tokens[1] / 4, printed
+    assert now.answered[0] >= max(now.answered[1], LEAST_ANSWERED), printed
+    if not flags:
+        shown = costs(shown_by("code"))
+        assert now.tokens == [pytest.approx(each, rel=0.25) for each in shown.tokens], printed
+        assert now.answered == [pytest.approx(each, abs=1) for each in shown.answered], printed
+
+
+def test_the_source_has_the_lines_that_the_code_example_looks_for() -> None:
+    for task in runpy.run_path(str(EXAMPLES / "code" / "tasks.py"))["TASKS"]:
+        portion, _, path = task.path.partition("/")
+        assert task.line in (ROOT / portion / "greenroom" / portion / path).read_text(), task
+
+
 def test_each_project_is_run() -> None:
     assert {page.parent.name for page in EXAMPLES.glob("*/README.md")} == {
+        "code",
         "reading",
         *(run[0] for run in RUNS),
     }

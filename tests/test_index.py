@@ -42,7 +42,7 @@ from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
 from greenroom.actors.index.merge import MANY, first_merged, first_of_many
-from greenroom.actors.index.terms import joined
+from greenroom.actors.index.terms import joined, place_of
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
@@ -259,6 +259,21 @@ def test_terms_that_are_kept_for_long_are_what_they_were(terms: list[str]) -> No
     with pytest.raises(IndexError):
         kept[len(terms)]
     assert list(joined(kept)) == terms
+
+
+@given(st.sets(st.text("ab\n", max_size=7), min_size=1), st.lists(st.text("ab\n", max_size=7)))
+def test_a_term_is_found_where_it_is_among_others_and_nowhere_else(terms: set[str], asked: list[str]) -> None:
+    order = sorted(terms)
+    kept = joined(order)
+    for term in [*order, *asked]:
+        assert place_of(kept, term) == (order.index(term) if term in terms else None)
+
+
+def test_terms_are_found_in_every_block_of_many() -> None:
+    order = sorted(f"{number:x}" for number in range(1_000))
+    kept = joined(order)
+    assert [place_of(kept, term) for term in order] == list(range(1_000))
+    assert [place_of(kept, term) for term in ("", "0 ", "1f ", "ff ", "zz")] == [None] * 5
 
 
 def test_analysing_pauses_also_within_tags() -> None:

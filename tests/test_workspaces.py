@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import lmdb
 import pytest
 import trio
 from support.agents import FAST
@@ -25,6 +26,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.corpus.keeping import LEASE_SECONDS
 from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.schemas.code import FindCode
 from greenroom.actors.schemas.workspace import DescribeWorkspace, KeepWorkspace, Kept, WorkspaceState
 from greenroom.runtime import Refusal
 
@@ -101,6 +103,36 @@ async def test_an_index_that_nobody_watches_says_since_when(enter: Enter) -> Non
         assert left.as_of is not None
         assert watched.as_of is not None
         assert (watched.as_of - left.as_of).total_seconds() == LEASE_SECONDS - 1
+
+
+@pytest.mark.parametrize(("said", "most"), [("watching", 3), ("indexing", 20)])
+async def test_once_all_is_indexed_each_search_looks_into_a_few_runs(
+    enter: Enter, folder: Path, said: Kept, most: int
+) -> None:
+    async with enter() as at:
+        await made_corpus(at.runtime, ANN, NAME, ROOT)
+        await keep(at.runtime, "one", "indexing")
+        for number in range(20):
+            document = document_of(f"a{number}.py", [(["f"], f"def f(): return anchor{number}")])
+            await ask_corpus(at.runtime, ANN, PutDocument(corpus=NAME, document=document))
+        search = FindCode(corpus=NAME, query="anchor7")
+        assert (await ask_corpus(at.runtime, ANN, search)).total == 1
+        await keep(at.runtime, "one", said)
+        await trio.sleep(60)
+        assert (await ask_corpus(at.runtime, ANN, search)).total == 1
+    assert segments_of_index(folder) <= most
+    assert said == "watching" or segments_of_index(folder) > 3
+
+
+def segments_of_index(folder: Path) -> int:
+    """Return how many segments the indexes of a stopped store have in their records."""
+    with (
+        lmdb.open(str(folder / "greenroom.mdb"), subdir=False, max_dbs=1, readonly=True) as store,
+        store.begin() as transaction,
+    ):
+        names = transaction.cursor(store.open_db(b"actors", transaction, create=False)).iternext(values=False)
+        found = [name.partition(b"\0uis")[2] for name in names]
+    return len({name[:4] for name in found if name})
 
 
 @pytest.mark.promise("code.policy")

@@ -71,6 +71,8 @@ def keep(repository: CorpusRepository, request: KeepWorkspace, context: Context)
         is_partial=request.is_partial,
     )
     context.put(records.KEEPER, fresh)
+    if request.state == "watching":
+        repository.index.settle(context)
     if (fresh.keeper, fresh.state, fresh.of) != (record.keeper, record.state, record.of):
         repository.publish(context)
     return msgspec.structs.replace(_state(repository, fresh, context), is_asker=not ended)

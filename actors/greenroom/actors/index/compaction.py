@@ -17,7 +17,7 @@ import numpy.typing as npt
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.loader import LoadedIndex
-from greenroom.actors.index.merge import first_merged, first_of_many, merged_chunks
+from greenroom.actors.index.merge import FEW, MANY, first_merged, first_of_many, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
@@ -81,8 +81,14 @@ class Compactor:
         self._building.touched.add(id)
         return True
 
-    def step(self, context: Context) -> Slices[bool]:
-        """Do one step, and return whether there was one to do; yields when the slice is over."""
+    def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
+        """Do one step, and return whether there was one to do; yields when the slice is over.
+
+        Args:
+            context: Where to stage it.
+            is_quiet: Whether nothing more comes for now, so that also a few runs are merged.
+        """
+        many = FEW if is_quiet else MANY
         if self._building is not None:
             yield from self._build(context, self._building)
         elif self._manifest.doomed:
@@ -92,7 +98,7 @@ class Compactor:
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
             self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
-        elif (start := first_of_many([one.rows for one in self._manifest.segments])) is not None:
+        elif (start := first_of_many([one.rows for one in self._manifest.segments], many)) is not None:
             self._begin(context, start, len(self._manifest.segments))
         elif (place := self._mostly_dead()) is not None:
             self._begin(context, place, place + 1)

@@ -80,6 +80,7 @@ class MemoryIndex:
         self._is_stored = False
         self._loaded: LoadedIndex | None = None
         self._compactor: Compactor | None = None
+        self._is_quiet = False
         self._writes: int | None = None  # since the last look; None as long as nobody counted
 
     # -- writing -----------------------------------------------------------
@@ -248,9 +249,21 @@ class MemoryIndex:
         """Do one short step of compaction, if there is one to do, and come back for the next."""
         yield from self.loaded(context)
         assert self._compactor is not None, "what is loaded has its upkeep"
-        if (yield from self._compactor.step(context)):
+        if (yield from self._compactor.step(context, is_quiet=self._is_quiet)):
             context.set_timer(TIMER, context.now, TidyIndex())
+        else:
+            self._is_quiet = False
         self._writes = 0
+
+    def settle(self, context: Context) -> None:
+        """Hear that nothing more comes for now, and merge runs until few are left: each search asks each."""
+        if self._loaded is None:
+            return
+        from greenroom.actors.index import merge  # noqa: PLC0415 - needs numpy, loaded by now
+
+        if merge.first_of_many([each.rows for each in self._known(context).segments], merge.FEW) is not None:
+            self._is_quiet = True
+            self._tidy_soon(context)
 
     def rebuild(self, context: Context, documents: Iterable[Document | None]) -> Slices[None]:
         """Make the index anew of the memories that there are; yields when the slice is over.

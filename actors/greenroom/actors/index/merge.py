@@ -21,6 +21,8 @@ TAIL_POSTINGS = 131_072
 RATIO = 3
 MANY = 32
 """Runs that are merged at once; each is looked up in by every search."""
+FEW = 4
+"""Likewise where nothing more comes for now: who adds need not wait for these merges."""
 CROWD = 3 * MANY
 """From so many runs on who adds one takes part in the merge."""
 _RATIO_OF_RUNS = 1
@@ -44,19 +46,19 @@ def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
     return start
 
 
-def first_of_many(sizes: Sequence[int]) -> int | None:
-    """Return with which run a merge of many small ones begins; None as long as there are few.
+def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:
+    """Return with which run a merge of ``many`` small ones begins; None as long as there are fewer.
 
     Where all rows come in runs nothing else is merged; in 100 MB of text each is rewritten four times.
     A large run waits until as much comes after it, and small ones before it wait with it. Of twice as many
     runs the last are merged all the same, the large ones among them, too.
     """
-    if len(sizes) < MANY:
+    if len(sizes) < many:
         return None
     start = first_merged(sizes, 1, _RATIO_OF_RUNS)
-    if len(sizes) - start >= MANY:
+    if len(sizes) - start >= many:
         return start
-    return first_merged(sizes, MANY, _RATIO_OF_RUNS) if len(sizes) >= 2 * MANY else None
+    return first_merged(sizes, many, _RATIO_OF_RUNS) if len(sizes) >= 2 * many else None
 
 
 _STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from greenroom.actors.index.document import FIELDS, Field, ShouldYield
 from greenroom.actors.index.memtable import Memtable
-from greenroom.actors.index.terms import JoinedTerms, joined
+from greenroom.actors.index.terms import JoinedTerms, joined, place_of
 from greenroom.runtime import Slices
 
 Times = npt.NDArray[Any]  # unsigned integers of 16 bits, or of 8 where all are small
@@ -60,8 +60,8 @@ class Chunk(NamedTuple):
 
     def _span(self, term: str) -> tuple[int, int]:
         """Return where the postings of a term begin and end; (0, 0) for none."""
-        place = bisect_left(self.terms, term)
-        if place == len(self.terms) or self.terms[place] != term:
+        place = place_of(self.terms, term)
+        if place is None:
             return 0, 0
         return int(self.ends[place - 1]) if place else 0, int(self.ends[place])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, overload
 
@@ -10,6 +11,9 @@ import numpy as np
 
 BETWEEN: Final = "\n"
 """What stands between two terms, and in hardly any."""
+_BLOCK = 64
+"""Of so many terms the first is kept as a string, and the others are looked for in the text at once."""
+_SLOT_BYTES = 8
 
 
 class JoinedTerms(Sequence[str]):
@@ -19,7 +23,7 @@ class JoinedTerms(Sequence[str]):
         text: All of them, with `BETWEEN` between each two.
     """
 
-    __slots__ = ("_starts", "text")
+    __slots__ = ("_firsts", "_starts", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -28,6 +32,7 @@ class JoinedTerms(Sequence[str]):
         self._starts = array("I", (0,))
         self._starts.frombytes((ends + np.uint32(1)).tobytes())
         self._starts.append(len(text) + 1)
+        self._firsts = [self[place] for place in range(0, len(self), _BLOCK)]
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -52,9 +57,31 @@ class JoinedTerms(Sequence[str]):
         """Yield all in order."""
         return iter(self.text.split(BETWEEN))
 
+    def place(self, term: str) -> int | None:
+        """Return the place of a term, which has nothing in it that stands between terms; None for none."""
+        block = bisect_right(self._firsts, term) - 1
+        if block < 0:
+            return None
+        first, end = block * _BLOCK, min((block + 1) * _BLOCK, len(self))
+        if term == self._firsts[block]:
+            return first
+        if term == self[end - 1]:  # behind the last of all there is nothing
+            return end - 1
+        at = self.text.find(f"{BETWEEN}{term}{BETWEEN}", self._starts[first], self._starts[end])
+        return None if at < 0 else bisect_left(self._starts, at + 1)
+
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.text.__sizeof__() + self._starts.itemsize * len(self._starts)
+        firsts = sum(first.__sizeof__() + _SLOT_BYTES for first in self._firsts)
+        return self.text.__sizeof__() + self._starts.itemsize * len(self._starts) + firsts
+
+
+def place_of(terms: Sequence[str], term: str) -> int | None:
+    """Return the place of a term among others in order; None for none."""
+    if isinstance(terms, JoinedTerms) and BETWEEN not in term:
+        return terms.place(term)
+    place = bisect_left(terms, term)
+    return place if place < len(terms) and terms[place] == term else None
 
 
 def joined(terms: Sequence[str]) -> Sequence[str]:
