@@ -1,8 +1,8 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
-Four pages: the tools from their requests and replies, the settings from their table, the metrics from the
-fields of statistics, and the public Python names from their sources. And the tables of docs/security.md,
-from the policy. What is to be changed is the code, never the page.
+Five pages: the tools from their requests and replies, the prompts from their arguments, the settings from
+their table, the metrics from the fields of statistics, and the public Python names from their sources. And
+the tables of docs/security.md, from the policy. What is to be changed is the code, never the page.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from python_names import prose, python_page
 from greenroom.actors import MemoryLine, is_write
 from greenroom.actors.passport.envelope import VERSION, Passport
 from greenroom.actors.passport.packing import PassportPayload
+from greenroom.actors.prompts.catalogue import listed as prompts_listed
 from greenroom.actors.schemas.passport_payload import PayloadMessage
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
@@ -74,6 +75,14 @@ Under these profiles answers have older names besides today's, or another meanin
 
 """
 
+PROMPTS_INTRODUCTION: Final = """\
+# Prompts
+
+All arguments are texts. How they are filled, and how to add prompts of your own:
+[use prompts](../how-to/use-prompts.md).
+
+"""
+
 PLAIN: Final = {
     bool: "boolean",
     int: "integer",
@@ -93,6 +102,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
     check = parser.parse_args().check
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
+    pages["prompts.md"] = prompts_page()
     pages["python.md"] = python_page()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
@@ -357,6 +367,27 @@ def passport_schema() -> str:
     # In JSON schema's dialect `$` ends the text; in Python a newline may follow it.
     text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
     return text.replace(r"(?!\\n)$", "$") + "\n"
+
+
+# -- prompts ---------------------------------------------------------------------
+
+
+def prompts_page() -> str:
+    """Return the page of the prompts: what each is for and takes."""
+    parts = [PROMPTS_INTRODUCTION]
+    for prompt in prompts_listed():
+        rows = [
+            (
+                f"`{each.name}`",
+                "required" if each.required else "",
+                each.completes or ", ".join(f"`{value}`" for value in each.values),
+                each.description,
+            )
+            for each in prompt.arguments
+        ]
+        head = ("argument", "", "completed with", "meaning")
+        parts.append(f"## {prompt.name}\n\n{prompt.description}\n\n{table(head, rows)}\n")
+    return "".join(parts).rstrip() + "\n"
 
 
 # -- metrics ---------------------------------------------------------------------

@@ -50,11 +50,11 @@ def test_who_may_do_everything_is_told_everything() -> None:
 @pytest.mark.parametrize(
     ("scopes", "capabilities"),
     [
-        (("code:read",), {"tools", "resources", "completions"}),
+        (("code:read",), {"tools", "resources", "prompts", "completions"}),
         (("knowledge:read",), {"tools", "resources", "completions"}),
         (("admin",), {"tools"}),
         (("memory:write",), {"tools"}),
-        (("sessions:read",), {"tools", "resources", "completions"}),
+        (("sessions:read",), {"tools", "resources", "prompts", "completions"}),
     ],
 )
 async def test_every_way_to_ask_tells_the_same(

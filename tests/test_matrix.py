@@ -29,6 +29,7 @@ from greenroom.actors import (
     ExportMemories,
     ExportSession,
     GetMessages,
+    GetPrompt,
     GetWorkflowPatterns,
     ListMemories,
     ListSessions,
@@ -40,6 +41,7 @@ from greenroom.actors import (
     RecordWorkflowStep,
     RestoreSession,
     SetMemory,
+    StartSession,
     StoreMemory,
     WorkflowCheckpoint,
     ask_corpus,
@@ -48,7 +50,6 @@ from greenroom.actors import (
 from greenroom.actors.auth.scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
 from greenroom.actors.corpus.managing import made_corpus
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.server_info import GREENROOM
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -167,7 +168,7 @@ def test_everything_that_can_be_asked_is_asked_here() -> None:
     assert set(ASKED) == set(TOOLS) == set(REQUESTS)
     assert {asked.row for asked in ASKED.values()} <= set(verdicts())
     assert set(READING) == set(RESOURCES)
-    assert (PROMPTS, "prompts" in GREENROOM.capabilities) == ({}, False)
+    assert set(FILLED) == set(PROMPTS)
 
 
 async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
@@ -278,6 +279,36 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
                 with trio.move_on_after(1) as scope:
                     await subscriber.next()
                 assert scope.cancelled_caught != page[READING[kind]][reader], kind
+
+
+# -- prompts -----------------------------------------------------------------------------------------
+
+FILLED = {
+    "code": (BY_SCOPE, "def document_of"),
+    "memory": (MEMORY, "MARK"),
+    "session": (SESSION, "session SESSION"),
+}
+"""What decides who has a prompt filled with it, and what stands in one that is."""
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_a_prompt_is_filled_for_everybody_with_what_the_page_says(enter: Enter, reader: str) -> None:
+    async with enter(embedder="none") as at:
+        scribe = Agent(at.runtime, Principal(**READERS["itself"]))
+        names, page = await arranged(at, scribe, 0), verdicts()
+        asked = GetPrompt(name="explain-code", arguments={"path": "corpora.py", "symbol": names["WORD"]})
+        for kind, (row, shows) in FILLED.items():
+            whole = Agent(at.runtime, Principal(**READERS[reader]), reach=WORKSPACE)
+            others = frozenset(SCOPES) - {PROMPTS[kind]}
+            without = Agent(at.runtime, Principal(**READERS[reader], scopes=others), reach=WORKSPACE)
+            for agent in (whole, without):
+                await finds(agent.ask(StartSession(restore_from=names["SESSION"])), CLOSED)
+            sentence = f"needs the scope {PROMPTS[kind]!r}"
+            less, told = (await without.ask(asked)).text, (await whole.ask(asked)).text
+            assert sentence in less
+            assert sentence not in told
+            assert filled(shows, names) not in less
+            assert (filled(shows, names) in told) == page[row][reader], kind
 
 
 # -- in a stranger's hands ---------------------------------------------------------------------------

@@ -98,8 +98,8 @@ def test_figures_are_for_this_machine_only(tmp_path: Path, headers: dict[str, st
 def test_spans_of_a_server_do_not_touch_what_it_says_to_its_client(tmp_path: Path) -> None:
     with serving(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_SERVICE_NAME="lobby") as server:
         server.call("set_memory", key="k", value=1)
-        server.send("prompts/list", {})
-        assert server.receive()["error"]["code"] == -32601
+        server.send("prompts/get", {"name": "nonsense"})
+        assert server.receive()["error"]["code"] == -32602
         assert server.end() == 0
         text = server.errors.read_text()
     spans = [span for span in decoded(text) if "name" in span]
@@ -107,7 +107,7 @@ def test_spans_of_a_server_do_not_touch_what_it_says_to_its_client(tmp_path: Pat
         "initialize",
         "notifications/initialized",
         "tools/call set_memory",
-        "prompts/list",
+        "prompts/get nonsense",
     ]
     assert {span["resource"]["attributes"]["service.name"] for span in spans} == {"lobby"}
     assert [span["status"]["status_code"] for span in spans] == ["UNSET"] * 3 + ["ERROR"]

@@ -138,6 +138,7 @@ async def test_resources_are_listed_read_and_completed(
             assert said is not None
             assert said.model_dump(by_alias=True, exclude_none=True) == {
                 "completions": {},
+                "prompts": {"listChanged": False},
                 "resources": {"listChanged": False, "subscribe": True},
                 "tools": {"listChanged": False},
             }

@@ -85,6 +85,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         ]
     )
     | names.map(lambda name: Model(Path(os.path.normpath("/somewhere/x" + name)))),
+    "prompts": names.map(lambda name: Path(os.path.normpath("/somewhere/p" + name))),
     "models": names.map(lambda name: Path(os.path.normpath("/somewhere/m" + name))),
     "embedder_model": names,
     "language": st.lists(st.sampled_from(["english", "german", "russian"]), min_size=1, unique=True).map(

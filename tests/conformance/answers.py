@@ -157,6 +157,34 @@ PROMPTS: Mapping[str, Talk] = {
 }
 
 
+ASKING_PROMPT = "test_input_required_result_prompt"
+"""The prompt that asks the user, in the way of 2026-07-28."""
+COMPLETED = ("paris", "park", "party")
+"""What every argument is completed with."""
+
+
+def prompt_blocks(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what a prompt says, a block for each message.
+
+    Raises:
+        LookupError: there is no such prompt, or it needs another argument.
+    """
+    if missing := [argument for argument in PROMPTS[name].required if argument not in given]:
+        raise LookupError(f"The prompt {name} needs {', '.join(missing)}")
+    match name:
+        case "test_simple_prompt":
+            return [text("This is a simple prompt for testing.")]
+        case "test_prompt_with_arguments":
+            return [text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")]
+        case "test_prompt_with_embedded_resource":
+            words = "Embedded resource content for testing."
+            instruction = text("Please process the embedded resource above.")
+            return [embedded(given["resourceUri"], "text/plain", words), instruction]
+        case "test_prompt_with_image":
+            return [image(), text("Please analyze the image above.")]
+    raise LookupError(f"Unknown prompt: {name}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     """A resource: what reading it gives, and how it is listed."""

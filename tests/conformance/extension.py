@@ -1,4 +1,4 @@
-"""What the fixture adds to an SDK server: tools that talk back, prompts, completion, logging."""
+"""What the fixture adds to an SDK server: what talks back, and logging; to a bare one prompts, too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from conformance import asking, talking
-from conformance.answers import PROMPTS, TALKS, embedded, image, text
+from conformance.answers import ASKING_PROMPT, COMPLETED, PROMPTS, TALKS, prompt_blocks, text
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
@@ -66,9 +66,17 @@ def extend(server: Server[Any]) -> None:
         return await others.handler(context, params)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
-    server.add_request_handler("prompts/list", PaginatedRequestParams, _list_prompts)
-    server.add_request_handler("prompts/get", GetPromptRequestParams, _get_prompt)
-    server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
+    prompts = server.get_request_handler("prompts/get")
+    if prompts is None:  # a server of nothing but the SDK
+        server.add_request_handler("prompts/list", PaginatedRequestParams, _list_prompts)
+        server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
+
+    async def get_prompt(context: Context, params: GetPromptRequestParams) -> Any:
+        if prompts is None or params.name == ASKING_PROMPT:
+            return await _get_prompt(context, params)
+        return await prompts.handler(context, params)
+
+    server.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_level)
     sealed = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(sealed, default_audience=server.name))
@@ -93,22 +101,11 @@ async def _list_prompts(_context: Context, _params: PaginatedRequestParams) -> L
 async def _get_prompt(
     _context: Context, params: GetPromptRequestParams
 ) -> GetPromptResult | InputRequiredResult:
-    prompt, given = PROMPTS.get(params.name), params.arguments or {}
-    if prompt is None:
-        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
-    if missing := [argument for argument in prompt.required if argument not in given]:
-        raise MCPError(INVALID_PARAMS, f"The prompt {params.name} needs {', '.join(missing)}")
-    match params.name:
-        case "test_simple_prompt":
-            return _prompt(text("This is a simple prompt for testing."))
-        case "test_prompt_with_arguments":
-            return _prompt(text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"))
-        case "test_prompt_with_embedded_resource":
-            words = "Embedded resource content for testing."
-            instruction = text("Please process the embedded resource above.")
-            return _prompt(embedded(given["resourceUri"], "text/plain", words), instruction)
-        case "test_prompt_with_image":
-            return _prompt(image(), text("Please analyze the image above."))
+    if params.name != ASKING_PROMPT:
+        try:
+            return _prompt(*prompt_blocks(params.name, params.arguments or {}))
+        except LookupError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
     answers = asking.filled_in(params, "user_context")
     if "context" not in answers:
         question = asking.to_user("What context should the prompt use?", context="string")
@@ -122,7 +119,7 @@ def _prompt(*blocks: Mapping[str, Any]) -> GetPromptResult:
 
 
 async def _complete(_context: Context, params: CompleteRequestParams) -> CompleteResult:
-    known = [word for word in ("paris", "park", "party") if word.startswith(params.argument.value)]
+    known = [word for word in COMPLETED if word.startswith(params.argument.value)]
     return CompleteResult(completion=Completion(values=known, total=len(known), has_more=False))
 
 

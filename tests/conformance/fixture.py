@@ -1,9 +1,8 @@
 """The server that the conformance suite tests: its tools and resources on Greenroom's own code.
 
-What only answers takes the way of every tool: a struct, a door, a reply. What talks back
-(`by_sdk`) and what Greenroom has none of (prompts, logging) the SDK's server answers, when
-first somebody asks for it. As a program this serves over one transport until it is
-killed, or until its input ends.
+What only answers takes the way of every tool and prompt: a struct, a door, a reply. What talks back
+(`by_sdk`) and what Greenroom has none of (logging) the SDK's server answers, when first somebody asks
+for it. As a program this serves over one transport until it is killed, or until its input ends.
 """
 
 from __future__ import annotations
@@ -20,8 +19,21 @@ import outcome
 import trio
 from conformance import answers
 
-from greenroom.actors import ListResources, ReadResource, ResourceItem, ResourceList
-from greenroom.actors.auth.errors import resource_not_found
+from greenroom.actors import (
+    CompletePrompt,
+    CompleteResource,
+    GetPrompt,
+    ListPrompts,
+    ListResources,
+    NameCompletion,
+    Prompt,
+    PromptArgument,
+    PromptList,
+    ReadResource,
+    ResourceItem,
+    ResourceList,
+)
+from greenroom.actors.auth.errors import invalid, resource_not_found
 from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
 from greenroom.transports.mcp.content_blocks import Content
 
@@ -227,6 +239,8 @@ class Counter:
             return ResourceList(resources=[_listed(each) for each in answers.RESOURCES], next_cursor=None)
         if isinstance(request, ReadResource):
             return _contents(request.uri)
+        if isinstance(request, ListPrompts | GetPrompt | CompletePrompt | CompleteResource):
+            return _of_prompts(request)
         if request.tool == HELD:
             return msgspec.structs.replace(self._held, sdk="mcp" in sys.modules)
         answer = answers.TOOLS[request.tool]
@@ -241,6 +255,30 @@ def _listed(resource: answers.Contents) -> ResourceItem:
         description=resource.description,
         last_modified=None,
     )
+
+
+def _of_prompts(request: ListPrompts | GetPrompt | CompletePrompt | CompleteResource) -> Any:
+    if isinstance(request, ListPrompts):
+        listed = [
+            Prompt(
+                name=name,
+                title=name,
+                description=prompt.description,
+                arguments=tuple(
+                    PromptArgument(name=each, description=f"The {each}.", required=True)
+                    for each in prompt.required
+                ),
+            )
+            for name, prompt in answers.PROMPTS.items()
+        ]
+        return PromptList(prompts=listed, next_cursor=None)
+    if isinstance(request, GetPrompt):
+        try:
+            return Content(blocks=answers.prompt_blocks(request.name, request.arguments))
+        except LookupError as error:
+            raise invalid("name", str(error)) from None
+    known = [word for word in answers.COMPLETED if word.startswith(request.value)]
+    return NameCompletion(values=known, has_more=False)
 
 
 def _contents(uri: str) -> Content:

@@ -37,10 +37,16 @@ from mcp_types import (
     CompleteResult,
     Completion,
     EmptyResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     ReadResourceRequestParams,
     ReadResourceResult,
     RequestParams,
@@ -63,7 +69,16 @@ from mcp_types import ResourceUpdatedNotification as Updated
 from mcp_types import ResourceUpdatedNotificationParams as UpdatedParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
+from greenroom.actors import (
+    TEMPLATES,
+    CompletePrompt,
+    CompleteResource,
+    GetPrompt,
+    ListPrompts,
+    ListResources,
+    NameCompletion,
+    ReadResource,
+)
 from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports import AgentPort, SubscriberPort, Tool
@@ -183,7 +198,8 @@ class _Server(Server[Desk]):
         said = super().get_capabilities(*args, **options)
         assert said.tools is not None
         assert said.resources is not None
-        said.tools.list_changed = said.resources.list_changed = False
+        assert said.prompts is not None
+        said.tools.list_changed = said.resources.list_changed = said.prompts.list_changed = False
         return said
 
 
@@ -210,6 +226,8 @@ def reference_server(tools: Mapping[str, Tool]) -> Server[Desk]:
         ("resources/templates/list", PaginatedRequestParams, _list_templates),
         ("resources/list", PaginatedRequestParams, _timely(_list_resources)),
         ("resources/read", ReadResourceRequestParams, _timely(_read_resource)),
+        ("prompts/list", PaginatedRequestParams, _timely(_list_prompts)),
+        ("prompts/get", GetPromptRequestParams, _timely(_get_prompt)),
         ("completion/complete", CompleteRequestParams, _timely(_complete)),
         ("resources/subscribe", SubscribeRequestParams, _timely(_subscribe)),
         ("resources/unsubscribe", UnsubscribeRequestParams, _timely(_unsubscribe)),
@@ -327,15 +345,46 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
 
 
 async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-    template = params.ref.uri if isinstance(params.ref, ResourceTemplateReference) else ""
     known = (params.context.arguments if params.context else None) or {}
-    request = CompleteResource(
-        template=template, argument=params.argument.name, value=params.argument.value, known=known
-    )
+    name, value = params.argument.name, params.argument.value
+    request: CompleteResource | CompletePrompt
+    if isinstance(params.ref, ResourceTemplateReference):
+        request = CompleteResource(template=params.ref.uri, argument=name, value=value, known=known)
+    else:
+        request = CompletePrompt(prompt=params.ref.name, argument=name, value=value, arguments=known)
     with _worded(context):
-        found = await context.lifespan_context.door.ask(request)
+        found: NameCompletion = await context.lifespan_context.door.ask(request)
     total = None if found.has_more else len(found.values)
     return CompleteResult(completion=Completion(values=found.values, has_more=found.has_more, total=total))
+
+
+# -- prompts -----------------------------------------------------------------------------------------
+
+
+async def _list_prompts(context: Context, params: PaginatedRequestParams) -> ListPromptsResult:
+    with _worded(context):
+        page = await context.lifespan_context.door.ask(ListPrompts(cursor=params.cursor))
+    prompts = [
+        Prompt(
+            name=each.name,
+            title=each.title,
+            description=each.description,
+            arguments=[
+                PromptArgument(name=given.name, description=given.description, required=given.required)
+                for given in each.arguments
+            ],
+        )
+        for each in page.prompts
+    ]
+    return ListPromptsResult(prompts=prompts, next_cursor=page.next_cursor)
+
+
+async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    with _worded(context):
+        asked = GetPrompt(name=params.name, arguments=params.arguments or {})
+        filled = await context.lifespan_context.door.ask(asked)
+    message = PromptMessage(role="user", content=TextContent(text=filled.text))
+    return GetPromptResult(description=filled.description, messages=[message])
 
 
 @contextmanager

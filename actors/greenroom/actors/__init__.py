@@ -88,6 +88,11 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.workflows import RecordWorkflowStep as RecordWorkflowStep
     from greenroom.actors.orchestrations.workflows import SuggestNextAction as SuggestNextAction
     from greenroom.actors.orchestrations.workflows import WorkflowCheckpoint as WorkflowCheckpoint
+    from greenroom.actors.prompts.library import PromptLibrary as PromptLibrary
+    from greenroom.actors.prompts.library import open_prompts as open_prompts
+    from greenroom.actors.prompts.requests import CompletePrompt as CompletePrompt
+    from greenroom.actors.prompts.requests import GetPrompt as GetPrompt
+    from greenroom.actors.prompts.requests import ListPrompts as ListPrompts
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
@@ -173,6 +178,12 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
     from greenroom.actors.schemas.passports import SessionRestored as SessionRestored
     from greenroom.actors.schemas.passports import SessionStarted as SessionStarted
+    from greenroom.actors.schemas.prompts import OwnPrompt as OwnPrompt
+    from greenroom.actors.schemas.prompts import Prompt as Prompt
+    from greenroom.actors.schemas.prompts import PromptArgument as PromptArgument
+    from greenroom.actors.schemas.prompts import PromptFilled as PromptFilled
+    from greenroom.actors.schemas.prompts import PromptList as PromptList
+    from greenroom.actors.schemas.prompts import PromptSource as PromptSource
     from greenroom.actors.schemas.replies import MemoryDeleted as MemoryDeleted
     from greenroom.actors.schemas.replies import MemoryEntry as MemoryEntry
     from greenroom.actors.schemas.replies import MemoryList as MemoryList

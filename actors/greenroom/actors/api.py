@@ -67,6 +67,7 @@ from greenroom.actors.orchestrations.workflows import (
     SuggestNextAction,
     WorkflowCheckpoint,
 )
+from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
@@ -77,6 +78,7 @@ from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.resources import (
     ReadResource,
     corpus_of_uri,
@@ -186,12 +188,17 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
 }
 """The request type of every tool, by the tool's name."""
 
-_RESOURCES: Mapping[str, type[Message[Any] | Query[Any]]] = {
-    "resources/read": ReadResource,
-    "resources/list": ListResources,
-    "completion/complete": CompleteResource,
-}
-_ASKED = frozenset({*REQUESTS.values(), *_RESOURCES.values(), CompleteCode})
+_BESIDES = (
+    ReadResource,
+    ListResources,
+    CompleteResource,
+    CompleteCode,
+    ListPrompts,
+    GetPrompt,
+    CompletePrompt,
+)
+"""What is asked besides tools: resources, prompts, and what completes them."""
+_ASKED = frozenset({*REQUESTS.values(), *_BESIDES})
 DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
 
@@ -292,6 +299,7 @@ class Agent:
         reach: Which files it may have read into corpora; none for None.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
+        prompts: Prompts of the user's own (`open_prompts`).
     """
 
     def __init__(
@@ -308,6 +316,7 @@ class Agent:
         reach: Reach | None = None,
         workspaces: Workspaces | None = None,
         learns_workflows: bool = False,
+        prompts: PromptSource | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -325,6 +334,7 @@ class Agent:
         self._client_state.reach = reach or Reach()
         self._client_state.workspaces = workspaces
         self._learns_workflows = learns_workflows
+        self._client_state.prompts = prompts
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -362,7 +372,7 @@ class Agent:
 
         Args:
             request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`,
-                `CompleteCode`.
+                `CompleteCode`, `ListPrompts`, `GetPrompt`, `CompletePrompt`.
             checked: Whether it comes from `parse_request`, which has checked it already.
             on_accepted: Called once the request has its place in the actor's order.
 

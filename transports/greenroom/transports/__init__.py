@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.agent_port import Cancellable as Cancellable
     from greenroom.transports.mcp.agent_port import SubscriberPort as SubscriberPort
     from greenroom.transports.mcp.limits import Limits as Limits
+    from greenroom.transports.mcp.list_changes import ListChanges as ListChanges
     from greenroom.transports.mcp.server import McpServer as McpServer
     from greenroom.transports.mcp.server_info import ServerInfo as ServerInfo
     from greenroom.transports.mcp.tools import TOOLS as TOOLS

@@ -108,13 +108,13 @@ RESOURCES: Final[Mapping[str, str]] = {
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""
 
-PROMPTS: Final[Mapping[str, str]] = {}
-"""What each prompt needs, by its name."""
+PROMPTS: Final[Mapping[str, str]] = {"code": CODE, "memory": "memory:read", "session": "sessions:read"}
+"""What each kind of context needs that prompts are filled with; any of them opens the prompts."""
 
 NEEDED: Final[Mapping[str, str]] = {
     **TOOLS,
     **{f"resource {kind}": scope for kind, scope in RESOURCES.items()},
-    **{f"prompt {name}": scope for name, scope in PROMPTS.items()},
+    **{f"prompts with {kind}": scope for kind, scope in PROMPTS.items()},
 }
 """What everything needs that is checked."""
 
@@ -143,6 +143,12 @@ def tools_of(scopes: frozenset[str]) -> frozenset[str]:
 def resources_of(scopes: frozenset[str]) -> frozenset[str]:
     """Return the kinds of resources that a holder of ``scopes`` may read."""
     return frozenset(kind for kind, needed in RESOURCES.items() if allows(scopes, needed))
+
+
+@lru_cache(maxsize=256)
+def contexts_of(scopes: frozenset[str]) -> frozenset[str]:
+    """Return the kinds of context that prompts are filled with for a holder of ``scopes``."""
+    return frozenset(kind for kind, needed in PROMPTS.items() if allows(scopes, needed))
 
 
 def unknown_scopes(scopes: Iterable[str]) -> list[str]:

@@ -21,12 +21,13 @@ class CompleteNames(Procedure[NameCompletion], frozen=True, kw_only=True):
     corpus: CorpusName
     kind: NameKind
     value: Begun = ""
+    path: Begun = ""
 
     async def run(self, context: ProcedureContext) -> NameCompletion:
         """Ask the corpus."""
         try:
             row = await corpus_row(context, self.corpus)
-            request = FindNames(corpus=row.full_name, kind=self.kind, value=self.value)
+            request = FindNames(corpus=row.full_name, kind=self.kind, value=self.value, path=self.path)
             return await context.ask(corpus_address(row), request)
         except Refusal as refusal:
             if refusal.code != "CORPUS_NOT_FOUND":
@@ -41,7 +42,13 @@ def find(repository: CorpusRepository, request: FindNames, context: Context) -> 
     begun = request.value.lower()
     found: dict[str, tuple[bool, int, str]] = {}
     has_more = False
-    for names in (_paths if request.kind == "path" else _symbols)(context):
+    if request.kind == "path":
+        looked_at = _paths(context)
+    elif request.path:
+        looked_at = _symbols_of(repository, request.path, context)
+    else:
+        looked_at = _symbols(context)
+    for names in looked_at:
         for name in names:
             lowered = name.lower()
             is_whole = lowered.startswith(begun)
@@ -63,4 +70,11 @@ def _paths(context: Context) -> Iterator[list[str]]:
 
 def _symbols(context: Context) -> Iterator[list[str]]:
     for _, packed in context.scan(bytes, prefix=records.FACTS):
+        yield [each.path for each in symbols_in(packed)]
+
+
+def _symbols_of(repository: CorpusRepository, path: str, context: Context) -> Iterator[list[str]]:
+    document = repository.document(context, path)
+    packed = None if document is None else context.get(records.facts_key(document.number), bytes)
+    if packed is not None:
         yield [each.path for each in symbols_in(packed)]

@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
@@ -29,6 +30,7 @@ from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, R
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemorySaved
+from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.session_travel import (
     ContextRead,
     GetSessionContext,
@@ -130,6 +132,7 @@ class ClientSessionState:
         workspaces: Keep the indexes of the folders that it works in; None where nobody does.
         workspace_path: The folder that its session began in, if it said so.
         files_read: What of files it has read, by path and lines: a digest of the file.
+        prompts: The user's own prompts; None where there are none.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class ClientSessionState:
         self.workspaces: Workspaces | None = None
         self.workspace_path: str | None = None
         self.files_read: dict[tuple[str, int, int | None], str] = {}
+        self.prompts: PromptSource | None = None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self._locator = locator
@@ -165,6 +169,12 @@ class ClientSessionState:
         )
         self._held: Subscriber | None = None
         self._is_closed = False
+
+    def without_memory_of_files(self) -> ClientSessionState:
+        """Return the same client as one that has read no file, nor notes which it reads."""
+        other = copy(self)
+        other.files_read = {}
+        return other
 
     @property
     def holder(self) -> travel.Holder:

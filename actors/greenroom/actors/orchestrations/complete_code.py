@@ -11,12 +11,19 @@ from greenroom.actors.schemas.completion import Begun, NameCompletion, NameKind
 
 
 class CompleteCode(CodeOrchestration[NameCompletion], frozen=True, kw_only=True):
-    """Complete a path or a symbol of the workspace; not a tool."""
+    """Complete a path or a symbol of the workspace; not a tool.
+
+    Attributes:
+        kind: Which of both.
+        value: What is typed so far.
+        path: The file whose symbols are meant; empty for all.
+    """
 
     writes: ClassVar[bool] = False
 
     kind: NameKind
     value: Begun = ""
+    path: Begun = ""
 
     async def carry_out(self, client: ClientSessionState) -> NameCompletion:
         """Look through what is indexed so far.
@@ -25,5 +32,5 @@ class CompleteCode(CodeOrchestration[NameCompletion], frozen=True, kw_only=True)
             Refusal: ``VALIDATION_ERROR``: there is no workspace.
         """
         row = (await begin(client, (await roots_of(client))[0])).row
-        request = CompleteNames(corpus=row.full_name, kind=self.kind, value=self.value)
+        request = CompleteNames(corpus=row.full_name, kind=self.kind, value=self.value, path=self.path)
         return await client.runtime.query(request, principal=client.principal)

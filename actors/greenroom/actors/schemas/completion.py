@@ -34,8 +34,10 @@ class FindNames(Message[NameCompletion], frozen=True, kw_only=True):
     Attributes:
         kind: ``path``, of documents; ``symbol``, of what source code defines.
         value: What is typed so far; its case does not matter.
+        path: The document whose symbols are meant; empty for all.
     """
 
     corpus: CorpusName
     kind: NameKind
     value: Begun = ""
+    path: Begun = ""

@@ -264,6 +264,12 @@ class Settings:
         "record which tools clients call here, one after the other and without what they are given, so that "
         "suggest_next_action knows them; else only what record_workflow_step is told",
     )
+    prompts: Path | None = setting(
+        None,
+        folder,
+        "folder of prompts of your own, a Markdown file each, which are listed besides Greenroom's; what "
+        "changes there is told to clients",
+    )
     embedder: str | Model = setting(
         "auto",
         embedder,

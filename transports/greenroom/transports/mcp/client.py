@@ -109,6 +109,8 @@ class Client:
         self._rate_limit = rate_limit
         self._calls: dict[RequestKey, Call] = {}
         self._open_bytes = 0
+        if server.lists is not None:
+            server.lists.add(self)
 
     # -- what others ask ------------------------------------------------------------------------
 
@@ -293,6 +295,8 @@ class Client:
     def close(self) -> None:
         """Cancel what is open for the client, which is gone. Its tasks end with whoever spawned them."""
         self.queue.is_closed = True
+        if self.server.lists is not None:
+            self.server.lists.discard(self)
         for call in list(self._calls.values()):
             self._cancel(call)
         self.identity.close()

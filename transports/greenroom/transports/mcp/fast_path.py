@@ -20,18 +20,18 @@ from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSessio
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
-from greenroom.actors.ingest.places import CLIENT_FOLDERS
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
+from greenroom.transports.mcp.folders import learn_folders
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.mcp.offered_tools import ToolOffer
 from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
 from greenroom.transports.mcp.roots import Roots, needs_folder, tells_folders
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.subscriptions import Subscriptions
+from greenroom.transports.mcp.subscriptions import Subscriptions, Wanted
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.mcp.tools import Tool, visible_tools
 from greenroom.transports.mcp.versions import (
@@ -217,8 +217,7 @@ class FastPath:
     async def _ask_with_folders(self, client: ClientPort, call: Call, request: Any) -> None:
         """Have files read that may be in the folders that the client works in."""
         with call.cancellable():
-            client.roots = client.roots or Roots(client.identity)
-            CLIENT_FOLDERS.set(await client.roots.known_folders(call))
+            await learn_folders(client, call)
         if not call.settled:
             client.domain.ask(call, request, partial(self._tool_replied, client))
 
@@ -322,10 +321,10 @@ class FastPath:
         client.answer(call, result_line(call.id, b"{}"))
 
     def _listen(self, client: ClientPort, call: Call) -> bool:
-        uris = _subscribed_uris(call.frame.params)
-        if uris is None or not self._is_plain(call, _LISTENING):
+        wanted = _wanted(call.frame.params)
+        if wanted is None or not self._is_plain(call, _LISTENING):
             return False
-        call.payload = uris
+        call.payload = wanted
         client.queue.join(call, partial(self._begin_listening, client))
         return True
 
@@ -475,8 +474,8 @@ def resource_list(page: Any) -> dict[str, Any]:
     return result
 
 
-def _subscribed_uris(params: dict[str, Any] | None) -> list[str] | None:
-    """Return the resources that a listen request names; None when something about it is odd."""
+def _wanted(params: dict[str, Any] | None) -> Wanted | None:
+    """Return what a listen request wants to hear of; None when something about it is odd."""
     wanted = (params or {}).get("notifications")
     if not isinstance(wanted, dict):
         return None
@@ -487,8 +486,10 @@ def _subscribed_uris(params: dict[str, Any] | None) -> list[str] | None:
         elif type(value) not in {bool, type(None)}:
             return None
     if uris is None:
-        return []
-    return uris if isinstance(uris, list) and all(type(uri) is str for uri in uris) else None
+        uris = []
+    if not isinstance(uris, list) or not all(type(uri) is str for uri in uris):
+        return None
+    return Wanted(uris, prompts=wanted.get("promptsListChanged") is True)
 
 
 def _is_cursor(value: Any) -> bool:

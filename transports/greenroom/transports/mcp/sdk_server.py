@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,9 +30,8 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     CompleteRequestParams,
-    CompleteResult,
-    Completion,
     EmptyResult,
+    GetPromptRequestParams,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
@@ -40,7 +39,6 @@ from mcp_types import (
     ReadResourceRequestParams,
     ReadResourceResult,
     RequestParams,
-    ResourceTemplateReference,
     ServerCapabilities,
     SubscribeRequestParams,
     SubscriptionsListenRequestParams,
@@ -50,7 +48,8 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from greenroom.actors import CompleteResource, ListResources, ReadResource
+from greenroom.actors import ListResources, ReadResource
+from greenroom.actors.base.parse import check_request
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort
@@ -68,12 +67,14 @@ from greenroom.transports.mcp.fast_path import (
     tools_cache_policy,
     unknown_tool_message,
 )
+from greenroom.transports.mcp.folders import learn_folders
 from greenroom.transports.mcp.frames import Frame, RequestError
 from greenroom.transports.mcp.offered_tools import ToolOffer
 from greenroom.transports.mcp.response_encoder import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
+from greenroom.transports.mcp.sdk_prompts import PromptMethods
 from greenroom.transports.mcp.server_info import ServerInfo
-from greenroom.transports.mcp.subscriptions import Subscriptions
+from greenroom.transports.mcp.subscriptions import Subscriptions, Wanted
 from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 
@@ -119,6 +120,7 @@ class SdkServer:
         self._subscriptions = subscriptions
         self._times = times
         self.server = _FixedListServer(
+            profile,
             profile.name,
             version=profile.version,
             title=profile.title,
@@ -127,13 +129,16 @@ class SdkServer:
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
         self._tool_list = lru_cache(maxsize=CACHED_LISTINGS)(self._tools_for)
         self._template_list = lru_cache(maxsize=CACHED_LISTINGS)(_templates_for)
+        prompts = PromptMethods(partial(_asked, is_checked=False), _asked)
         handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
             ("tools/list", PaginatedRequestParams, self._list_tools),
             ("tools/call", CallToolRequestParams, self._call_tool),
             ("resources/templates/list", PaginatedRequestParams, self._list_templates),
             ("resources/list", PaginatedRequestParams, self._list_resources),
             ("resources/read", ReadResourceRequestParams, self._read_resource),
-            ("completion/complete", CompleteRequestParams, _complete),
+            ("prompts/list", PaginatedRequestParams, prompts.list),
+            ("prompts/get", GetPromptRequestParams, prompts.get),
+            ("completion/complete", CompleteRequestParams, prompts.complete),
             ("resources/subscribe", SubscribeRequestParams, self._subscribe),
             ("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe),
             ("subscriptions/listen", SubscriptionsListenRequestParams, self._listen),
@@ -217,9 +222,10 @@ class SdkServer:
         self, context: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         call = await _wait_for_turn(context)
-        uris = params.notifications.resource_subscriptions or []
+        asked = params.notifications
+        wanted = Wanted(asked.resource_subscriptions or [], prompts=bool(asked.prompts_list_changed))
         try:
-            await self._subscriptions.listen(context.lifespan_context, call, uris)
+            await self._subscriptions.listen(context.lifespan_context, call, wanted)
         except Exception as error:
             raise _as_mcp_error(error, context) from error
         assert context.request_id is not None, "requests have ids"
@@ -234,22 +240,15 @@ def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
     )
 
 
-async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-    reference = params.ref
-    template = reference.uri if isinstance(reference, ResourceTemplateReference) else ""
-    known = (params.context.arguments if params.context else None) or {}
-    request = CompleteResource(
-        template=template, argument=params.argument.name, value=params.argument.value, known=known
-    )
-    found = await _asked(context, request)
-    total = None if found.has_more else len(found.values)
-    return CompleteResult(completion=Completion(values=found.values, has_more=found.has_more, total=total))
-
-
-async def _asked(context: Context, request: Any) -> Any:
-    _check_time(_call(context))
+async def _asked(context: Context, request: Any, *, is_checked: bool = True) -> Any:
+    client, call = context.lifespan_context, _call(context)
+    _check_time(call)
     try:
-        return await context.lifespan_context.domain.ask_for_sdk(_call(context), lambda: request)
+        if getattr(request, "needs_folders", False):
+            await learn_folders(client, call)
+        return await client.domain.ask_for_sdk(
+            call, lambda: request if is_checked else check_request(request)
+        )
     except Exception as error:
         raise _as_mcp_error(error, context) from error
 
@@ -291,10 +290,18 @@ def _content_result(content: Content, meta: dict[str, Any]) -> CallToolResult:
 
 
 class _FixedListServer(Server[ClientPort]):
-    """The SDK's server, which says in the later era, too, that its lists do not change.
+    """The SDK's server, which says in the later era, too, which of its lists change.
 
     The SDK takes it that whoever serves listen streams announces changes of every list.
+
+    Args:
+        profile: Says it.
+        named: As the SDK's server takes it.
     """
+
+    def __init__(self, profile: ServerInfo, *named: Any, **options: Any) -> None:
+        super().__init__(*named, **options)
+        self._profile = profile
 
     def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
         """Return what the server can do."""
@@ -302,6 +309,8 @@ class _FixedListServer(Server[ClientPort]):
         for lists in (said.tools, said.resources):
             if lists is not None:
                 lists.list_changed = False
+        if said.prompts is not None:
+            said.prompts.list_changed = self._profile.prompts_change
         return said
 
 

@@ -16,6 +16,7 @@ from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
+from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.offered_tools import ToolOffer, ToolOffers
 from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
@@ -46,6 +47,7 @@ class McpServer:
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
+        lists: The changes of the list of prompts, where that changes.
         extend: Registers what else the SDK's server answers.
         now: Returns the wall clock in nanoseconds since 1970 UTC, for the times that answers say.
         tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
@@ -55,6 +57,7 @@ class McpServer:
     Attributes:
         offers: What clients are offered, by their profiles.
         agent_for: Returns the agent of a client whose transport does not know who it is.
+        lists: The changes of the list of prompts; None where that does not change.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         hold_dispatch: A block within which that is posted.
@@ -71,6 +74,7 @@ class McpServer:
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
+        lists: ListChanges | None = None,
         extend: Callable[[Server[ClientPort]], None] | None = None,
         now: Callable[[], int] = time.time_ns,
         tracer: Tracer | None = None,
@@ -79,11 +83,12 @@ class McpServer:
     ) -> None:
         self.tools = tools
         self.offers = ToolOffers(tools, profiles)
-        self.profile = profile
+        self.profile = profile = profile if lists is None else profile.with_changing_prompts()
+        self.lists = lists
         self.request_timeout = request_timeout
         self.deadlines = Deadlines(request_timeout, self._overdue)
         self._extend = extend
-        self._subscriptions = subscriptions = Subscriptions(debounce)
+        self._subscriptions = subscriptions = Subscriptions(debounce, lists)
         self.run_ready = run_ready
         self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.auth.scopes import EVERYTHING, allows, resources_of, tools_of
+from greenroom.actors.auth.scopes import EVERYTHING, allows, contexts_of, resources_of, tools_of
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +57,22 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         if EVERYTHING not in scopes and not tools_of(scopes):
             closed |= {"tools"}
         if EVERYTHING not in scopes and not resources_of(scopes):
-            closed |= {"resources", "completions"}
+            closed |= {"resources"}
+        if EVERYTHING not in scopes and not contexts_of(scopes):
+            closed |= {"prompts"}
+        if {"resources", "prompts"} <= closed:
+            closed |= {"completions"}
         return {name: value for name, value in self.capabilities.items() if name not in closed}
+
+    @property
+    def prompts_change(self) -> bool:
+        """Whether clients are told when the list of prompts changes."""
+        return bool(self.capabilities.get("prompts", {}).get("listChanged"))
+
+    def with_changing_prompts(self) -> ServerInfo:
+        """Return the same of a server whose list of prompts changes."""
+        capabilities = {**self.capabilities, "prompts": {"listChanged": True}}
+        return msgspec.structs.replace(self, capabilities=capabilities)
 
     def described_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
         """Return both, as answers to ``initialize`` and ``server/discover`` hold them."""
@@ -97,6 +111,7 @@ GREENROOM = ServerInfo(
     ),
     capabilities={
         "completions": {},
+        "prompts": {"listChanged": False},
         "resources": {"listChanged": False, "subscribe": True},
         "tools": {"listChanged": False},
     },

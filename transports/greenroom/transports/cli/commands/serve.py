@@ -20,7 +20,7 @@ from typing import Final
 
 import trio
 
-from greenroom.actors import Agent, EmbedderChoice, PassportOptions
+from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
@@ -47,6 +47,7 @@ from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import serve_control
 from greenroom.transports.mcp.connection import Limits
+from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
@@ -116,6 +117,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
         )
         workspaces = None if settings.no_index else await stack.enter_async_context(open_workspaces(runtime))
+        library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
+        lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
@@ -132,6 +135,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
                 workspaces=workspaces,
                 learns_workflows=settings.learn_workflows,
+                prompts=library,
             )
 
         await nursery.start(_stop_on_signal, stop)
@@ -141,9 +145,12 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
+            lists=lists,
             run_ready=runtime.run_ready,
             hold_dispatch=runtime.hold_dispatch,
         )
+        if library is not None and lists is not None:
+            nursery.start_soon(library.watch, lists.announce)
         observed = ObservedServer(server.meter, runtime, access)
         if runtime.role == "owner":
             await nursery.start(serve_control, settings.data, observed)
