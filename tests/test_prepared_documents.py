@@ -21,7 +21,6 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.base.compression import compressed
 from greenroom.actors.corpus.preparing import prepared_at_once
 from greenroom.runtime import Refusal
 
@@ -124,8 +123,6 @@ NOT_OF_USE: dict[str, Callable[[Prepared], Prepared]] = {
     "of fewer chunks": lambda ready: replace(ready, prints=ready.prints[8:]),
     "of another text": lambda ready: replace(ready, blocks=OTHER.blocks),
     "no text": lambda ready: replace(ready, blocks=[(0, b"?")]),
-    "more text than it has": lambda ready: replace(ready, blocks=[(0, compressed(bytes(64 << 20), 1))]),
-    "a block and more": lambda ready: replace(ready, blocks=[(0, ready.blocks[0][1] + b"more")]),
     "in other blocks": lambda ready: replace(ready, blocks=[(1, ready.blocks[0][1])]),
     "in no block": lambda ready: replace(ready, blocks=[]),
 }
