@@ -184,6 +184,9 @@ DEEDS: dict[str, Deed] = {
         "namespace",
         "value_size",
     ),
+    "set_preferences": Deed(
+        lambda _: {"preferences": {"mine": CONTENT}}, ("set_preferences",), "version", "bytes"
+    ),
     "update_memory": Deed(
         lambda world: {"memory_id": world.memory_id, "content": CONTENT},
         ("update_memory",),
@@ -563,7 +566,7 @@ NOBODY_IS_DENIED = frozenset(
         # Who asks for these sees what is theirs, and nothing of others: lists, searches, counts.
         *("list_sessions", "list_memory", "list_memories", "memory_stats", "get_memory", "delete_memory"),
         *("memory_search", "retrieve_memory", "recall_context", "export_memories", "list_corpora"),
-        "symbol_search",
+        *("symbol_search", "set_preferences"),
         # For these there are scopes alone.
         *("get_audit_log", "create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"),
         "erase_user",

@@ -36,7 +36,7 @@ from greenroom.actors.ingest.run import Ingestion, Text, open_ingestion
 from greenroom.actors.ingest.walk import MAX_ENTRIES, Found, LeftOut, walk, walk_below
 from greenroom.actors.ingest.watch import NotWatchedError, watching
 from greenroom.actors.schemas.ingest import DocumentsIngested
-from greenroom.actors.schemas.resources import document_uri
+from greenroom.actors.schemas.resource_uris import document_uri
 from greenroom.runtime import Refusal, SharedRuntime
 
 ANN = Principal(agent_id="planner", user="ann")

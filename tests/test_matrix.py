@@ -23,6 +23,7 @@ from greenroom.actors import (
     Agent,
     CreateApiKey,
     CreateSession,
+    DecisionMade,
     DefineEntities,
     EndSession,
     EntityDeclaration,
@@ -38,9 +39,11 @@ from greenroom.actors import (
     PutDocument,
     Reach,
     ReadResource,
+    RecordContext,
     RecordWorkflowStep,
     RestoreSession,
     SetMemory,
+    SetPreferences,
     StartSession,
     StoreMemory,
     WorkflowCheckpoint,
@@ -121,6 +124,7 @@ ASKED = {
     "list_memories": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
     "list_memory_versions": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
+    "set_preferences": Asked(MEMORY, '{"preferences":{}}', "MARK"),
     "import_memories": Asked(
         INTO_USER, '{"namespace":"user:ann","source":"{\\"key\\":\\"i\\",\\"content\\":\\"x\\"}"}'
     ),
@@ -188,6 +192,7 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     await ask_corpus(at.runtime, scribe.principal, put, make=True)
     declared = EntityDeclaration(name=word, type="vendor")
     await scribe.ask(DefineEntities(corpus=names["CORPUS"], entities=[declared]))
+    await scribe.ask(SetPreferences(preferences=json(f'{{"theme":"{names["MARK"]}"}}')))
     await made_corpus(at.runtime, scribe.principal, "user:ann:code-1", "/home/ann/code")
     for command in ("git pull", "git push") * 2:
         await scribe.ask(RecordWorkflowStep(command=command))
@@ -235,6 +240,8 @@ READING = {
     "memory": KEPT,
     "export": KEPT,
     "passport": MEMORY,
+    "preferences": MEMORY,
+    "project": SESSION,
     "corpus": CORPUS,
     "workspace": CORPUS,
     "workflow": STEPS,
@@ -253,6 +260,8 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "memory": "agent://scribe/memory",
             "export": (await scribe.ask(ExportMemories())).uri,
             "corpus": f"greenroom://corpus/{names['CORPUS']}",
+            "preferences": "greenroom://user/ann/preferences",
+            "project": "greenroom://project/p",
             "workspace": "greenroom://workspace/user:ann:code-1",
             "workflow": f"greenroom://workflows/{steps.patterns[0].pattern_id}",
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
@@ -272,6 +281,8 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
         for kind, change in (
             ("session", AddMessage(session_id=names["SESSION"], content="x")),
             ("memory", SetMemory(key="k", value=json("1"))),
+            ("preferences", SetPreferences(preferences=json('{"theme":"other"}'))),
+            ("project", RecordContext(session_id=names["SESSION"], decisions=[DecisionMade(what="x")])),
         ):
             with whole.subscriber(0) as subscriber:
                 subscriber.add(uris[kind])

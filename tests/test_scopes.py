@@ -43,6 +43,8 @@ from greenroom.transports.mcp.tools import visible_tools
 if TYPE_CHECKING:
     from support.agents import Enter, House
 
+PREFERENCES = "greenroom://user/alice/preferences"
+
 pytestmark = pytest.mark.promise("identity.scopes")
 
 
@@ -154,9 +156,9 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
         await alice.ask(CreateSession(purpose="q", session_id="t"))
         for scopes, uris in (
             (("sessions:read",), ["session://t", "session://s"]),
-            (("memory:read",), ["agent://alice/memory"]),
+            (("memory:read",), ["agent://alice/memory", PREFERENCES]),
             (("sessions:write",), []),
-            (("*:read",), ["agent://alice/memory", "session://t", "session://s"]),
+            (("*:read",), ["agent://alice/memory", "session://t", "session://s", PREFERENCES]),
         ):
             page = await holder(at, *scopes).ask(ListResources())
             assert ([item.uri for item in page.resources], page.next_cursor) == (uris, None)
@@ -190,7 +192,11 @@ async def test_templates_are_listed_as_far_as_the_scopes_reach(enter: Enter) -> 
     async with enter() as at, mcp_client(lambda _: holder(at, "memory:read")) as client:
         await client.initialize()
         listed = (await client.request("resources/templates/list"))["result"]["resourceTemplates"]
-        assert [each["name"] for each in listed] == ["agent_memory"]
+        assert [each["name"] for each in listed] == [
+            "agent_memory",
+            "preferences",
+            "omnimemory_preferences",
+        ]
 
 
 async def test_a_repeat_by_another_key_gets_the_first_answer_but_not_by_other_scopes(enter: Enter) -> None:
@@ -218,6 +224,7 @@ def any_of(name: str) -> Any:
         "search_by_timerange": (
             b'{"session_id":"s","start_time":"2000-01-01T00:00:00Z","end_time":"2000-01-02T00:00:00Z"}'
         ),
+        "set_preferences": b'{"preferences":{"theme":"dark"}}',
         "set_memory": b'{"key":"k","value":2}',
         "store_memory": b'{"content":"hello","key":"m"}',
         "update_memory": b'{"key":"m","content":"hello again"}',

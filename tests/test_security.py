@@ -164,6 +164,8 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
         "memory": "agent://scribe/memory",
         "export": f"greenroom://export/{'0' * 32}",
         "passport": f"greenroom://passport/{'0' * 32}",
+        "preferences": "greenroom://user/preferences",
+        "project": "greenroom://project/p",
         "corpus": "greenroom://corpus/all:docs",
         "workspace": "greenroom://workspace/all:code",
         "workflow": f"greenroom://workflows/{'0' * 16}",
@@ -178,7 +180,7 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
                 with agent.subscriber() as subscriber:
                     ways = (agent.ask, partial(posting, agent.post))
                     for way in (
-                        ways[:1] if kind in {"corpus", "workspace"} else ways
+                        ways[:1] if kind in {"corpus", "workspace", "project"} else ways
                     ):  # these are looked up, and not posted
                         assert may != await denies(partial(way, ReadResource(uri=uri)))
                     if not may:

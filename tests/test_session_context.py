@@ -33,8 +33,8 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
+from greenroom.actors.auth.namespaces import project_of_path
 from greenroom.actors.orchestrations import client_session
-from greenroom.actors.orchestrations.client_session import project_of_path
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session.client_tools import ADAPTERS, client_tool
 from greenroom.runtime import Refusal

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.base.tiers import TierSizes
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
 from greenroom.transports.config.parsers import KeyLocation, Model, boolean, show_size, size
@@ -67,6 +68,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
+    "conversation_tiers": st.builds(
+        TierSizes, st.integers(1, 200), st.integers(0, 1_000), st.integers(0, 2_000)
+    ),
     "documents": st.lists(names.map(lambda name: f"/somewhere/d{name}"), min_size=1, unique=True).map(tuple),
     "workspace": st.lists(names.map(lambda name: f"/somewhere/w{name}"), min_size=1, unique=True).map(tuple),
     "read_secrets": st.lists(st.sampled_from([".env", "*.pem", "conf/.env.*"]), min_size=1, unique=True).map(

@@ -186,11 +186,16 @@ async def test_resources_have_names_and_descriptions(tmp_path: Path, path: str) 
     memory = "Keys with values and metadata, by scope; nobody else can read it"
     session = "Session of tester with 1 messages for you"
     listed, bodies = said[("core",)]
-    assert listed == [("memory", memory), ("s", session)]
+    preferences = "What is preferred in every tool; nobody else can read it"
+    assert listed == [("memory", memory), ("s", session), ("preferences", preferences)]
     assert not any({"name", "description"} & body.keys() for body in bodies)
     listed, bodies = said[OLDER]
-    assert listed == [("Memory of tester", memory), ("Session: the plan", session)]
-    assert [(body["name"], body["description"]) for body in bodies] == [
+    assert listed == [
+        ("Memory of tester", memory),
+        ("Session: the plan", session),
+        ("Preferences of user", preferences),
+    ]
+    assert [(body["name"], body["description"]) for body in bodies[:2]] == [
         ("Agent Memory: tester", "Private memory store with 0 entries"),
         ("Session: the plan", "Shared context session with 1 visible messages"),
     ]

@@ -61,8 +61,9 @@ MEMORY_SEARCH = [
 ]  # fmt: skip
 UNIVERSAL_MEMORY = [
     "store_memory", "retrieve_memory", "update_memory", "forget_memory", "list_memories", "export_memories",
-    "import_memories", "memory_stats", "start_session", "restore_session", "get_session_context",
-    "migrate_session", "export_session", "end_session", "reopen_session", *CODE, *WORKFLOW,
+    "import_memories", "memory_stats", "set_preferences", "start_session", "restore_session",
+    "get_session_context", "migrate_session", "export_session", "end_session", "reopen_session", *CODE,
+    *WORKFLOW,
 ]  # fmt: skip
 OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn")]
 PATHS = {"ours": {}, "sdk": {"task": None}}

@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 12_700
-WHOLE_BUDGET = 23_100
+INPUT_BUDGET = 12_850
+WHOLE_BUDGET = 23_300
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -54,6 +54,7 @@ PAGES_D_AND_E = {
     "list_memories",
     "list_memory_versions",
     "memory_stats",
+    "set_preferences",
     "import_memories",
     "export_memories",
     "start_session",
@@ -292,6 +293,8 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
     await call_document_tools(call)
     await call_code_tools(call)
     await call_workflow_tools(call)
+    await call("set_preferences", preferences={})
+    await call("set_preferences", preferences='{"theme": "dark"}', expected_version=0)
     for value in (None, "123", [1.5, {"a": True}]):
         await call("store_memory", key="value", value=value, namespace="project:atlas:ui")
     await call("store_memory", content="the harbour opens at six", key="harbour", metadata=metadata)

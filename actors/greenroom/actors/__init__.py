@@ -109,9 +109,11 @@ if TYPE_CHECKING:
     from greenroom.actors.recall.replies import RecalledMemory as RecalledMemory
     from greenroom.actors.recall.replies import SearchDebug as SearchDebug
     from greenroom.actors.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.resources.kinds import TEMPLATES as TEMPLATES
+    from greenroom.actors.resources.kinds import ResourceTemplate as ResourceTemplate
+    from greenroom.actors.resources.listed import ResourceItem as ResourceItem
     from greenroom.actors.resources.listing import CompleteResource as CompleteResource
     from greenroom.actors.resources.listing import ListResources as ListResources
-    from greenroom.actors.resources.listing import ResourceItem as ResourceItem
     from greenroom.actors.resources.listing import ResourceList as ResourceList
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
     from greenroom.actors.schemas.code import CodeFilters as CodeFilters
@@ -119,6 +121,11 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.code import FilesRead as FilesRead
     from greenroom.actors.schemas.code import SymbolsFound as SymbolsFound
     from greenroom.actors.schemas.completion import NameCompletion as NameCompletion
+    from greenroom.actors.schemas.conversations import CompressedMessage as CompressedMessage
+    from greenroom.actors.schemas.conversations import ConversationResource as ConversationResource
+    from greenroom.actors.schemas.conversations import CurrentSessionResource as CurrentSessionResource
+    from greenroom.actors.schemas.conversations import MessageLine as MessageLine
+    from greenroom.actors.schemas.conversations import TierCounts as TierCounts
     from greenroom.actors.schemas.corpus import Chunk as Chunk
     from greenroom.actors.schemas.corpus import ChunkContent as ChunkContent
     from greenroom.actors.schemas.corpus import ChunkFound as ChunkFound
@@ -178,6 +185,14 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated
     from greenroom.actors.schemas.passports import SessionRestored as SessionRestored
     from greenroom.actors.schemas.passports import SessionStarted as SessionStarted
+    from greenroom.actors.schemas.preferences import PreferencesResource as PreferencesResource
+    from greenroom.actors.schemas.preferences import PreferencesSet as PreferencesSet
+    from greenroom.actors.schemas.preferences import SetPreferences as SetPreferences
+    from greenroom.actors.schemas.projects import CommonPattern as CommonPattern
+    from greenroom.actors.schemas.projects import FileIndex as FileIndex
+    from greenroom.actors.schemas.projects import KnowledgeGraph as KnowledgeGraph
+    from greenroom.actors.schemas.projects import ProjectDecision as ProjectDecision
+    from greenroom.actors.schemas.projects import ProjectResource as ProjectResource
     from greenroom.actors.schemas.prompts import OwnPrompt as OwnPrompt
     from greenroom.actors.schemas.prompts import Prompt as Prompt
     from greenroom.actors.schemas.prompts import PromptArgument as PromptArgument
@@ -205,7 +220,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.replies import SessionView as SessionView
     from greenroom.actors.schemas.replies import TimeRange as TimeRange
     from greenroom.actors.schemas.replies import TimeRangeMessages as TimeRangeMessages
-    from greenroom.actors.schemas.resources import TEMPLATES as TEMPLATES
+    from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
     from greenroom.actors.schemas.resources import CorpusResource as CorpusResource
     from greenroom.actors.schemas.resources import DocumentItem as DocumentItem
     from greenroom.actors.schemas.resources import DocumentResource as DocumentResource
@@ -216,8 +231,6 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import MemoryItem as MemoryItem
     from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
     from greenroom.actors.schemas.resources import ReadResource as ReadResource
-    from greenroom.actors.schemas.resources import ResourceInfo as ResourceInfo
-    from greenroom.actors.schemas.resources import ResourceTemplate as ResourceTemplate
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
     from greenroom.actors.schemas.session_travel import ContextRead as ContextRead

@@ -25,7 +25,6 @@ from greenroom.actors.auth.namespaces import (
     tag_of_id,
     tag_of_root,
     user_namespace,
-    workflow_key,
 )
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
@@ -35,7 +34,6 @@ from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
-from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
@@ -67,25 +65,23 @@ from greenroom.actors.orchestrations.workflows import (
     SuggestNextAction,
     WorkflowCheckpoint,
 )
+from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.resources.kinds import ResourceReader, find_kind
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.preferences import SetPreferences
 from greenroom.actors.schemas.prompts import PromptSource
-from greenroom.actors.schemas.resources import (
-    ReadResource,
-    corpus_of_uri,
-    is_of_workspace,
-    parse_uri,
-    pattern_of_uri,
-)
+from greenroom.actors.schemas.resource_uris import is_of_current_session
+from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -135,6 +131,7 @@ _TO_NAMESPACE: dict[str, type[Message[Any]]] = {
     "list_memory_versions": memories.ListVersions,
     "memory_stats": memories.MemoryStats,
 }
+_TO_PREFERENCES: dict[str, type[Message[Any]]] = {"set_preferences": SetPreferences}
 _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "memory_search": MemorySearch,
     "retrieve_memory": RetrieveMemory,
@@ -182,6 +179,7 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
     **_TO_OWN_SESSION,
     **_TO_MEMORY,
     **_TO_NAMESPACE,
+    **_TO_PREFERENCES,
     **_OVER_NAMESPACES,
     **_OF_CORPORA,
     **_ORCHESTRATIONS,
@@ -208,13 +206,13 @@ class _Route(NamedTuple):
 
     Attributes:
         tool: The request's name.
-        kind: What tells its actor: a session's id, the agent, a namespace, or a URI.
+        kind: What tells its actor: a session's id, the agent, a namespace, the user, or a URI.
         is_write: Whether it may carry an idempotency key.
         makes_name: Whether it may leave the name of its actor to us.
     """
 
     tool: str
-    kind: Literal["session", "agent", "namespace", "uri"]
+    kind: Literal["session", "agent", "namespace", "preferences", "uri"]
     is_write: bool
     makes_name: bool
 
@@ -225,10 +223,13 @@ def is_write(request_type: type[msgspec.Struct]) -> bool:
 
 
 def _routes() -> dict[type[Message[Any]], _Route]:
-    tables: dict[Literal["session", "agent", "namespace", "uri"], dict[str, type[Message[Any]]]] = {
+    tables: dict[
+        Literal["session", "agent", "namespace", "preferences", "uri"], dict[str, type[Message[Any]]]
+    ] = {
         "session": {**_TO_SESSION, **_TO_OWN_SESSION},
         "agent": _TO_MEMORY,
         "namespace": _TO_NAMESPACE,
+        "preferences": _TO_PREFERENCES,
         "uri": {"resources/read": ReadResource},
     }
     return {
@@ -267,9 +268,12 @@ def is_looked_up(request: object) -> bool:
     )
 
 
-def _is_of_corpus(request: object) -> bool:
-    """Return whether a request reads a corpus or a document of one."""
-    return isinstance(request, ReadResource) and corpus_of_uri(request.uri) is not None
+def _takes_several(request: object) -> bool:
+    """Return whether a request reads a resource that several actors make together."""
+    if not isinstance(request, ReadResource):
+        return False
+    found = find_kind(request.uri)
+    return found is not None and found[0].procedure is not None
 
 
 @lru_cache(maxsize=256)
@@ -354,7 +358,7 @@ class Agent:
         return (
             is_looked_up(request)
             or isinstance(request, sessions.SearchContext)
-            or _is_of_corpus(request)
+            or _takes_several(request)
             or fallback_lookup.may_miss(request)
             or (
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
@@ -400,7 +404,7 @@ class Agent:
             request = await _checked(request)
         if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
             await self._quota.charge(self._runtime, self.principal, request, self._scope)
-        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or _is_of_corpus(
+        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or _takes_several(
             request
         ):
             if on_accepted is not None:
@@ -482,7 +486,7 @@ class Agent:
             RuntimeClosedError: the runtime is closed.
         """
         limit = None if self._quota is None else self._quota.subscriptions
-        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, limit)
+        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self._reader, limit)
 
     def _learner(self, request: Any) -> Callable[..., None]:
         """Return what records the call of a tool that begins now, once it is over, as a step of work."""
@@ -551,15 +555,28 @@ class Agent:
             return await request.run(self._runtime, self.principal)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
+        return await self._runtime.query(self._in_full(request), principal=self.principal)
+
+    def _in_full(self, request: Any) -> Any:
+        """Return the query or procedure that carries a request out, with what is known of the client."""
         if isinstance(request, sessions.SearchContext):
-            request = SearchSession(asked=request)
-        elif isinstance(request, ReadResource):
-            self._check_resource_kind("workspace" if is_of_workspace(request.uri) else CORPUS_KIND)
-            request = ReadCorpusResource(uri=request.uri)
-        elif isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
+            return SearchSession(asked=request)
+        if isinstance(request, ReadResource):
+            return self._procedure(request.uri)
+        if isinstance(request, ListResources):
+            return msgspec.structs.replace(request, current=self._client_state.current_session)
+        if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
             corpus = request.known.get("corpus", "")
-            request = CompleteNames(corpus=corpus, kind="path", value=request.value)
-        return await self._runtime.query(self._timed(request), principal=self.principal)
+            return CompleteNames(corpus=corpus, kind="path", value=request.value)
+        return self._timed(request)
+
+    def _procedure(self, uri: str) -> Procedure[Any]:
+        """Return what reads a resource of several actors; raises as `_address_of_resource`."""
+        self._address_of_resource(uri)
+        found = find_kind(uri)
+        assert found is not None, "it has an address"
+        assert found[0].procedure is not None, "it takes several actors"
+        return found[0].procedure(uri)
 
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
@@ -587,13 +604,32 @@ class Agent:
         if route.kind == "namespace":
             namespaced = self._namespaced(request)
             return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency
-        address = parse_uri(request.uri)
-        if address is None:
-            raise auth_errors.resource_not_found(request.uri)
-        self._check_resource_kind(address.kind)
-        if (named := pattern_of_uri(request.uri)) is not None:
-            address = Address(address.kind, workflow_key(self.principal, named[0]))
-        return address, request, idempotency
+        if route.kind == "preferences":
+            return preferences_address(self.principal), request, idempotency
+        return self._address_of_resource(request.uri), request, idempotency
+
+    def _address_of_resource(self, uri: str) -> Address:
+        """Return the actor that has a resource.
+
+        Raises:
+            Refusal: ``RESOURCE_NOT_FOUND``: no actor has such a one, for this client;
+                ``PERMISSION_DENIED``: its scopes do not reach so far.
+        """
+        found = find_kind(uri)
+        if found is None:
+            raise auth_errors.resource_not_found(uri)
+        kind, named = found
+        self._check_resource_kind(kind.kind)
+        address = kind.address(named, self._reader())
+        if address is not None:
+            return address
+        if is_of_current_session(uri):
+            raise auth_errors.no_current_session(uri)
+        raise auth_errors.denial(auth_errors.resource_not_found(uri))
+
+    def _reader(self) -> ResourceReader:
+        state = self._client_state
+        return ResourceReader(self.principal, state.current_session, state.token)
 
     def _namespaced(self, request: Any) -> Any:
         """Return a request with the namespace that is meant, unless an id tells it."""

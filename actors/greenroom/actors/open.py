@@ -18,6 +18,7 @@ from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
+from greenroom.actors.base.tiers import TierSizes, checked_tiers
 from greenroom.actors.base.times import DAY
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
@@ -40,6 +41,7 @@ from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.orchestrations.workflows import FindProject
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
+from greenroom.actors.preferences.actor import PreferencesActor
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
@@ -48,6 +50,7 @@ from greenroom.actors.recall.index_verification import AllNamespaces, Imitations
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.recall.roots import ChooseRoots
 from greenroom.actors.resources.listing import CompleteResource, ListResources
+from greenroom.actors.resources.project import ReadProject
 from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.erasure import ErasableSession
@@ -91,6 +94,7 @@ KINDS: Final = (
     ErasureActor,
     KeysActor,
     PassportActor,
+    PreferencesActor,
     CatalogueActor,
     CorpusActor,
     WorkflowActor,
@@ -119,6 +123,7 @@ async def open_greenroom(
     path: str | Path,
     *,
     content_limit: int = CONTENT_LIMIT,
+    conversation_tiers: Sequence[int] = TierSizes(),
     audit_days: int = AUDIT_DAYS,
     audit_bytes: int | None = None,
     embedder: str | EmbedderChoice = "auto",
@@ -138,6 +143,8 @@ async def open_greenroom(
     Args:
         path: The folder of the data.
         content_limit: The most characters that a message may have, up to 1,048,576.
+        conversation_tiers: How many of the newest messages a conversation has as they are, how many older
+            ones shortened, and how many of those before them by a line.
         audit_days: How long audit records are kept, in days.
         audit_bytes: How many bytes of them are kept, the newest ones; None for all.
         embedder: Who makes vectors of memories: ``minilm`` for the model that `greenroom embedder install`
@@ -158,12 +165,13 @@ async def open_greenroom(
         config: The other options of the runtime.
 
     Raises:
-        ValueError: a limit is out of range, or there is no such embedder or language.
+        ValueError: a limit or a tier is out of range, or there is no such embedder or language.
         EmbedderError: what the embedder needs is not there, as far as that can be told without loading it.
         StoreError: as `open_shared_runtime`.
     """
     if not 1 <= content_limit <= MAX_VALUE_BYTES:
         raise ValueError(f"content_limit is {content_limit} and must be between 1 and {MAX_VALUE_BYTES}")
+    tiers = checked_tiers(conversation_tiers)
     if audit_days < 1:
         raise ValueError(f"audit_days is {audit_days} and must be at least 1")
     if audit_bytes is not None and audit_bytes < 1:
@@ -171,7 +179,7 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (ErasableSession,), {"content_limit": content_limit})
+    configured = type("SessionActor", (ErasableSession,), {"content_limit": content_limit, "tiers": tiers})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
@@ -215,6 +223,7 @@ async def open_greenroom(
             SuggestEntities,
             ReadCorpusResource,
             CompleteNames,
+            ReadProject,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),

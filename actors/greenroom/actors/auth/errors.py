@@ -76,6 +76,15 @@ def resource_not_found(uri: str) -> Refusal:
     )
 
 
+def no_current_session(uri: str) -> Refusal:
+    """The client works in no session."""
+    return Refusal(
+        "RESOURCE_NOT_FOUND",
+        f"you work in no session, so there is no {uri[:200]!r}; start_session or restore_session first",
+        uri=uri[:200],
+    )
+
+
 def parent_not_found(message_id: int) -> Refusal:
     """Unknown and hidden parents are refused with this same answer."""
     return Refusal(

@@ -33,6 +33,9 @@ _MAX_PROJECT_PART = 90
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
+_NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_SLUG = 60
+_PROJECT_DIGEST_BYTES = 4
 
 
 def root_of(namespace: str) -> str:
@@ -75,6 +78,14 @@ def segment(name: str) -> str:
     return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{digest}"
 
 
+def project_of_path(path: str) -> str:
+    """Return the project of a folder: its name, and digits that tell it from others of that name."""
+    plain = path.replace("\\", "/").rstrip("/") or "/"
+    name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
+    digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
+    return f"{name}-{digest}"
+
+
 def agent_namespace(principal: Principal) -> str:
     """Return the namespace that is the agent's own."""
     return AGENT + principal.agent_id
@@ -104,13 +115,13 @@ def owner_of(namespace: str, otherwise: Principal) -> Principal:
     """Return the user or the agent whose namespace it is, as a principal; for others ``otherwise``."""
     first, name = root_of(namespace).split(":")
     if first + ":" == USER:
-        return msgspec.structs.replace(otherwise, user=_name(name))
+        return msgspec.structs.replace(otherwise, user=name_of_segment(name))
     if first + ":" == AGENT and _AGENT_ID.fullmatch(name):
         return msgspec.structs.replace(otherwise, agent_id=name)
     return otherwise
 
 
-def _name(written: str) -> str:
+def name_of_segment(written: str) -> str:
     """Return the name that `segment` wrote so; one that no name is written as comes as it is."""
     try:
         return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace("~", "")).decode(), written)

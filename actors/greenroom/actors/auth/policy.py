@@ -149,6 +149,18 @@ def own_audience(agent_id: str) -> str:
     return f"agent:{agent_id}"
 
 
+def preferences_owner(principal: Principal) -> str:
+    """Return whose preferences a principal reads and writes: its user's, or its own where none is known."""
+    return principal.agent_id if principal.user is None else principal.user
+
+
+def label_of_owner(owner: str) -> ChangeLabel:
+    """Return the label of a change of what one user has, or one agent, whose namespace is ``owner``."""
+    if owner.startswith(AGENT):
+        return ChangeLabel(own_audience(owner[len(AGENT) :]))
+    return ChangeLabel(PUBLIC, owner=owner)
+
+
 def may_hear(principal: Principal, label: ChangeLabel) -> bool:
     """Return whether ``principal`` may hear of a change."""
     return (

@@ -18,6 +18,8 @@ EVERYTHING: Final = "*"
 ADMIN: Final = "admin"
 AUDIT: Final = "audit:read"
 CODE: Final = "code:read"
+KNOWLEDGE: Final = "knowledge:read"
+SESSIONS: Final = "sessions:read"
 
 SCOPES: Final = (
     "sessions:read",
@@ -63,6 +65,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "list_memories": "memory:read",
     "list_memory_versions": "memory:read",
     "memory_stats": "memory:read",
+    "set_preferences": "memory:write",
     "import_memories": "memory:write",
     "export_memories": "memory:read",
     "semantic_search": "knowledge:read",
@@ -102,6 +105,8 @@ RESOURCES: Final[Mapping[str, str]] = {
     "memory": "memory:read",
     "export": "memory:read",
     "passport": "sessions:read",
+    "preferences": "memory:read",
+    "project": "knowledge:read",
     "corpus": "knowledge:read",
     "workspace": CODE,
     "workflow": "sessions:read",

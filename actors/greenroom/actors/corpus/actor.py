@@ -30,6 +30,7 @@ from greenroom.actors.schemas import code, code_relations, completion, entities,
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
+from greenroom.actors.schemas.projects import CountEntities
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
 
 T = TypeVar("T")
@@ -75,6 +76,7 @@ class CorpusActor(Actor):
     read = _by(requests.ReadChunks, reading.read)
     document = _by(resource.ReadDocument, resource.document)
     declare = _by(entities.DeclareEntities, declaring.declare)
+    count_entities = _by(CountEntities, entity_search.count_entities)
     find_entities = _by(entities.FindEntities, entity_search.find)
     count_names = _by(entities.CountNames, entity_search.count_names)
     manifests = _by(entities.ReadManifests, entity_search.manifests)

@@ -19,6 +19,7 @@ from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
+from greenroom.actors.schemas.projects import CountEntities, EntitiesCounted
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -65,6 +66,16 @@ def find(
         names=found[0].names if found else [],
         ambiguous=found[0].ambiguous if found else [],
     )
+
+
+def count_entities(
+    repository: CorpusRepository, request: CountEntities, context: Context
+) -> Slices[EntitiesCounted]:
+    """Answer how many entities are declared, and how many relations between two that are."""
+    repository.check(context.principal, request.corpus)
+    table = yield from repository.entities.loaded(context)
+    relations = {each for found in table.relations.values() for each in found}
+    return EntitiesCounted(entities=len(table.by_number), relations=len(relations))
 
 
 def _counts(repository: CorpusRepository, context: Context) -> Slices[MentionCounts]:

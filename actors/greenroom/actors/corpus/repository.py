@@ -11,8 +11,10 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import corpora, policy
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.namespaces import PROJECT, project_of_path, segment
 from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.scopes import CODE, KNOWLEDGE
 from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
@@ -28,7 +30,7 @@ from greenroom.actors.index import Document as IndexedChunk
 from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.code import FoundCode
 from greenroom.actors.schemas.corpus import FoundChunks, FreshnessView
-from greenroom.actors.schemas.resources import corpus_uri, document_uri, workspace_uri
+from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri, project_topic, workspace_uri
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -110,6 +112,10 @@ class CorpusRepository:
             context.publish(corpus_uri(name), label)
             if self.header.root is not None:
                 context.publish(workspace_uri(name), label)
+                context.publish(project_topic(segment(project_of_path(self.header.root)), CODE), label)
+            if self.owner.startswith(PROJECT):
+                needed = KNOWLEDGE if self.header.root is None else CODE
+                context.publish(project_topic(self.owner[len(PROJECT) :], needed), label)
             for path in paths:
                 context.publish(document_uri(name, path), label)
 

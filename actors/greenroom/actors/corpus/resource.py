@@ -10,15 +10,13 @@ from greenroom.actors.corpus.reading import joined
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.resource_uris import corpus_of_uri, document_uri, is_of_workspace
 from greenroom.actors.schemas.resources import (
     CorpusResource,
     DocumentItem,
     DocumentResource,
     ResourceInfo,
     WorkspaceResource,
-    corpus_of_uri,
-    document_uri,
-    is_of_workspace,
 )
 from greenroom.actors.schemas.workspace import DescribeWorkspace
 from greenroom.runtime import Context, Message, Procedure, ProcedureContext, Refusal, Slices

@@ -21,6 +21,7 @@ from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import replies, resources
+from greenroom.actors.schemas.resource_uris import cursor_of
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import Context, Slices
@@ -219,7 +220,7 @@ def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
 def resource(uri: str, context: Context) -> Slices[resources.MemoryResource]:
     """Return a page of the live entries, newest update first, and how many there are in all."""
     binding = cursor_binding(BOTH_SCOPES, None)
-    cursor = resources.cursor_of(uri)
+    cursor = cursor_of(uri)
     behind = None if cursor is None else int.from_bytes(paging.decode(cursor, binding))
     page = _Page()
     counts: Counter[str | None] = Counter()

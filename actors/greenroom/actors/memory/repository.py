@@ -19,7 +19,7 @@ from greenroom.actors.memory import directory, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
-from greenroom.actors.schemas.resources import memory_uri
+from greenroom.actors.schemas.resource_uris import memory_uri
 from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ This is a tell and no ask: it may be lost with the process, and costs no request
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import outcome
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
-from greenroom.actors.auth.namespaces import project_part, workflow_key
+from greenroom.actors.auth.namespaces import project_of_path, project_part, workflow_key
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.ingest.places import Reach
@@ -51,10 +50,7 @@ SESSIONS: Final = "sessions:read"
 """Scope required to read other agents' messages."""
 MAX_CALLERS: Final = 10_000
 """Callers without a connection whose session is remembered."""
-_DIGEST_BYTES: Final = 4
 _TOKEN_BYTES: Final = 8
-_MAX_SLUG: Final = 60
-_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class PassportOptions(NamedTuple):
@@ -175,6 +171,14 @@ class ClientSessionState:
         other = copy(self)
         other.files_read = {}
         return other
+
+    @property
+    def current_session(self) -> str | None:
+        """The session that the client works in now, also where another request of it began that."""
+        if self._locator is None:
+            return self.session_id
+        known = self._locator.find(self._caller)
+        return None if known is None else known[0]
 
     @property
     def holder(self) -> travel.Holder:
@@ -388,10 +392,3 @@ class ClientOrchestration(Orchestration[R_co], frozen=True, kw_only=True):
     async def carry_out(self, client: ClientSessionState) -> R_co:
         """Run it for a client, and return the reply."""
         raise NotImplementedError(f"{type(self).__name__} does not define carry_out()")
-
-
-def project_of_path(path: str) -> str:
-    """Return the project of a folder: its name, and digits that tell it from others of that name."""
-    plain = path.replace("\\", "/").rstrip("/") or "/"
-    name = _FOREIGN.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
-    return f"{name}-{blake2b(plain.encode(errors='surrogatepass'), digest_size=_DIGEST_BYTES).hexdigest()}"

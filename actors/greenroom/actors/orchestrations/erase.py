@@ -29,6 +29,7 @@ from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
 from greenroom.actors.schemas.keys import ReadKeys
 from greenroom.actors.schemas.passports import KIND as PASSPORT
+from greenroom.actors.schemas.preferences import KIND as PREFERENCES
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.transfer import IMPORT
 from greenroom.actors.schemas.workflows import KIND as WORKFLOW
@@ -127,6 +128,7 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         for steps in reader.rows(WORKFLOWS, WorkflowRow):
             yield steps.address
         yield from reader.addresses(WORKFLOW)
+        yield from reader.addresses(PREFERENCES)
 
 
 class UserErased(Reply, frozen=True, kw_only=True):

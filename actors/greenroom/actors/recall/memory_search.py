@@ -13,6 +13,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import given_time, to_datetime
+from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
@@ -24,12 +25,14 @@ from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
-from greenroom.runtime import Procedure, ProcedureContext, Refusal
+from greenroom.actors.schemas.preferences import GetPreferences, SearchDefaults
+from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
 
 HYBRID_BOOST = 0.3
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
 CANDIDATES = 100
+_USUAL_LIMIT = 10
 MOST = 100
 """Memories with one key among which those of the caller are looked for."""
 
@@ -186,7 +189,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
 
     Attributes:
-        usual_relevance: Without ``min_relevance``, the least where anything has as much; no parameter.
+        usual_relevance: Without ``min_relevance``, the least where anything has as much; no parameter. With
+            it, the user's `search_defaults` hold for what the call does not say.
     """
 
     query: kinds.SearchWords | None = None
@@ -196,7 +200,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
-    limit: types.Limit100 = 10
+    limit: types.Limit100 = _USUAL_LIMIT
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="else as stored, in base64")] = True
     usual_relevance: Annotated[kinds.Fraction | None, Meta(extra_json_schema=types.UNLISTED)] = None
@@ -204,7 +208,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
-        search = self._asked(self.namespace or user_namespace(context.principal))
+        defaults = await self._defaults(context)
+        search = self._asked(self.namespace or user_namespace(context.principal), defaults)
         if self.key is not None:
             outcome = await self._by_key(context, search)
         else:
@@ -212,6 +217,16 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         answer = reply(outcome, search, began, max_tokens=self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
+
+    async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
+        """Return what the user prefers where the call does not say."""
+        if self.usual_relevance is None or self.query is None:
+            return SearchDefaults()
+        try:
+            known = await context.ask(preferences_address(context.principal), GetPreferences())
+        except GreenroomError:  # a search does not fail for them
+            return SearchDefaults()
+        return known.search_defaults
 
     async def _by_key(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""
@@ -227,10 +242,15 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         hits = outcome.hits
         if self.query is None and self.query_embedding is None:
             hits = sorted(hits, key=lambda hit: order.index(root_of(hit.memory.namespace)))
-        outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
+        outcome = outcome._replace(hits=hits[: search.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(context, outcome)
 
-    def _asked(self, below: str) -> SearchSpec:
+    def _asked(self, below: str, defaults: SearchDefaults) -> SearchSpec:
+        limit, least = self.limit, self.min_relevance
+        if limit == _USUAL_LIMIT and defaults.max_results is not UNSET:
+            limit = defaults.max_results
+        if least is None and defaults.min_relevance is not UNSET:
+            least = defaults.min_relevance
         embedding = None
         if self.query_embedding is not None:
             embedding = QueryEmbedding(self.query_embedding, self.embedding_space)
@@ -253,13 +273,11 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             "semantic",
             0.0,
             filters,
-            self.limit,
+            limit,
             uses=uses,
             decompress=self.decompress,
-            min_relevance=_least(self.min_relevance, filters)
-            if embedding is None
-            else self.min_relevance or 0.0,
-            usual_relevance=self.usual_relevance if self.min_relevance is None else None,
+            min_relevance=_least(least, filters) if embedding is None else least or 0.0,
+            usual_relevance=self.usual_relevance if least is None else None,
             embedding=embedding,
         )
 

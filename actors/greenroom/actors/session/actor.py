@@ -15,11 +15,11 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.policy import PUBLIC, Partition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.schemas import memories, replies, resources
+from greenroom.actors.schemas import memories, replies
 from greenroom.actors.schemas import sessions as events
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.memory_replies import UnembeddedTexts, VectorsStored
-from greenroom.actors.schemas.resources import session_uri
+from greenroom.actors.schemas.resource_uris import session_uri
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory, fields, log, migrations, reads, records
 from greenroom.actors.session import events as session_events
@@ -118,31 +118,6 @@ class SessionActor(Actor):
     def read(self, _: requests.GetSession, context: Context) -> Slices[replies.SessionRead]:
         """Answer the session with the newest messages that the caller may see."""
         return self._read(context, self._visible(context))
-
-    @handles(resources.ReadResource)
-    def resource(
-        self, request: resources.ReadResource, context: Context
-    ) -> Slices[resources.SessionResource]:
-        """Answer the session as a resource."""
-        header = self._header
-        if header is None:
-            raise auth_errors.resource_not_found(request.uri)
-        if not policy.may_see_session(context.principal, header.project_id):
-            raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
-        read = yield from self._read(context, header)
-        audit_record.record_resource_read(context, messages=len(read.messages))
-        return resources.SessionResource(
-            session=read.session,
-            messages=read.messages,
-            statistics=read.statistics,
-            has_more=read.has_more,
-            cursor=read.cursor,
-            resource_info=resources.ResourceInfo(
-                uri=request.uri,
-                reader=context.principal.agent_id,
-                last_updated=read.statistics.last_activity,
-            ),
-        )
 
     @handles(requests.UpdateSession)
     def update(self, request: requests.UpdateSession, context: Context) -> Slices[replies.SessionUpdated]:

@@ -11,7 +11,7 @@ from greenroom.actors.auth.policy import Partition
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.events import event_key
-from greenroom.actors.session.handover import TIMER, HandoverSession
+from greenroom.actors.session.handover import TIMER
 from greenroom.actors.session.migrations import StoredMigration
 from greenroom.actors.session.portable_actor import STAGED_TIMER
 from greenroom.actors.session.records import (
@@ -24,10 +24,11 @@ from greenroom.actors.session.records import (
     StoredMessage,
     partition_prefix,
 )
+from greenroom.actors.session.resource import ReadableSession
 from greenroom.runtime import Context, Slices, handles
 
 
-class ErasableSession(HandoverSession):
+class ErasableSession(ReadableSession):
     """A session from which a person can be erased."""
 
     @handles(EraseFrom)
@@ -56,6 +57,7 @@ class ErasableSession(HandoverSession):
             context.use_reserve()
             for audience in self._activity:
                 self._tell_of(context, audience)
+            self._tell_of_decisions(context, header)
             yield from (self._end(header, context) if is_whole else self._clean(header, person, context))
             self.activate(context)
         return ErasedPart(counts={kind: count for kind, count in counts.items() if count})

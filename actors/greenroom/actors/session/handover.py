@@ -21,7 +21,7 @@ from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import HOUR, SECOND, to_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.schemas.resources import session_uri
+from greenroom.actors.schemas.resource_uris import client_topic, session_uri
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.migrations import ToolState
@@ -90,7 +90,11 @@ class HandoverSession(PortableSession):
 
     @handles(travel.HoldSession)
     def hold(self, told: travel.HoldSession, context: Context) -> None:
-        """Record a client that works here."""
+        """Record a client that works here, and tell what it has open of its session."""
+        context.publish(
+            client_topic(told.holder.token),
+            policy.ChangeLabel(policy.own_audience(context.principal.agent_id)),
+        )
         work = context.get(migrations.WORK, ToolState)
         if self._header is None or not self._is_open(self._header, context) or work is None:
             return

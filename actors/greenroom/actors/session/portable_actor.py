@@ -10,12 +10,14 @@ import msgspec
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.namespaces import segment, user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.scopes import SESSIONS
 from greenroom.actors.base.times import to_datetime, to_microseconds, with_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.resource_uris import project_topic, work_topic
 from greenroom.actors.schemas.transfer import import_address
 from greenroom.actors.session import log, migrations, passport_payload, work_context
 from greenroom.actors.session.actor import SessionActor
@@ -74,6 +76,9 @@ class PortableSession(SessionActor):
             searches=len(request.recent_searches),
             decisions=len(request.decisions),
         )
+        self._tell_of_work(context)
+        if request.decisions:
+            self._tell_of_decisions(context, header)
         if request.decisions or request.workflow_state is not None:  # what others see, too
             later = max(context.now, header.updated_at)
             self._change(context, msgspec.structs.replace(header, updated_at=later))
@@ -94,6 +99,7 @@ class PortableSession(SessionActor):
         if not policy.may_see_session(context.principal, header.project_id):
             return
         own = self._own(context)
+        self._tell_of_work(context)
         if told.search is not None:
             own.record_search(context, told.search, told.tool)
         if told.memory_id is not None:
@@ -113,6 +119,7 @@ class PortableSession(SessionActor):
         if request.summary is not None:
             by = context.principal.agent_id
             common.put_decision(context, work_context.StoredDecision(request.summary, None, context.now, by))
+            self._tell_of_decisions(context, self._visible(context))
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
         header = self._visible(context)
@@ -261,9 +268,22 @@ class PortableSession(SessionActor):
         )
         for audience in self._activity:
             self._tell_of(context, audience)
+        self._tell_of_decisions(context, header)
         return self._restored(context, header, work, request.tool)
 
     # -- parts -------------------------------------------------------------
+
+    def _tell_of_work(self, context: Context) -> None:
+        """Publish that the sender's user has worked here, which others do not see."""
+        label = policy.label_of_owner(user_namespace(context.principal))
+        context.publish(work_topic(context.address.key), label)
+
+    @staticmethod
+    def _tell_of_decisions(context: Context, header: Header) -> None:
+        """Publish to the members of the session's project that there are other decisions."""
+        if header.project_id is not None:
+            topic = project_topic(segment(header.project_id), SESSIONS)
+            context.publish(topic, policy.ChangeLabel(policy.PUBLIC, header.project_id))
 
     def _put_work(
         self, context: Context, header: Header, tool: str, holders: list[travel.Holder] | None = None

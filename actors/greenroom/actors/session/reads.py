@@ -59,8 +59,13 @@ def newest(context: Context, session_id: str, partitions: Sequence[Partition]) -
     """Return the newest messages in ``partitions``."""
     entries = log.walk(context, partitions, reverse=True)
     page, has_more = yield from log.take(context, entries, NEWEST_MESSAGES)
-    cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
+    cursor = cursor_before(page[-1], session_id) if has_more else None
     return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
+
+
+def cursor_before(entry: Entry, session_id: str) -> str:
+    """Return a cursor that leads from a message further back, to all that its reader may see."""
+    return _next_cursor(entry, _BACKWARD, _binding(session_id, "all"))
 
 
 def page(

@@ -15,16 +15,13 @@ import msgspec
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import segment
+from greenroom.actors.auth.scopes import SESSIONS
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import workflows as requests
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.actors.schemas.resources import (
-    PatternResource,
-    ReadResource,
-    ResourceInfo,
-    pattern_of_uri,
-    workflow_uris,
-)
+from greenroom.actors.schemas.resource_uris import pattern_of_uri, project_topic, workflow_uri
+from greenroom.actors.schemas.resources import PatternResource, ReadResource, ResourceInfo
 from greenroom.actors.workflow import records
 from greenroom.actors.workflow.patterns import Match, Pattern, matched, mined
 from greenroom.actors.workflow.prediction import Prediction, predicted
@@ -248,8 +245,9 @@ class WorkflowActor(Actor):
             patterns = yield from self._mined(context, timeline)
             label = policy.workflow_label(context.principal, project_id)
             for row in self._list(context, patterns):
-                for uri in workflow_uris(context.address.key.partition("/")[2], row.id):
-                    context.publish(uri, label)
+                context.publish(workflow_uri(context.address.key.partition("/")[2], row.id), label)
+            if project_id is not None:
+                context.publish(project_topic(segment(project_id), SESSIONS), label)
         elif is_first:
             self._list(context, [])
 

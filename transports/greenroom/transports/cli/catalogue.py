@@ -88,6 +88,11 @@ _OPERATES: Final = _WRITES | {"user"}
 _TRAVELS: Final = _WORKS_WITH_MEMORIES | {"trust_signer"}
 _PASSPORT: Final = Option("file of the passport", "FILE", required=True)
 _CORPUS: Final = {"--corpus": Option("the corpus [default default]", "NAME", default=DEFAULT_CORPUS)}
+_EXPECTED_VERSION: Final = {
+    "--expected-version": Option(
+        "refuse if the preferences are at another version by now", "N", _count_from_0
+    )
+}
 _ENTITY_TYPES: Final = get_args(EntityType)
 _KEY_ID: Final = {"key_id": "the key, as `greenroom keys list` shows it"}
 
@@ -183,6 +188,27 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WORKS_WITH_MEMORIES,
         several=True,
         examples=("corpora remove docs notes/plan.md",),
+    ),
+    "preferences get": Command(
+        "show what your user prefers in every tool",
+        ("preferences", "preferences"),
+        settings=_WHO | _WRITES,
+    ),
+    "preferences set": Command(
+        "set one member; the others stay as they are",
+        ("preferences", "preferences"),
+        {"name": "the member, such as auto_features.workflow_learning", "value": "JSON, or a text"},
+        options=_EXPECTED_VERSION,
+        settings=_WHO | _WRITES,
+        examples=("preferences set theme dark", "preferences set search_defaults.max_results 20"),
+    ),
+    "preferences remove": Command(
+        "remove one member",
+        ("preferences", "preferences"),
+        {"name": "the member"},
+        options=_EXPECTED_VERSION,
+        settings=_WHO | _WRITES,
+        examples=("preferences remove theme",),
     ),
     "entities define": Command(
         "declare vendors, libraries, frameworks and services that documents speak of, by files",
@@ -499,6 +525,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 
 FAMILIES: Final[Mapping[str, str]] = {
+    "preferences": "show and change what a user prefers in every tool",
     "entities": "declare, suggest, find or remove what the documents of a corpus speak of",
     "embedder": "install a model that finds what means the same in other words",
     "corpora": "list, rename or drop corpora, or remove documents from one, also while servers run",
@@ -515,6 +542,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "ingest",
         "corpora",
         "entities",
+        "preferences",
         "embedder",
         "import",
         "export",

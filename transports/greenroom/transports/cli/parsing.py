@@ -28,6 +28,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "language",
         "timezone",
         "content_limit",
+        "conversation_tiers",
         "documents",
     ),
     "the store": (

@@ -9,13 +9,14 @@ Text means the same wherever it stands. TOML may use its own numbers and lists b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from greenroom.actors.base.tiers import MOST_COMPRESSED, MOST_LINES, MOST_RECENT, TierSizes, checked_tiers
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.net.addresses import LAST_PORT, HostPort, is_loopback, origin_parts
 
@@ -351,3 +352,18 @@ boolean: Final = Reader(
     lambda value: "yes" if value else "no",
 )
 """Reads yes and no."""
+
+
+def _tiers(value: str | Sequence[object]) -> TierSizes:
+    parts = value.split(",") if isinstance(value, str) else value
+    return checked_tiers([int(_matched(_WHOLE, str(part).strip())[0]) for part in parts])
+
+
+tiers: Final = Reader(
+    "RECENT,SHORT,LINES",
+    f"three whole numbers such as 20,80,200 are allowed, up to {MOST_RECENT},{MOST_COMPRESSED},{MOST_LINES}",
+    _tiers,
+    (str, list, TierSizes),
+    lambda sizes: ",".join(map(str, sizes)),
+)
+"""How large the tiers of a conversation are."""

@@ -19,6 +19,7 @@ import platformdirs
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.base.paths import default_models, default_secrets
+from greenroom.actors.base.tiers import TierSizes
 from greenroom.transports.config.parsers import (
     KeyLocation,
     Model,
@@ -41,6 +42,7 @@ from greenroom.transports.config.parsers import (
     signer,
     size,
     text_path,
+    tiers,
     url,
     word,
     zone,
@@ -234,6 +236,12 @@ class Settings:
         10_000,
         integer(1, 1 << 20, "characters", "CHARS"),
         "how long the content of a message may be, in characters",
+    )
+    conversation_tiers: tuple[int, ...] = setting(
+        TierSizes(),
+        tiers,
+        "how many messages of a conversation, read as a resource, are there as they are, how many older "
+        "ones shortened, and how many of those before them as a line",
     )
     documents: tuple[str, ...] = setting(
         (),

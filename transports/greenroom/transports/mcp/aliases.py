@@ -89,6 +89,7 @@ ALIASES = (
     Alias(name="omn_memory_stats", successor="memory_stats"),
     Alias(name="omn_export_memories", successor="export_memories"),
     Alias(name="omn_import_memories", successor="import_memories"),
+    Alias(name="omn_set_preferences", successor="set_preferences"),
     Alias(name="omn_create_session", successor="start_session", fixed=_PROMISED),
     Alias(name="omn_start_session", successor="start_session", fixed=_PROMISED),
     Alias(name="omn_restore_session", successor="restore_session"),

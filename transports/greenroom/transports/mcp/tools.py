@@ -426,6 +426,15 @@ _ALL = (
         description="Count your user's memories, or a namespace's, by tag, kind, scope, age; the most used.",
     ),
     Tool(
+        name="set_preferences",
+        title="Set preferences",
+        description="Change how your user wants every tool to behave, such as theme, search_defaults or "
+        "auto_features, by a JSON merge patch; {} only shows what is set.",
+        overwrites=True,
+        repeatable=True,
+        weight=1,
+    ),
+    Tool(
         name="import_memories",
         title="Import memories",
         description="Store many memories at once from JSON Lines, all or none; a bad line is named. "

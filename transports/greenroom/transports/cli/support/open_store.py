@@ -53,6 +53,7 @@ async def open_store(
     async with open_greenroom(
         settings.data,
         content_limit=settings.content_limit,
+        conversation_tiers=settings.conversation_tiers,
         audit_days=settings.audit_days if serves else _FOR_EVER,
         audit_bytes=settings.audit_size if serves else None,
         embedder=embedder,

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth.errors import invalid
 from greenroom.actors.auth.policy import VisibilityFilter
-from greenroom.actors.resources.listing import ResourceItem
+from greenroom.actors.resources.listed import ResourceItem
 from greenroom.actors.schemas import replies, resources
 from greenroom.actors.schemas.types import MAX_LIFETIME
 from greenroom.actors.session.records import CLOSED

@@ -18,6 +18,7 @@ _PAGED_MEMORIES = (
     "export_memories",
     "import_memories",
     "memory_stats",
+    "set_preferences",
 )
 _TRAVELLING = (
     "start_session",
