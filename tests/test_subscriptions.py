@@ -112,7 +112,7 @@ async def test_a_scheme_that_is_not_served_is_refused_and_what_is_unknown_acknow
                     error = (await client.request("resources/subscribe", {"uri": uri} | odd))["error"]
                 assert error["code"] == -32602
                 assert (error["data"]["code"], error["data"]["field"]) == ("VALIDATION_ERROR", "uri")
-                assert error["data"]["schemes"] == ["session", "agent", "greenroom"]
+                assert error["data"]["schemes"] == ["session", "agent", "greenroom", "omnimemory"]
                 assert uri in error["message"]
             await say(alice, "s", "x")
             await silence(client)
