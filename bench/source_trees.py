@@ -15,6 +15,9 @@ from itertools import count, product
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench.corpus import SYLLABLES
+from greenroom.actors.ingest.exclusions import code_reason, content_reason
+
 ROOT: Final = Path(__file__).parent.parent
 LIBRARY: Final = Path(sysconfig.get_path("stdlib"))
 PLANTED_EVERY: Final = 8
@@ -23,48 +26,10 @@ _MOST_BYTES: Final = 400_000
 _SELDOM: Final = 3
 """A name in so many files, at most, is another one in each copy."""
 _NAME: Final = re.compile(r"\b[A-Za-z_]\w{5,}\b")
-_WHO: Final = (
-    "amber",
-    "crimson",
-    "silver",
-    "violet",
-    "copper",
-    "indigo",
-    "scarlet",
-    "golden",
-    "emerald",
-    "ivory",
-    "magenta",
-    "turquoise",
-)
-_WHAT: Final = (
-    "otter",
-    "falcon",
-    "badger",
-    "heron",
-    "lynx",
-    "walrus",
-    "beetle",
-    "raven",
-    "gecko",
-    "marten",
-    "pelican",
-    "hedgehog",
-)
-_THING: Final = (
-    "anvil",
-    "kettle",
-    "lantern",
-    "sextant",
-    "bugle",
-    "saddle",
-    "chisel",
-    "trowel",
-    "goblet",
-    "spindle",
-    "thimble",
-    "abacus",
-)
+_FOLDERS: Final = frozenset({"actors", "bench", "runtime", "tests", "transports"})
+_HEAD: Final = 8_192
+_PLANTED: Final = 144
+_SEED: Final = 19
 
 
 class Planted(NamedTuple):
@@ -96,18 +61,18 @@ Files = Iterable[tuple[str, str]]
 def own_source() -> Files:
     """Return this repository's Python files."""
     for path in _below(ROOT):
-        if path.relative_to(ROOT).parts[0] in {"actors", "bench", "runtime", "tests", "transports"}:
-            yield path.relative_to(ROOT).as_posix(), path.read_text()
+        text = path.read_text()
+        if path.relative_to(ROOT).parts[0] in _FOLDERS and _is_indexed(text):
+            yield path.relative_to(ROOT).as_posix(), text
 
 
 def library() -> Files:
     """Return files of Python's library in an order of chance, but what programs made or installed."""
     paths = sorted(_below(LIBRARY))
-    random.Random(19).shuffle(paths)
+    random.Random(_SEED).shuffle(paths)
     for path in paths:
         text = path.read_text("utf-8", "replace")
-        is_made = "generated" in text[:1_024].lower() or "site-packages" in path.parts
-        if text and "\0" not in text and not is_made:
+        if "site-packages" not in path.parts and _is_indexed(text):
             yield path.relative_to(LIBRARY).as_posix(), text
 
 
@@ -124,25 +89,30 @@ def copies() -> Files:
 
 def write_tree(folder: Path, files: Files, size: int) -> SourceTree:
     """Write files until they have so many bytes, with functions planted in some of them."""
-    subjects = list(product(_WHO, _WHAT))
-    random.Random(19).shuffle(subjects)
+    words = random.Random(_SEED).sample(
+        ["".join(parts) for parts in product(SYLLABLES, repeat=3)], 2 * _PLANTED
+    )
     planted: list[Planted] = []
     written = number = 0
     for number, (path, text) in enumerate(files, 1):
         said = text
-        if number % PLANTED_EVERY == 0 and len(planted) < len(subjects) and "test" not in path:
-            who, what = subjects[len(planted)]
-            thing = _THING[len(planted) % len(_THING)]
-            symbol = f"hide_{what}_{thing}_{who}"
-            summary = f"Return where the {who} {what} hides its {thing}."
+        if number % PLANTED_EVERY == 0 and len(planted) < _PLANTED and "test" not in path:
+            who, thing = words[2 * len(planted) :][:2]
+            symbol = f"hide_{thing}_{who}"
+            summary = f"Return where the {who} hides its {thing}."
             said += f'\n\ndef {symbol}(value):\n    """{summary}"""\n    return {symbol}, value\n'
-            question = f"function that returns where the {who} {what} hides its {thing}"
-            planted.append(Planted(symbol, question, path))
+            planted.append(Planted(symbol, f"function that returns where the {who} hides its {thing}", path))
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         written += (folder / path).write_bytes(said.encode())
         if written >= size:
             break
     return SourceTree(number, written, planted)
+
+
+def _is_indexed(text: str) -> bool:
+    """Return whether nothing in a file keeps it out of an index."""
+    head = text.encode()[:_HEAD]
+    return bool(text) and "\0" not in text and (content_reason(head) or code_reason("", head)) is None
 
 
 def _below(folder: Path) -> Iterator[Path]:
