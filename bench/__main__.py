@@ -46,6 +46,7 @@ NAMES = (
     "retrieval",
     "documents",
     "code",
+    "compress",
     "similar",
     "workspace",
     "knowledge",

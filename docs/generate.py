@@ -11,7 +11,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -35,7 +35,11 @@ from greenroom.transports.mcp.schema import input_schema
 from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.mcp.tool_profiles import PROFILES
 from greenroom.transports.observability.metrics import METRICS
-from greenroom.transports.observability.prometheus import connection_families, request_families
+from greenroom.transports.observability.prometheus import (
+    connection_families,
+    request_families,
+    savings_families,
+)
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
@@ -90,6 +94,7 @@ PLAIN: Final = {
     str: "text",
     bytes: "base64",
     datetime: "time",
+    date: "date",
     msgspec.Raw: "any JSON",
     type(None): "null",
     Any: "any JSON",
@@ -395,7 +400,7 @@ def prompts_page() -> str:
 
 def metrics_page() -> str:
     """Return the page of what `/metrics` says."""
-    families = [*request_families([]), *connection_families({})]
+    families = [*request_families([]), *connection_families({}), *savings_families([])]
     said = [(each.type, each.name, each.documentation) for each in families]
     said += [(metric.kind, metric.name, metric.help) for metric in METRICS]
     rows = [

@@ -289,6 +289,9 @@ DEEDS: dict[str, Deed] = {
     "list_memories": Deed(lambda _: {}),
     "list_memory_versions": Deed(lambda world: {"memory_id": world.memory_id}),
     "memory_stats": Deed(lambda _: {}),
+    "compress_text": Deed(lambda _: {"text": CONTENT}),
+    "get_stats": Deed(lambda _: {}),
+    "health_check": Deed(lambda _: {}),
 }
 
 
@@ -566,7 +569,9 @@ NOBODY_IS_DENIED = frozenset(
         # Who asks for these sees what is theirs, and nothing of others: lists, searches, counts.
         *("list_sessions", "list_memory", "list_memories", "memory_stats", "get_memory", "delete_memory"),
         *("memory_search", "retrieve_memory", "recall_context", "export_memories", "list_corpora"),
-        *("symbol_search", "set_preferences"),
+        *("symbol_search", "get_stats", "set_preferences"),
+        # These are about nothing of anybody's.
+        *("compress_text", "health_check"),
         # For these there are scopes alone.
         *("get_audit_log", "create_api_key", "list_api_keys", "rotate_api_key", "revoke_api_key"),
         "erase_user",

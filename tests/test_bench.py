@@ -38,6 +38,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
     [
         "ask",
         "code",
+        "compress",
         "documents",
         "durable",
         "heavy",

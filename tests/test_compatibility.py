@@ -19,9 +19,6 @@ UNKNOWN_TOOLS = [
     "refresh_token",
     "get_usage_guidance",
     "get_performance_metrics",
-    "compress_text",
-    "get_stats",
-    "health_check",
 ]
 UNKNOWN_RESOURCES = {
     "session://{id}/messages/{limit}": "session://s/messages/5",

@@ -144,6 +144,9 @@ ASKED = {
     "read_file": Asked(BY_SCOPE, '{"path":"corpora.py"}', "def document_of"),
     "find_entity": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "suggest_entities": Asked(CORPUS, '{"corpus":"CORPUS"}'),
+    "compress_text": Asked(BY_SCOPE, '{"text":"WORD","target_ratio":1}', "WORD"),
+    "get_stats": Asked(BY_SCOPE, "{}", '"whose":"mine"'),
+    "health_check": Asked(BY_SCOPE, "{}", '"worst":'),
     "record_workflow_step": Asked(SESSION, '{"session_id":"SESSION","command":"ls"}'),
     "get_workflow_patterns": Asked(STEPS, '{"context":["git pull"]}', '"git push"'),
     "suggest_next_action": Asked(STEPS, '{"context":["git pull"]}', '"git push"'),
@@ -244,6 +247,7 @@ READING = {
     "project": SESSION,
     "corpus": CORPUS,
     "workspace": CORPUS,
+    "savings": BY_SCOPE,
     "workflow": STEPS,
 }
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
@@ -266,6 +270,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "workflow": f"greenroom://workflows/{steps.patterns[0].pattern_id}",
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
+        uris["savings"] = "greenroom://savings"
         whole = Agent(at.runtime, Principal(**READERS[reader]))
         for kind, uri in uris.items():
             without = Agent(

@@ -233,7 +233,7 @@ async def test_a_listing_holds_the_own_memory_and_the_visible_sessions(enter: En
             if cursor is None:
                 break
         first = ["agent://bob/memory", "session://s4", "session://s2", "greenroom://user/bob/preferences"]
-        assert uris == [*first, "session://s1", "session://s0"]
+        assert uris == [*first, "greenroom://savings", "session://s1", "session://s0"]
         for uri in uris:
             await outsider.ask(ReadResource(uri=uri))
         whole = await alice.ask(ListResources())

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
 PREFERENCES = "greenroom://user/alice/preferences"
+SAVINGS = "greenroom://savings"
 
 pytestmark = pytest.mark.promise("identity.scopes")
 
@@ -82,7 +83,11 @@ def test_what_scopes_allow(held: set[str], needed: str, may: bool) -> None:  # n
 
 def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
     assert set(TOOLS) == set(REQUESTS)
-    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {"export", PassportActor.kind}
+    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {
+        "export",
+        "savings",
+        PassportActor.kind,
+    }
     assert set(NEEDED.values()) <= set(SCOPES)
     assert needed_for_tool("a tool that nobody listed") == ADMIN
 
@@ -158,7 +163,8 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
             (("sessions:read",), ["session://t", "session://s"]),
             (("memory:read",), ["agent://alice/memory", PREFERENCES]),
             (("sessions:write",), []),
-            (("*:read",), ["agent://alice/memory", "session://t", "session://s", PREFERENCES]),
+            (("server:read",), [SAVINGS]),
+            (("*:read",), ["agent://alice/memory", "session://t", "session://s", PREFERENCES, SAVINGS]),
         ):
             page = await holder(at, *scopes).ask(ListResources())
             assert ([item.uri for item in page.resources], page.next_cursor) == (uris, None)
@@ -253,6 +259,9 @@ def any_of(name: str) -> Any:
         "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
         "export_session": b'{"session_id":"s"}',
         "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
+        "compress_text": b'{"text":"hello"}',
+        "get_stats": b"{}",
+        "health_check": b"{}",
         "record_workflow_step": b'{"command":"ls"}',
         "get_workflow_patterns": b"{}",
         "suggest_next_action": b"{}",

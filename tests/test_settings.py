@@ -100,6 +100,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     .filter(bool)
     .map(tuple),
     "tools": st.lists(st.sampled_from(TOOL_PROFILES), min_size=1, unique=True).map(tuple),
+    "savings_baseline": st.sampled_from([("read_file=none",), ("outline=none", "read_file=whole_file")]),
+    "token_price": st.floats(0, 1_000_000).map(lambda value: float(f"{value:g}")),
     "audit_days": st.integers(1, 36_500),
     "audit_size": st.integers(1 << 20, 16 << 40),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),

@@ -64,6 +64,7 @@ UNIVERSAL_MEMORY = [
     "import_memories", "memory_stats", "set_preferences", "start_session", "restore_session",
     "get_session_context", "migrate_session", "export_session", "end_session", "reopen_session", *CODE,
     *WORKFLOW,
+    "compress_text", "get_stats", "health_check",
 ]  # fmt: skip
 OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn")]
 PATHS = {"ours": {}, "sdk": {"task": None}}

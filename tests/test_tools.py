@@ -24,8 +24,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 12_850
-WHOLE_BUDGET = 23_300
+INPUT_BUDGET = 13_260
+WHOLE_BUDGET = 23_910
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -79,7 +79,8 @@ CODE = {
     "read_file",
 }
 WORKFLOW = {"record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint"}
-LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE | WORKFLOW
+UTILITY = {"compress_text", "get_stats", "health_check"}
+LISTED = PAGE_A | PAGES_D_AND_E | PAGE_C | CODE | WORKFLOW | UTILITY
 
 
 def tokens(value: Any) -> float:
@@ -274,6 +275,13 @@ async def call_code_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> Non
     await call("read_file", paths=["corpora.py", "gone.py", "/etc/passwd"])
 
 
+async def call_utility_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Call every tool that is about nothing that is stored."""
+    await call("compress_text", text="The first of all is here. The second one, of 7, is not.", max_tokens=8)
+    await call("get_stats", whose="all", days=3)
+    await call("health_check")
+
+
 async def call_workflow_tools(call: Callable[..., Awaitable[dict[str, Any]]]) -> None:
     """Call every tool of workflows in several ways."""
     await call("suggest_next_action")
@@ -292,6 +300,7 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
     """Call every tool of pages C, D and E in several ways."""
     await call_document_tools(call)
     await call_code_tools(call)
+    await call_utility_tools(call)
     await call_workflow_tools(call)
     await call("set_preferences", preferences={})
     await call("set_preferences", preferences='{"theme": "dark"}', expected_version=0)

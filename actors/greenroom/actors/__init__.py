@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions
     from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
     from greenroom.actors.orchestrations.complete_code import CompleteCode as CompleteCode
+    from greenroom.actors.orchestrations.compress_text import CompressText as CompressText
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
     from greenroom.actors.orchestrations.erase import UserErased as UserErased
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
     from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
     from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
+    from greenroom.actors.orchestrations.server_stats import GetStats as GetStats
+    from greenroom.actors.orchestrations.server_stats import HealthCheck as HealthCheck
     from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
     from greenroom.actors.orchestrations.workflows import GetWorkflowPatterns as GetWorkflowPatterns
@@ -116,11 +119,14 @@ if TYPE_CHECKING:
     from greenroom.actors.resources.listing import ListResources as ListResources
     from greenroom.actors.resources.listing import ResourceList as ResourceList
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
+    from greenroom.actors.savings.ledger import Ledger as Ledger
+    from greenroom.actors.savings.ledger import open_savings as open_savings
     from greenroom.actors.schemas.code import CodeFilters as CodeFilters
     from greenroom.actors.schemas.code import CodeFound as CodeFound
     from greenroom.actors.schemas.code import FilesRead as FilesRead
     from greenroom.actors.schemas.code import SymbolsFound as SymbolsFound
     from greenroom.actors.schemas.completion import NameCompletion as NameCompletion
+    from greenroom.actors.schemas.compression import TextCompressed as TextCompressed
     from greenroom.actors.schemas.conversations import CompressedMessage as CompressedMessage
     from greenroom.actors.schemas.conversations import ConversationResource as ConversationResource
     from greenroom.actors.schemas.conversations import CurrentSessionResource as CurrentSessionResource
@@ -231,8 +237,12 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import MemoryItem as MemoryItem
     from greenroom.actors.schemas.resources import MemoryResource as MemoryResource
     from greenroom.actors.schemas.resources import ReadResource as ReadResource
+    from greenroom.actors.schemas.resources import SavingsResource as SavingsResource
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
+    from greenroom.actors.schemas.savings import SavingsReport as SavingsReport
+    from greenroom.actors.schemas.server import Health as Health
+    from greenroom.actors.schemas.server import ServerStats as ServerStats
     from greenroom.actors.schemas.session_travel import ContextRead as ContextRead
     from greenroom.actors.schemas.session_travel import ContextRecorded as ContextRecorded
     from greenroom.actors.schemas.session_travel import DecisionMade as DecisionMade

@@ -43,10 +43,12 @@ from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
     PassportOptions,
+    ServerPort,
     SessionLocator,
 )
 from greenroom.actors.orchestrations.code_search import CodeSearch
 from greenroom.actors.orchestrations.complete_code import CompleteCode
+from greenroom.actors.orchestrations.compress_text import CompressText
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
@@ -57,6 +59,7 @@ from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
+from greenroom.actors.orchestrations.server_stats import GetStats, HealthCheck, savings_resource
 from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
 from greenroom.actors.orchestrations.workflows import (
@@ -75,12 +78,15 @@ from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, R
 from greenroom.actors.resources.kinds import ResourceReader, find_kind
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.subscriber import ResourceSubscriber
+from greenroom.actors.savings.baselines import OPERATIONS
+from greenroom.actors.savings.ledger import Ledger
+from greenroom.actors.savings.sources import Sources, noting
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.preferences import SetPreferences
 from greenroom.actors.schemas.prompts import PromptSource
-from greenroom.actors.schemas.resource_uris import is_of_current_session
+from greenroom.actors.schemas.resource_uris import is_of_current_session, is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
@@ -161,6 +167,9 @@ _ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "dependency_search": DependencySearch,
     "similar_files": SimilarFiles,
     "code_search": CodeSearch,
+    "compress_text": CompressText,
+    "get_stats": GetStats,
+    "health_check": HealthCheck,
     "record_workflow_step": RecordWorkflowStep,
     "get_workflow_patterns": GetWorkflowPatterns,
     "suggest_next_action": SuggestNextAction,
@@ -186,6 +195,8 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
 }
 """The request type of every tool, by the tool's name."""
 
+_COUNTED: Mapping[type[Any], str] = {REQUESTS[name]: name for name in OPERATIONS}
+"""The requests of which is counted what they save."""
 _BESIDES = (
     ReadResource,
     ListResources,
@@ -269,11 +280,11 @@ def is_looked_up(request: object) -> bool:
 
 
 def _takes_several(request: object) -> bool:
-    """Return whether a request reads a resource that several actors make together."""
+    """Return whether a request reads a resource that is not one actor's, but made of what several have."""
     if not isinstance(request, ReadResource):
         return False
     found = find_kind(request.uri)
-    return found is not None and found[0].procedure is not None
+    return found is not None and (found[0].procedure is not None or found[0].kind == "savings")
 
 
 @lru_cache(maxsize=256)
@@ -301,6 +312,8 @@ class Agent:
         locator: Given, the client has no connection, and this knows which session it works in.
         on_export: Called with the bytes of each export of memories or of a session.
         reach: Which files it may have read into corpora; none for None.
+        savings: Counts what its searches and readings save; nobody does for None.
+        server: The process that serves it; None where none does.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
         prompts: Prompts of the user's own (`open_prompts`).
@@ -319,10 +332,13 @@ class Agent:
         on_export: Callable[[int], None] = lambda _: None,
         reach: Reach | None = None,
         workspaces: Workspaces | None = None,
+        savings: Ledger | None = None,
+        server: ServerPort | None = None,
         learns_workflows: bool = False,
         prompts: PromptSource | None = None,
     ) -> None:
         self._runtime = runtime
+        self._savings = savings
         self._quota = quota
         self.principal = principal
         self._timezone = timezone
@@ -332,7 +348,10 @@ class Agent:
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
         self._lookup = FallbackLookup(runtime, principal, _NAMES)
-        self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
+        self._client_state = ClientSessionState(
+            runtime, principal, client, passports, self._scope, locator, savings
+        )
+        self._client_state.server = server
         self._client_state.quota = quota
         self._client_state.on_export = on_export
         self._client_state.reach = reach or Reach()
@@ -409,7 +428,7 @@ class Agent:
         ):
             if on_accepted is not None:
                 on_accepted()
-            return await self._carried_out(request)
+            return await self._counted(request)
         route = _ROUTES[type(request)]
         address, named, idempotency = self._addressed(request, route)
         if is_looked_up(request):
@@ -455,6 +474,8 @@ class Agent:
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
             done = self._client_state.recording(request, done)
+        if type(request) is travel.GetSessionContext and self._savings is not None:
+            done = self._counting(named, done)
         done = self._learning(request, done)
         return self._runtime.post(
             address,
@@ -529,6 +550,7 @@ class Agent:
     ) -> R:
         """Return an actor's reply, or where it has no such key, that of the actor that has it."""
         first: R | Refusal
+        began = trio.current_time()
         try:
             first = await self._runtime.ask(
                 address, named, principal=self.principal, idempotency=idempotency, on_accepted=on_accepted
@@ -540,11 +562,43 @@ class Agent:
             return found
         if isinstance(first, Refusal):
             raise first
+        if isinstance(named, travel.GetSessionContext) and self._savings is not None:
+            self._count("get_session_context", first, began, Sources(), named.session_id)
         return first
 
     def _check_resource_kind(self, kind: str) -> None:
         if kind not in self._resources:
             raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
+
+    async def _counted(self, request: Any) -> Any:
+        """Carry a request out, and count what it saved."""
+        operation = _COUNTED.get(type(request))
+        if operation is None or self._savings is None:
+            return await self._carried_out(request)
+        began = trio.current_time()
+        with noting() as sources:
+            reply = await self._carried_out(request)
+        session_id = getattr(request, "session_id", None) or self._client_state.session_id
+        self._count(operation, reply, began, sources, session_id)
+        return reply
+
+    def _counting(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
+        """Wrap the callback of a request to a session so that what it saved is counted."""
+        began = trio.current_time()
+
+        def count(result: Result) -> None:
+            if isinstance(result, outcome.Value):
+                self._count("get_session_context", result.value, began, Sources(), request.session_id)
+            done(result)
+
+        return count
+
+    def _count(
+        self, operation: str, reply: Any, began: float, sources: Sources, session_id: str | None
+    ) -> None:
+        assert self._savings is not None, "who counts has a ledger"
+        size, seconds = len(msgspec.json.encode(reply)), trio.current_time() - began
+        self._savings.record(self.principal, operation, sources, size, seconds, session_id)
 
     async def _carried_out(self, request: Any) -> Any:
         if isinstance(request, CompleteCode):
@@ -553,6 +607,9 @@ class Agent:
             return await request.carry_out(self._client_state)
         if isinstance(request, Orchestration):
             return await request.run(self._runtime, self.principal)
+        if isinstance(request, ReadResource) and is_of_savings(request.uri):
+            self._address_of_resource(request.uri)
+            return await savings_resource(self._client_state, request.uri)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
         return await self._runtime.query(self._in_full(request), principal=self.principal)

@@ -51,6 +51,7 @@ from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, R
 from greenroom.actors.recall.roots import ChooseRoots
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.project import ReadProject
+from greenroom.actors.savings.actor import SavingsActor
 from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.erasure import ErasableSession
@@ -97,6 +98,7 @@ KINDS: Final = (
     PreferencesActor,
     CatalogueActor,
     CorpusActor,
+    SavingsActor,
     WorkflowActor,
 )
 """All actors but those of sessions, which are configured."""

@@ -2,8 +2,8 @@
 
 A scope is ``area:deed``, such as ``sessions:read``, or the word ``admin``. Whoever holds ``*`` may do
 everything, ``memory:*`` everything with memories, ``*:read`` may read what agents work with: sessions,
-memories, knowledge and code. The audit log tells of everybody, so only ``audit:read``, ``audit:*`` and
-``*`` open it.
+memories, knowledge, code and how the server is. The audit log tells of everybody, so only ``audit:read``,
+``audit:*`` and ``*`` open it.
 
 What is not in the table needs ``admin``: what somebody forgets to list here stays closed.
 """
@@ -18,6 +18,7 @@ EVERYTHING: Final = "*"
 ADMIN: Final = "admin"
 AUDIT: Final = "audit:read"
 CODE: Final = "code:read"
+SERVER: Final = "server:read"
 KNOWLEDGE: Final = "knowledge:read"
 SESSIONS: Final = "sessions:read"
 
@@ -29,6 +30,7 @@ SCOPES: Final = (
     "knowledge:read",
     "knowledge:write",
     CODE,
+    SERVER,
     AUDIT,
     ADMIN,
 )
@@ -82,6 +84,9 @@ TOOLS: Final[Mapping[str, str]] = {
     "outline": CODE,
     "code_search": CODE,
     "dependency_search": CODE,
+    "compress_text": SERVER,
+    "get_stats": SERVER,
+    "health_check": SERVER,
     "similar_files": CODE,
     "start_session": "sessions:write",
     "restore_session": "sessions:write",
@@ -109,6 +114,7 @@ RESOURCES: Final[Mapping[str, str]] = {
     "project": "knowledge:read",
     "corpus": "knowledge:read",
     "workspace": CODE,
+    "savings": SERVER,
     "workflow": "sessions:read",
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""

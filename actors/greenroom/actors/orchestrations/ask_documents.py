@@ -9,6 +9,7 @@ import msgspec
 from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
 from greenroom.actors.ingest.freshness import with_changes
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.savings.sources import note_cache, note_whole
 from greenroom.actors.schemas import corpus as schemas
 
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
@@ -41,7 +42,13 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
             detail_level=self.detail_level,
         )
         search = SearchCorpora(corpus=self.corpus, asked=asked)
-        return await _with_changes(await client.runtime.query(search, principal=client.principal), client)
+        answered = await client.runtime.query(search, principal=client.principal)
+        sizes = {file.path: file for file in answered.files}
+        for found in answered.said.results:
+            if (file := sizes.get(found.source_file)) is not None:
+                _note(found.corpus or answered.said.corpus, file)
+        note_cache("memory", is_hit=answered.said.cache_hit)
+        return await _with_changes(answered, client)
 
 
 class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_only=True):
@@ -60,7 +67,14 @@ class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_o
             Refusal: ``CORPUS_NOT_FOUND``.
         """
         read = ReadPassages(corpus=self.corpus, chunk_ids=self.chunk_ids, around=self.around)
-        return await _with_changes(await client.runtime.query(read, principal=client.principal), client)
+        answered = await client.runtime.query(read, principal=client.principal)
+        for file in answered.files:
+            _note(answered.said.corpus, file)
+        return await _with_changes(answered, client)
+
+
+def _note(corpus: str, file: schemas.IndexedFile) -> None:
+    note_whole(f"{corpus}\0{file.path}\0{file.digest}", file.bytes)
 
 
 async def _with_changes(answered: Answered[R], client: ClientSessionState) -> R:

@@ -7,12 +7,13 @@ This is a tell and no ask: it may be lost with the process, and costs no request
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import outcome
@@ -26,6 +27,7 @@ from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemorySaved
@@ -106,6 +108,17 @@ class SessionLocator:
             del self._sessions[next(iter(self._sessions))]
 
 
+class ServerPort(Protocol):
+    """What the process that serves a client knows of itself."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it takes no further request."""
+
+    async def figures(self, *, often: bool = False) -> dict[str, Any]:
+        """Return what `greenroom stats --json` says; ``often``: without what takes long."""
+
+
 class ClientSessionState:
     """State of one client: who and which tool it is, and the session that it works in.
 
@@ -116,6 +129,7 @@ class ClientSessionState:
         options: How passports are signed.
         scope: Of the client's idempotency keys.
         locator: Remembers the session of a client that has no connection; None where it has one.
+        ledger: Counts what is saved; given none, nobody does, and what is kept is read.
 
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
@@ -127,6 +141,7 @@ class ClientSessionState:
         reach: The files that it may have read.
         workspaces: Keep the indexes of the folders that it works in; None where nobody does.
         workspace_path: The folder that its session began in, if it said so.
+        server: The process that serves the client; None where none does.
         files_read: What of files it has read, by path and lines: a digest of the file.
         prompts: The user's own prompts; None where there are none.
     """
@@ -139,6 +154,7 @@ class ClientSessionState:
         options: PassportOptions | None = None,
         scope: str = "",
         locator: SessionLocator | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.runtime = runtime
         self.principal = principal
@@ -147,6 +163,8 @@ class ClientSessionState:
         self.on_export: Callable[[int], None] = lambda _: None
         self.reach = Reach()
         self.workspaces: Workspaces | None = None
+        self._ledger = ledger
+        self.server: ServerPort | None = None
         self.workspace_path: str | None = None
         self.files_read: dict[tuple[str, int, int | None], str] = {}
         self.prompts: PromptSource | None = None
@@ -184,6 +202,11 @@ class ClientSessionState:
     def holder(self) -> travel.Holder:
         """The client as one who works in a session."""
         return travel.Holder(self.token, 0, self._locator is None)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Knows what was saved; where nobody counts, what is kept."""
+        return self._ledger or Ledger(self.runtime, time.time_ns)
 
     @cached_property
     def signers(self) -> Signers:

@@ -25,6 +25,7 @@ from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.memory import directory as namespaces
+from greenroom.actors.savings.actor import savings_address
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
 from greenroom.actors.schemas.keys import ReadKeys
@@ -187,7 +188,11 @@ class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
             known = msgspec.structs.replace(person, sessions=tuple(theirs), keys=tuple(ended))
             person = await runtime.ask(ERASURES, BeginErasure(person=known), principal=principal)
         addresses = dict.fromkeys(
-            [KEYS_ADDRESS, *traces.addresses, *(memory_address(root) for root in person.roots)]
+            [
+                KEYS_ADDRESS,
+                *traces.addresses,
+                *(of(root) for root in person.roots for of in (memory_address, savings_address)),
+            ]
         )
         counts = await self._erased(runtime, principal, person, addresses)
         deed = NoteDeed(action="erase_user", details={"confirm": self.confirm, **counts})

@@ -10,8 +10,10 @@ from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.syntax import outlines
+from greenroom.actors.workspace.files import versions_at
 from greenroom.actors.workspace.places import checked_file
 
 
@@ -40,6 +42,9 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
                 "path", f"path: no symbols of {self.path!r} are known (yet); read_file it"
             )
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
+        if are_wanted() and place.name and [each.path for each in read.files] == [place.name]:
+            for version, size in await read_in_thread(versions_at, place.root, [place.name]):
+                note_whole(version, size)
         return schemas.OutlineMade(
             outline=made.text,
             shown=made.shown,

@@ -16,6 +16,7 @@ from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
+from greenroom.actors.savings.sources import note_again, note_cache, note_whole
 from greenroom.actors.schemas.code import (
     ALines,
     Around,
@@ -28,7 +29,7 @@ from greenroom.actors.schemas.code import (
     SymbolName,
 )
 from greenroom.actors.syntax import outlines
-from greenroom.actors.workspace.files import FilePart, digest_at, read_part
+from greenroom.actors.workspace.files import FilePart, digest_at, read_part, version_of
 from greenroom.actors.workspace.places import Place, checked_file
 from greenroom.runtime import Refusal
 
@@ -98,6 +99,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         known = client.files_read
         asked = (place.path, first, last)
         is_known = known.pop(asked, None) == part.digest
+        self._note(place, part, is_known=is_known)
         known[asked] = part.digest
         if len(known) > MAX_REMEMBERED:
             del known[next(iter(known))]
@@ -114,6 +116,15 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
                     note="it is too long for one answer; symbol or lines reads a part",
                 )
         return self._answer(place, part, last, is_known=is_known and not self.again)
+
+    def _note(self, place: Place, part: FilePart, *, is_known: bool) -> None:
+        """Note what would have been read otherwise: the file, and again what was read before."""
+        if is_known:
+            note_again(len(part.text.encode()))
+        else:
+            note_whole(version_of(place.path, part.bytes, part.modified_at), part.bytes)
+        if not self.again:
+            note_cache("client", is_hit=is_known)
 
     async def _outlined(self, client: ClientSessionState, place: Place) -> str:
         """Return the symbols of a file in lines, as it was indexed; empty where they are not known."""

@@ -11,8 +11,10 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.corpus import QueryText
+from greenroom.actors.workspace.files import versions_at
 from greenroom.actors.workspace.places import checked_file
 
 _LATE = (
@@ -52,6 +54,11 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             min_relevance=self.min_relevance,
         )
         found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
+        if found is not None and are_wanted():
+            note_cache("memory", is_hit=found.cache_hit)
+            names = [each.file_path for each in found.results]
+            for version, size in await read_in_thread(versions_at, place.root, names):
+                note_whole(version, size)
         return schemas.CodeFound(
             results=[] if found is None else found.results,
             total_found=0 if found is None else found.total,

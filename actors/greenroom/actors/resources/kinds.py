@@ -16,6 +16,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.resources import listed
 from greenroom.actors.resources.project import ReadProject
+from greenroom.actors.savings.actor import savings_address
 from greenroom.actors.schemas import preferences, workflows
 from greenroom.actors.schemas import resource_uris as uris
 from greenroom.runtime import Address, Procedure
@@ -102,6 +103,10 @@ def _preferences_topics(found: Found, reader: ResourceReader) -> tuple[str, ...]
     if _own_preferences(found, reader) is None:
         return ()
     return (uris.preferences_topic(user_namespace(reader.principal)),)
+
+
+def _own_savings(_: Found, reader: ResourceReader) -> Address:
+    return savings_address(user_namespace(reader.principal))
 
 
 def _current_session(_: Found, reader: ResourceReader) -> Address | None:
@@ -255,6 +260,7 @@ KINDS: tuple[ResourceKind, ...] = (
         completes={"user_id": listed.own(policy.preferences_owner)},
         lists=listed.preferences,
     ),
+    ResourceKind("savings", uris.SAVINGS, _own_savings, lambda *_: (), lists=listed.savings),
     ResourceKind("session", uris.CURRENT, _current_session, _current_topics, lists=listed.current_session),
     ResourceKind(
         "project",

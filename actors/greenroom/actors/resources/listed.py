@@ -112,6 +112,19 @@ def preferences(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
     ]
 
 
+def savings(_: Listing, __: IndexReader) -> Slices[list[ResourceItem]]:
+    """List what one's user saved."""
+    yield from ()
+    return [
+        ResourceItem(
+            uri=uris.SAVINGS_OF_USER,
+            name="savings",
+            title="What was saved",
+            description="Tokens of your user's answers by operation and day, beside those of a baseline",
+        )
+    ]
+
+
 def current_session(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
     """List the session that the client works in."""
     yield from ()

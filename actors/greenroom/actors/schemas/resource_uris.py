@@ -22,6 +22,8 @@ WORKFLOW = re.compile(rf"(?:{OWN})://workflows/((?:([A-Za-z0-9_.@+~-]{{1,90}})\.
 PREFERENCES = re.compile(f"(?:{OWN})://user/(?:{_ANY_NAME}/)?preferences")
 PROJECT = re.compile(f"(?:{OWN})://project/{_ANY_NAME}")
 CURRENT = re.compile(f"(?:{OWN})://session/current")
+SAVINGS = re.compile(f"(?:{OWN})://savings")
+SAVINGS_OF_USER = "greenroom://savings"
 CURRENT_SESSION = "greenroom://session/current"
 CONVERSATION = re.compile(rf"(?:{OWN})://conversation/([A-Za-z0-9_.-]{{1,128}})")
 
@@ -136,3 +138,8 @@ def client_topic(token: str) -> str:
 def work_topic(session_id: str) -> str:
     """Return the topic of what each user keeps of the work in a session, which the label says whose it is."""
     return f"work/{session_id}"
+
+
+def is_of_savings(uri: str) -> bool:
+    """Return whether a URI names what the reader's user saved."""
+    return SAVINGS.fullmatch(uri) is not None

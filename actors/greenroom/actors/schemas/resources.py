@@ -13,6 +13,7 @@ from greenroom.actors.schemas.corpus import CorpusView
 from greenroom.actors.schemas.preferences import PreferencesResource
 from greenroom.actors.schemas.projects import ProjectResource
 from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
+from greenroom.actors.schemas.savings import SavingsReport
 from greenroom.actors.schemas.workflows import WorkflowPattern
 from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Message
@@ -150,6 +151,13 @@ class PatternResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
+class SavingsResource(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agents of the reader's user saved, on all days that are kept."""
+
+    savings: SavingsReport
+    resource_info: ResourceInfo
+
+
 class ReadResource(
     Message[
         SessionResource
@@ -163,6 +171,7 @@ class ReadResource(
         | ProjectResource
         | CurrentSessionResource
         | ConversationResource
+        | SavingsResource
     ],
     frozen=True,
     kw_only=True,

@@ -204,3 +204,7 @@ class GetState(Message[StateValue], frozen=True, kw_only=True):
 
     session_id: types.SessionId
     key: str
+
+
+class MeasureSession(Message[int], frozen=True, kw_only=True):
+    """Ask how many bytes the contents of the messages have that the caller may see; not a tool."""

@@ -69,6 +69,16 @@ def count(context: Context, partitions: Iterable[Partition], lowest: int) -> Sli
     return found
 
 
+def content_bytes(context: Context, partitions: Iterable[Partition]) -> Slices[int]:
+    """Return how many bytes of UTF-8 the contents of the messages have."""
+    found = 0
+    for entry in walk(context, partitions):
+        found += len(entry.message.content.encode())
+        if context.should_yield():
+            yield
+    return found
+
+
 def skip(context: Context, partitions: Iterable[Partition], lowest: int, number: int) -> Slices[int]:
     """Return the id from which a walk goes on after ``number`` messages from ``lowest`` on."""
     streams = [stream for _, stream in _streams(context, partitions, CountedMessage, lowest, HIGHEST_ID)]

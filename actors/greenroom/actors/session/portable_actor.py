@@ -111,6 +111,12 @@ class PortableSession(SessionActor):
         """Answer what the caller may see of the context."""
         return self._context_read(context, self._visible(context), request.tool_id)
 
+    @handles(requests.MeasureSession)
+    def measure(self, _: requests.MeasureSession, context: Context) -> Slices[int]:
+        """Answer how much is said in the session, as far as the caller may see it."""
+        self._visible(context)
+        return log.content_bytes(context, policy.partitions(context.principal))
+
     @handles(travel.EndSession)
     def end(self, request: travel.EndSession, context: Context) -> Slices[travel.SessionEnded]:
         """Terminate the session."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from greenroom.actors.documents import digest_of
@@ -76,6 +79,23 @@ def read_part(path: str, first: int, last: int | None, room: int, *, is_allowed:
         end, at = after, at + 1
     text = shown(SourceText(data[begin:end]).text)
     return FilePart(text[: max(room, 1)], first if lines else 0, at, lines, size, digest, modified_at)
+
+
+def version_of(path: str, size: int, modified_at: int) -> str:
+    """Return what tells a version of a file from others, without reading it."""
+    return f"{path}\0{size}\0{modified_at}"
+
+
+def versions_at(root: str, names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the version and the size of files below a folder; those that are gone are left out."""
+    found: list[tuple[str, int]] = []
+    for name in names:
+        path = f"{root}/{name}"
+        with suppress(OSError, ValueError):
+            status = Path(path).lstat()
+            version = version_of(path, status.st_size, status.st_mtime_ns // 1_000)
+            found.append((version, status.st_size))
+    return found
 
 
 def digest_at(path: str) -> str | None:

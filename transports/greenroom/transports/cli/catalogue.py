@@ -14,6 +14,7 @@ from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
 from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.config.parsers import integer, list_of, name, number, word
 
@@ -149,6 +150,20 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "stats": Command(
         "show the figures of the server that uses the folder, or of the stopped store", ("store", "run")
+    ),
+    "savings": Command(
+        "show what agents did not have to read, by operation and day, beside what they would have read",
+        ("savings", "savings"),
+        options={
+            "--days": Option(
+                f"how many days, today included, up to {KEPT_DAYS} [default 30]",
+                "N",
+                integer(1, KEPT_DAYS, "days"),
+                default=30,
+            ),
+        },
+        settings=_WRITES | {"token_price"},
+        examples=("savings", "savings --days 7 --json"),
     ),
     "ingest": Command(
         "put files and folders into a corpus, where agents find their passages; again, only what changed",
@@ -537,7 +552,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("serve", "demo", "config"),
-    "to see what happens": ("watch", "top", "stats"),
+    "to see what happens": ("watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

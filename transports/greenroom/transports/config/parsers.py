@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from greenroom.actors.base.tiers import MOST_COMPRESSED, MOST_LINES, MOST_RECENT, TierSizes, checked_tiers
+from greenroom.actors.savings.baselines import OPERATIONS, read_baseline
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.net.addresses import LAST_PORT, HostPort, is_loopback, origin_parts
 
@@ -186,6 +187,15 @@ def line(longest: int) -> Reader[str]:
         return text
 
     return read
+
+
+@_reader(
+    "OPERATION=BASELINE",
+    "; ".join(f"{operation}={'|'.join(names)}" for operation, names in OPERATIONS.items()) + " are allowed",
+)
+def baseline(text: str) -> str:
+    """Read the baseline of an operation."""
+    return "=".join(read_baseline(text))
 
 
 def list_of(

@@ -20,10 +20,12 @@ import platformdirs
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.base.paths import default_models, default_secrets
 from greenroom.actors.base.tiers import TierSizes
+from greenroom.actors.savings.baselines import USUAL_PRICE
 from greenroom.transports.config.parsers import (
     KeyLocation,
     Model,
     Setting,
+    baseline,
     boolean,
     embedder,
     file,
@@ -320,6 +322,17 @@ class Settings:
         f"tool profiles, which say which tools clients are listed: {', '.join(TOOL_PROFILES[:-1])} or "
         f"{TOOL_PROFILES[-1]}; of several the first decides where they differ; those of an API key or in "
         "a client's URL go before these, and every tool can be called in any case",
+    )
+    savings_baseline: tuple[str, ...] = setting(
+        (),
+        list_of(baseline),
+        "what an agent is taken to have read otherwise, where that is not the usual, as OPERATION=BASELINE, "
+        "once for each operation, such as search_code_semantic=found_files; `none` lets it save nothing",
+    )
+    token_price: float = setting(
+        USUAL_PRICE,
+        number(0, 1_000_000, "of any currency"),
+        "what a million tokens costs that a model reads, in any currency; what was saved is counted by it",
     )
     audit_days: int = setting(
         90, integer(1, 36_500, "days", "DAYS"), "how long audit records are kept, in days"

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom.actors import GetEmbedding, Imitations, VerifyMemories
+from greenroom.actors import VerifyMemories
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import Address, GreenroomError
@@ -94,16 +94,7 @@ async def perform(observed: ObservedServer, request: Request) -> bytes:
                 await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
             )
         case Stats():
-            snapshot = observed.snapshot()
-            result = {
-                "running": True,
-                **msgspec.to_builtins(snapshot.runtime),
-                "embedding": msgspec.to_builtins(await runtime.query(GetEmbedding())),
-                "requests": observed.outcomes(),
-                **snapshot.connections,
-            }
-            if not request.often:
-                result["imitations"] = await runtime.query(Imitations())
+            result = await observed.figures(often=request.often)
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])

@@ -20,6 +20,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.scopes import ADMIN, allows
+from greenroom.actors.orchestrations.health import serving_status
 from greenroom.actors.orchestrations.passport_link import LINK_PATH
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
@@ -241,7 +242,7 @@ class HttpApp:
         return caller
 
     def _health(self) -> Response:
-        status = "failed" if not self._options.sound() else "stopping" if self._stopping else "ok"
+        status = serving_status(is_sound=self._options.sound(), is_stopping=self._stopping)
         code = HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
         return Response(
             code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})

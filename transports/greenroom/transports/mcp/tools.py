@@ -500,6 +500,25 @@ _ALL = (
         repeatable=True,
     ),
     Tool(
+        name="compress_text",
+        title="Compress a text",
+        description="Make a long text shorter for a prompt, without a model: keeps headings, code, names, "
+        "numbers and what is new, word for word, and says what it left out.",
+        weight=1,
+    ),
+    Tool(
+        name="get_stats",
+        title="Statistics",
+        description="See what your calls saved: tokens, cost and times by operation, beside what would have "
+        "been read otherwise, and cache hits; administrators also see the server's figures.",
+        weight=1,
+    ),
+    Tool(
+        name="health_check",
+        title="Health check",
+        description="See whether the server and each part of it is well, and if not, why.",
+    ),
+    Tool(
         name="record_workflow_step",
         title="Record a step",
         description="Record a command or tool that you ran and whether it worked, so that next steps can be "

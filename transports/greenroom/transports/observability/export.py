@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ FLUSH_SECONDS: Final = 0.4
 _EXPORTERS: Final = "OTEL_TRACES_EXPORTER"
 _DISABLED: Final = "OTEL_SDK_DISABLED"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_INSTALL: Final = "pip install 'greenroom[tracing]'"
+INSTALL: Final = "pip install 'greenroom[tracing]'"
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +31,14 @@ def export_spans(environment: Mapping[str, str]) -> Iterator[None]:
 
     Tracing is there to help: what is wrong with it is a warning, and the server starts without.
     """
-    names = [name.strip() for name in environment.get(_EXPORTERS, "").split(",")]
-    names = [_full_name(name, environment) for name in names if name not in {"", "none"}]
-    if not names or environment.get(_DISABLED, "").strip().lower() == "true":
+    names = chosen_exporters(environment, _EXPORTERS, _PROTOCOLS)
+    if not names:
         yield
         return
     try:
         provider = _start(names)
     except ImportError as error:
-        logger.warning("%s is set, but spans need more packages (%s): %s", _EXPORTERS, _INSTALL, error)
+        logger.warning("%s is set, but spans need more packages (%s): %s", _EXPORTERS, INSTALL, error)
         provider = None
     except Exception as error:  # noqa: BLE001 - whatever an exporter does not like of its settings
         logger.warning("%s is set, but no spans are exported: %s", _EXPORTERS, error)
@@ -53,11 +52,29 @@ def export_spans(environment: Mapping[str, str]) -> Iterator[None]:
             last.join(FLUSH_SECONDS)
 
 
-def _full_name(name: str, environment: Mapping[str, str]) -> str:
+def chosen_exporters(environment: Mapping[str, str], variable: str, protocols: Sequence[str]) -> list[str]:
+    """Return the exporters that a variable names, as packages announce them; none where all is disabled."""
+    if environment.get(_DISABLED, "").strip().lower() == "true":
+        return []
+    names = (name.strip() for name in environment.get(variable, "").split(","))
+    return [_full_name(name, environment, protocols) for name in names if name not in {"", "none"}]
+
+
+def service() -> Any:
+    """Return the resource that exported figures are of; OpenTelemetry's variables may name it."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415 - see `_start`
+
+    resource = Resource.create()
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "greenroom"}))
+    return resource
+
+
+def _full_name(name: str, environment: Mapping[str, str], protocols: Sequence[str]) -> str:
     """Return an exporter's name as packages announce it: `otlp` stands for one of two."""
     if name != "otlp":
         return name
-    protocol = next(filter(None, map(environment.get, _PROTOCOLS)), "http/protobuf")
+    protocol = next(filter(None, map(environment.get, protocols)), "http/protobuf")
     return "otlp_proto_grpc" if protocol.strip() == "grpc" else "otlp_proto_http"
 
 
@@ -72,15 +89,11 @@ def _start(names: list[str]) -> Any:
 
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return None
-    from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - see above
 
-    resource = Resource.create()
-    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
-        resource = resource.merge(Resource({SERVICE_NAME: "greenroom"}))
     exporters = [_exporter(name) for name in names]
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider = TracerProvider(resource=service(), shutdown_on_exit=False)
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)

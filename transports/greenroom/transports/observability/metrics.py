@@ -60,3 +60,10 @@ METRICS: Final = (
     *_metrics(AccessStatistics, ("access",)),
 )
 """All of them, since the server was started where they count."""
+
+SAVINGS_METRICS: Final = {
+    "greenroom_savings_calls": "Answers of operations that spare readings.",
+    "greenroom_savings_baseline_tokens": "Tokens that would have been read without them, by the baseline.",
+    "greenroom_savings_answer_tokens": "Tokens of these answers.",
+}
+"""What is told of what was saved, by operation and baseline, under the same names to OpenTelemetry."""

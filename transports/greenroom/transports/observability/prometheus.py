@@ -22,8 +22,9 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.utils import floatToGoString
 
+from greenroom.actors.schemas.savings import SavingsRow
 from greenroom.transports.observability.meter import BUCKET_BOUNDS, RequestCounts
-from greenroom.transports.observability.metrics import METRICS
+from greenroom.transports.observability.metrics import METRICS, SAVINGS_METRICS
 from greenroom.transports.observability.snapshot import ConnectionStatistics, Snapshot
 
 _OF_A_TOOL: Final = ("method", "tool")
@@ -68,6 +69,7 @@ class _Collector:
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
         yield from request_families(self._snapshot.requests)
         yield from connection_families(self._snapshot.connections)
+        yield from savings_families(self._snapshot.savings)
         for metric in METRICS:
             value = metric.read(self._snapshot)
             if metric.kind == "counter":
@@ -103,6 +105,32 @@ def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
         times.add_metric(kind, _buckets(BUCKET_BOUNDS, classes), seconds)
     yield count
     yield times
+
+
+def savings_families(rows: Iterable[SavingsRow]) -> Iterator[Metric]:
+    """Yield the metrics of what was saved; the difference of two of them is that, and may be below zero."""
+    of_operation = ["operation", "baseline"]
+    calls, would, read = (
+        CounterMetricFamily(name, text, labels=of_operation) for name, text in SAVINGS_METRICS.items()
+    )
+    cache = CounterMetricFamily(
+        "greenroom_savings_cache_lookups",
+        "Lookups in caches that spare readings, by level: client (what it has read) or memory.",
+        labels=["operation", "level", "outcome"],
+    )
+    lookups: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows:
+        labels = [row.operation, row.baseline]
+        calls.add_metric(labels, row.count.calls)
+        would.add_metric(labels, row.count.baseline)
+        read.add_metric(labels, row.count.answered)
+        for level, (hits, misses) in row.count.caches.items():
+            had, lacked = lookups.get((row.operation, level), (0, 0))
+            lookups[row.operation, level] = had + hits, lacked + misses
+    for (operation, level), (hits, misses) in lookups.items():
+        cache.add_metric([operation, level, "hit"], hits)
+        cache.add_metric([operation, level, "miss"], misses)
+    yield from (calls, would, read, cache)
 
 
 def connection_families(transports: Mapping[str, ConnectionStatistics]) -> Iterator[Metric]:

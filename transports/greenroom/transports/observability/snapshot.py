@@ -5,13 +5,18 @@ Taking one is cheap. It is frozen, so that it can be rendered in another thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
+
+from greenroom.actors import GetEmbedding, Imitations
 from greenroom.transports.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
 if TYPE_CHECKING:
+    from greenroom.actors import Ledger
+    from greenroom.actors.schemas.savings import SavingsRow
     from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
 
@@ -40,12 +45,14 @@ class Snapshot(NamedTuple):
         runtime: The statistics of its runtime.
         connections: The connection statistics of each transport, by its name.
         access: Who was let in, and what was exported.
+        savings: What this process counted since it was started.
     """
 
     requests: list[RequestCounts]
     runtime: RuntimeStatistics
     connections: Mapping[str, ConnectionStatistics]
     access: AccessStatistics
+    savings: Sequence[SavingsRow] = ()
 
 
 class ObservedServer:
@@ -55,14 +62,24 @@ class ObservedServer:
         meter: Counts its requests.
         runtime: Its open runtime.
         access: Counts who is let in and what is exported, where somebody tells it.
+        savings: Counts what is saved; None where nobody does.
+        is_stopping: Returns whether it takes no further request.
 
     Attributes:
         runtime: The same.
+        savings: The same.
     """
 
     def __init__(
-        self, meter: RequestMeter, runtime: RuntimeClient, access: AccessMeter | None = None
+        self,
+        meter: RequestMeter,
+        runtime: RuntimeClient,
+        access: AccessMeter | None = None,
+        savings: Ledger | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.savings = savings
+        self._is_stopping = is_stopping
         self._meter = meter
         self._access = access or AccessMeter()
         self.runtime = runtime
@@ -83,7 +100,31 @@ class ObservedServer:
             self.runtime.statistics(),
             self.connections(),
             self._access.statistics(),
+            [] if self.savings is None else self.savings.statistics(),
         )
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it takes no further request."""
+        return self._is_stopping()
+
+    async def figures(self, *, often: bool = False) -> dict[str, Any]:
+        """Return what `greenroom stats --json` says of a running server, as JSON's values.
+
+        Args:
+            often: Without the namespaces that read like somebody's, for which every namespace is looked at.
+        """
+        snapshot = self.snapshot()
+        figures: dict[str, Any] = {
+            "running": True,
+            **msgspec.to_builtins(snapshot.runtime),
+            "embedding": msgspec.to_builtins(await self.runtime.query(GetEmbedding())),
+            "requests": self.outcomes(),
+            **msgspec.to_builtins(snapshot.connections),
+        }
+        if not often:
+            figures["imitations"] = await self.runtime.query(Imitations())
+        return figures
 
     def connections(self) -> dict[str, ConnectionStatistics]:
         """Return the connection statistics of each transport now, by its name."""

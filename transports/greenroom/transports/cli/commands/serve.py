@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import Final
 
 import trio
 
-from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts
+from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
+from greenroom.actors.savings.baselines import read_baseline
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import SharedRuntime
 from greenroom.transports.auth.caller import Caller
@@ -53,6 +55,7 @@ from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
+from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.stdio.server import serve_stdio
 
@@ -117,6 +120,15 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
         )
         workspaces = None if settings.no_index else await stack.enter_async_context(open_workspaces(runtime))
+        savings = await stack.enter_async_context(
+            open_savings(
+                runtime,
+                time.time_ns,
+                dict(map(read_baseline, settings.savings_baseline)),
+                settings.token_price,
+            )
+        )
+        stack.enter_context(export_metrics(os.environ, savings.statistics))
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
@@ -134,6 +146,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 on_export=access.record_export,
                 reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
                 workspaces=workspaces,
+                savings=savings,
+                server=observed,
                 learns_workflows=settings.learn_workflows,
                 prompts=library,
             )
@@ -151,7 +165,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         )
         if library is not None and lists is not None:
             nursery.start_soon(library.watch, lists.announce)
-        observed = ObservedServer(server.meter, runtime, access)
+        observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
         if runtime.role == "owner":
             await nursery.start(serve_control, settings.data, observed)
         else:

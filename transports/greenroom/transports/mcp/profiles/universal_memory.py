@@ -28,6 +28,7 @@ _TRAVELLING = (
     "export_session",
     "end_session",
 )
+_UTILITY = ("compress_text", "get_stats", "health_check")
 _CODE = (
     "search_code_semantic",
     "symbol_search",
@@ -49,12 +50,12 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         "reopen_session",
         *_CODE,
         *_WORKFLOW,
+        *_UTILITY,
         *(f"omn_{name}" for name in _PAGED_MEMORIES),
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
         *("omn_semantic_search", "omn1_read"),
-        *(f"omn_{name}" for name in _CODE),
-        *(f"omn_{name}" for name in _WORKFLOW),
+        *(f"omn_{name}" for name in (*_CODE, *_WORKFLOW, *_UTILITY)),
     ),
     defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
     parameters={"retrieve_memory": (_RELEVANCE,)},
