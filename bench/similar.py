@@ -22,8 +22,7 @@ from bench.code_trees import source_view
 from bench.harness import Plan, Report, Table, check
 from bench.ranked_corpus import run as run_slices
 from greenroom.actors.index.source_code import role_of
-from greenroom.actors.ranking.likeness import like_files, said_in
-from greenroom.actors.ranking.likeness_weights import LIKENESS, likeness_of
+from greenroom.actors.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
 from greenroom.actors.syntax import Places, alike_by_imports, read_source
 from greenroom.actors.text.analyze import code_rules, tokens
 

@@ -168,6 +168,7 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
         "project": "greenroom://project/p",
         "corpus": "greenroom://corpus/all:docs",
         "workspace": "greenroom://workspace/all:code",
+        "savings": "greenroom://savings",
         "workflow": f"greenroom://workflows/{'0' * 16}",
     }
     assert set(uris) == set(RESOURCES)
@@ -180,7 +181,7 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
                 with agent.subscriber() as subscriber:
                     ways = (agent.ask, partial(posting, agent.post))
                     for way in (
-                        ways[:1] if kind in {"corpus", "workspace", "project"} else ways
+                        ways[:1] if kind in {"corpus", "workspace", "project", "savings"} else ways
                     ):  # these are looked up, and not posted
                         assert may != await denies(partial(way, ReadResource(uri=uri)))
                     if not may:

@@ -16,7 +16,6 @@ from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
-from greenroom.actors.ranking.likeness_weights import likeness_of
 from greenroom.actors.schemas import code as code_schemas
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
@@ -83,6 +82,8 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
     def _ranked(
         self, path: str, found: Sequence[schemas.Similar], packed: Sequence[FactsOfFile], places: Places
     ) -> list[schemas.SimilarFile]:
+        from greenroom.actors.ranking.likeness import likeness_of  # noqa: PLC0415 - needs numpy; in a thread
+
         files = {each.path: source for each in packed if (source := source_of(each)) is not None}
         imports = alike_by_imports(path, files, places)
         ranked: list[schemas.SimilarFile] = []

@@ -16,7 +16,6 @@ from greenroom.actors.index.source_code import stem_of
 from greenroom.actors.ranking.chunks import FACTORS, add_files, best_places, group_of
 from greenroom.actors.ranking.code_signals import SourceView
 from greenroom.actors.ranking.lexical import FEW, idf
-from greenroom.actors.ranking.likeness_weights import LIKENESS
 from greenroom.actors.ranking.spelling import Correction
 from greenroom.actors.text.analyze import code_rules, spans, stretches
 from greenroom.runtime import Slices
@@ -24,6 +23,14 @@ from greenroom.runtime import Slices
 if TYPE_CHECKING:
     from greenroom.actors.ranking.view import Floats, Mask
 
+LIKENESS: Final[Mapping[str, float]] = {"terms": 0.57, "name": 0.17, "imports": 0.17, "linked": 0.09}
+"""The weights of the signals, each of which goes from 0 to 1.
+
+``terms``: What tells most of the file is said by the other (BM25, as a share of the file's own).
+``name``: Which share of the words in both files' names they have in common, by rarity.
+``imports``: Which share of what the two import they have in common.
+``linked``: One imports the other.
+"""
 TELLING: Final = 25
 """How many terms of a file are looked up."""
 SHARED: Final = 8
@@ -40,6 +47,11 @@ class Said(NamedTuple):
     word: str
     times: int
     passages: int
+
+
+def likeness_of(signals: Mapping[str, float]) -> float:
+    """Return how like each other two files are, 0 to 1."""
+    return sum(LIKENESS[name] * value for name, value in signals.items())
 
 
 def said_in(passages: Iterable[str], should_yield: Callable[[], bool]) -> Slices[dict[str, Said]]:
