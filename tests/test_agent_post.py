@@ -57,6 +57,7 @@ ARGUMENTS: dict[str, bytes] = {
     "get_session_context": b'{"session_id":"s"}',
     "end_session": b'{"session_id":"t"}',
     "reopen_session": b'{"session_id":"t"}',
+    "set_preferences": b'{"preferences":{"theme":"dark"}}',
 }
 
 

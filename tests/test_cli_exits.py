@@ -191,6 +191,8 @@ ARGUMENTS = {
     "corpora drop": ["docs"],
     "corpora remove": ["docs", "a.md"],
     "erase": ["--user", "ann"],
+    "preferences set": ["theme", "dark"],
+    "preferences remove": ["theme"],
     "keys rotate": ["abcdefghijkl"],
     "keys revoke": ["abcdefghijkl"],
     "passport export": ["--session", "s", "--file", "passport.json"],

@@ -59,6 +59,7 @@ IN_FORCE: dict[str, tuple[str, object]] = {
     "--workspace": ("/somewhere", ["/somewhere"]),
     "--audit-days": ("17", 17),
     "--audit-size": ("3MiB", 3 << 20),
+    "--conversation-tiers": ("5,10,20", [5, 10, 20]),
 }
 
 

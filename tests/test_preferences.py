@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 from support.agents import AuditTrail, json, keys, refused, wire
+from support.commands import run_on_store, sentence
 
 from greenroom.actors import (
     Agent,
@@ -32,6 +33,8 @@ from greenroom.runtime import Refusal
 from greenroom.testing import mcp_client
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.agents import Enter, House
 
 ANN, HERS, BEN = ({"user": "ann"}, {"user": "ann"}, {"user": "ben"})
@@ -390,3 +393,26 @@ async def test_they_are_there_after_a_restart(enter: Enter) -> None:
 def test_a_patch_may_come_as_text() -> None:
     read = parse_request(SetPreferences, b'{"preferences":"{\\"theme\\":\\"dark\\"}"}')
     assert read.preferences == Raw(b'{"theme":"dark"}')
+
+
+def test_preferences_are_changed_and_shown_by_the_command(tmp_path: Path) -> None:
+    assert run_on_store(tmp_path, "keys", "create", "--name", "n").returncode == 0  # so that there is a store
+    ann = ("--user", "ann")
+    for arguments in (
+        ("set", "search_defaults.max_results", "20"),
+        ("set", "theme", "dark", "--expected-version", "1"),
+        ("set", "editor", "[1, {}]"),
+        ("remove", "editor", "--expected-version", "3"),
+    ):
+        done = run_on_store(tmp_path, "preferences", *arguments, *ann)
+        assert done.returncode == 0, done.stderr
+    shown = run_on_store(tmp_path, "preferences", "get", *ann, "--json")
+    assert jsons.loads(shown.stdout) == {
+        "preferences": {"search_defaults": {"max_results": 20}, "theme": "dark"},
+        "version": 4,
+    }
+    late = run_on_store(tmp_path, "preferences", "set", "theme", "light", "--expected-version", "1", *ann)
+    assert "version 4" in sentence(late)
+    wrong = run_on_store(tmp_path, "preferences", "set", "search_defaults.max_results", "many", *ann)
+    assert "max_results" in sentence(wrong)
+    assert jsons.loads(run_on_store(tmp_path, "preferences", "get", "--user", "ben").stdout) == {}

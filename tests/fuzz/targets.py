@@ -21,7 +21,17 @@ from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_i
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock
 
-from greenroom.actors import CompleteResource, ListResources, NameCompletion, ResourceList
+from greenroom.actors import (
+    CompletePrompt,
+    CompleteResource,
+    GetPrompt,
+    ListPrompts,
+    ListResources,
+    NameCompletion,
+    PromptFilled,
+    PromptList,
+    ResourceList,
+)
 from greenroom.testing import McpClient, import_sdk, mcp_client
 from greenroom.transports import Limits
 from greenroom.transports.mcp.frames import (
@@ -193,7 +203,11 @@ class Echo:
             on_accepted()
         if isinstance(request, ListResources):
             return ResourceList(resources=[], next_cursor=None)
-        if isinstance(request, CompleteResource):
+        if isinstance(request, ListPrompts):
+            return PromptList(prompts=[], next_cursor=None)
+        if isinstance(request, GetPrompt):
+            return PromptFilled(description="", text="", sources=[], missing=[], tokens=0)
+        if isinstance(request, (CompleteResource, CompletePrompt)):
             return NameCompletion(values=[], has_more=False)
         if isinstance(request, tuple):
             await self._released.wait()
