@@ -15,6 +15,7 @@ from support.killed_ingest import ANN
 from support.workspaces import folder_of_code
 
 from greenroom.actors import (
+    REQUESTS,
     Agent,
     ListCorpora,
     ListDocuments,
@@ -22,13 +23,14 @@ from greenroom.actors import (
     VerifyMemories,
     ask_corpus,
     open_greenroom,
+    parse_request,
 )
-from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
-from greenroom.actors.orchestrations.symbol_search import SymbolSearch
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import RuntimeClient
 
 FILES = 4
+SEARCH = parse_request(REQUESTS["search_code_semantic"], b'{"query":"anchor"}')
+SYMBOLS = parse_request(REQUESTS["symbol_search"], b'{"symbol":"*","limit":100}')
 
 
 @asynccontextmanager
@@ -42,7 +44,7 @@ async def _opened(folder: Path, *, is_kept: bool = True) -> AsyncIterator[tuple[
 
 
 async def _watched(agent: Agent) -> None:
-    while (await agent.ask(SearchCodeSemantic(query="anchor"))).freshness.state != "watching":
+    while (await agent.ask(SEARCH)).freshness.state != "watching":
         await trio.lowlevel.checkpoint()
 
 
@@ -60,11 +62,11 @@ async def _kept(folder: Path) -> None:
 async def _look(folder: Path) -> dict[str, Any]:
     """Say what is there, how fresh that is said to be, and what is found when it has gone on."""
     async with _opened(folder, is_kept=False) as (agent, runtime):
-        left = (await agent.ask(SearchCodeSemantic(query="anchor"))).freshness
+        left = (await agent.ask(SEARCH)).freshness
         problems = (await runtime.query(VerifyMemories())).problems
     async with _opened(folder) as (agent, runtime):
         await _watched(agent)
-        found = await agent.ask(SymbolSearch(symbol="*", limit=100))
+        found = await agent.ask(SYMBOLS)
         (corpus,) = (await agent.ask(ListCorpora())).corpora
         page = await ask_corpus(runtime, ANN, ListDocuments(corpus=corpus.corpus))
         problems += (await runtime.query(VerifyMemories())).problems
