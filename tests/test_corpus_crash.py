@@ -106,6 +106,21 @@ def test_a_folder_whose_ingest_is_killed_at_any_commit_is_there_once_when_it_has
         assert line["found"] == [[SECTIONS, SECTIONS]] * FILES
 
 
+@pytest.mark.slow
+@pytest.mark.promise("code.killed")
+def test_a_workspace_whose_keeper_is_killed_at_any_commit_is_as_its_folder_when_another_goes_on(
+    tmp_path: Path,
+) -> None:
+    """While it is indexed, and while a file is changed, one removed and one added."""
+    lines = _killed("killed_workspace.py", tmp_path)
+    assert len(lines) > 9
+    for line in lines:
+        assert line["state"] == "off", line  # nobody is believed to watch
+        assert line["problems"] == []
+        assert line["documents"] == line["files"]
+        assert line["symbols"] == line["wanted"]
+
+
 def _page(number: int) -> Document:
     said = [sha256(b"%d %d" % (number, word)).hexdigest()[:8] for word in range(400)]
     parts = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from harness import PROGRAM, server_process
+from support.namespaces import FEW_WATCHES, are_there
 from support.workspaces import WITHOUT_VECTORS, folder_of_code, paths, search, watched
 
 from greenroom.testing import McpClient
@@ -155,20 +155,10 @@ async def test_what_changed_while_no_server_ran_is_not_passed_over(tmp_path: Pat
         await found_or_behind(server.client, "kelp", "late.py")
 
 
-FEW_WATCHES = ["unshare", "-Ur", "sh", "-c", 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]
-"""Runs a program for which the system watches two folders and no more."""
-
-
-def has_few_watches() -> bool:
-    return shutil.which("unshare") is not None and not subprocess.call(
-        [*FEW_WATCHES, "true"], stderr=subprocess.DEVNULL
-    )
-
-
 @only_linux
 @pytest.mark.promise("code.freshness")
 @pytest.mark.skipif(
-    not has_few_watches(),
+    not are_there(FEW_WATCHES),
     reason="no namespaces here: what no room for watches means is NOT checked",
 )
 async def test_a_folder_that_the_system_does_not_watch_any_more_is_not_said_to_be_watched(

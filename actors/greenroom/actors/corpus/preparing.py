@@ -82,12 +82,13 @@ def indexed_chunk(
     headings = passage.headings
     number = document.number if isinstance(document, DocumentRecord) else 0
     if is_code:
-        language = language_of(document.path)
-        if language is None or not headings:
+        found = language_of(document.path)
+        language = "" if found is None else found.name
+        if not language or not headings:
             text = "\n".join([*headings, passage.text])
-            return source_document(id, number, document.path, "", text, [], "")
+            return source_document(id, number, document.path, language, text, [], "")
         scope, *symbols = headings
-        return source_document(id, number, document.path, language.name, passage.text, symbols, scope)
+        return source_document(id, number, document.path, language, passage.text, symbols, scope)
     return IndexedChunk(
         id=id,
         partition="",

@@ -6,14 +6,13 @@ any moment: begun again it goes on.
 
 from __future__ import annotations
 
+import os
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
@@ -29,16 +28,16 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
-from greenroom.actors.documents import digest_of, kind_of
+from greenroom.actors.documents import kind_of
 from greenroom.actors.entities import libraries_in
 from greenroom.actors.ingest.order import arranged
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
-from greenroom.actors.ingest.reading import UnreadableFileError, read_document
 from greenroom.actors.ingest.report import Report
-from greenroom.actors.ingest.run_state import MAX_FILES, IngestRun, Step
-from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut, walk, walk_below
+from greenroom.actors.ingest.run_state import MAX_FILES, IngestRun
+from greenroom.actors.ingest.steps import below, in_thread, next_step, outermost_of
+from greenroom.actors.ingest.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.corpus import CorpusRow
@@ -55,7 +54,6 @@ AT_ONCE: Final = 2
 """Files that are parsed at once."""
 UNDER_WAY: Final = 6
 """Files that are parsed or wait until they are stored: what parses waits neither for that nor for a merge."""
-_LOOKED_AT: Final = 256
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _SHARE: Final = 4
@@ -148,23 +146,23 @@ class Ingestion:
             Refusal: the corpus takes no more, or is gone; what was put is there.
             GreenroomError: as `RuntimeClient.ask`.
         """
-        outermost = _outermost(roots)
+        outermost = outermost_of(roots)
         await self.learn(outermost)
         total = 0
         found: Iterator[Found | LeftOut] = chain.from_iterable(walk(root, self._closed) for root in outermost)
         if self._base:
-            files, total = await trio.to_thread.run_sync(arranged, found, MAX_FILES)
+            files, total = await in_thread(arranged, found, MAX_FILES)
             found = iter(files)
         elif self._progress is not None:
-            total = await trio.to_thread.run_sync(self._count, outermost)
+            total = await in_thread(self._count, outermost)
         return await self._ingested(outermost, found, set(self._known), total)
 
     async def changes(self, roots: Sequence[str], paths: Iterable[str]) -> DocumentsIngested:
         """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
-        outermost = _outermost(paths)
+        outermost = outermost_of(paths)
         gone = {path for path in outermost if path in self._known}
         if folders := set(outermost) - gone:
-            gone |= await trio.to_thread.run_sync(_below, self._known, folders)
+            gone |= await in_thread(below, self._known, folders)
         found = chain.from_iterable(
             walk(path, self._closed) if path == root else walk_below(root, path, self._closed)
             for path in outermost
@@ -236,7 +234,9 @@ class Ingestion:
 
     async def _gone(self, run: IngestRun, roots: Sequence[str]) -> set[str]:
         """Return the documents to remove: not those of a folder that was renamed, or is not mounted now."""
-        lost = [root for root in roots if root not in self._known and not await trio.Path(root).exists()]
+        lost = [
+            root for root in roots if root not in self._known and not await in_thread(os.path.exists, root)
+        ]
         for root in lost:
             run.report.left_out(root, "it is not there; what the corpus has of it stays")
         gone = run.gone & self._known.keys()
@@ -269,7 +269,7 @@ class Ingestion:
                 nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
             is_last = False
             while not is_last:
-                step = await trio.to_thread.run_sync(_next_step, found, self._known)
+                step = await in_thread(next_step, found, self._known)
                 run.take(step)
                 if step.job is not None:
                     seconds = self.parsers.setbacks.seconds(step.job)
@@ -366,61 +366,6 @@ class Ingestion:
         return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
 
 
-def _next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> Step:
-    """Look at files up to the next one that changed; reads them, so it runs in a thread."""
-    found: list[str] = []
-    left_out: list[LeftOut] = []
-    unchanged = 0
-    for _ in range(_LOOKED_AT):
-        each = next(files, None)
-        if each is None:
-            return Step(None, found, unchanged, left_out, is_last=True)
-        read = each if isinstance(each, LeftOut) else _read(each.path)
-        if isinstance(read, LeftOut):
-            left_out.append(read)
-            continue
-        if read is not None:
-            found.append(read.path)
-            if known.get(read.path) != digest_of(read.data):
-                return Step(read, found, unchanged, left_out, is_last=False)
-            unchanged += 1
-    return Step(None, found, unchanged, left_out, is_last=False)
-
-
-def _read(path: str) -> Job | LeftOut | None:
-    """Return a file as it is; None if it is gone meanwhile."""
-    try:
-        kind, data, modified_at = read_document(path)
-    except UnreadableFileError as error:
-        return LeftOut(path, str(error))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
-    return Job(path, kind, modified_at, data, is_file=True)
-
-
-def _below(paths: Iterable[str], folders: Collection[str]) -> set[str]:
-    """Return those of some paths that are in one of some folders, in time by their lengths alone."""
-    return {path for path in paths if any(folder in folders for folder in _folders_of(path))}
-
-
-def _folders_of(path: str) -> Iterator[str]:
-    end = path.find("/", 1)
-    while end > 0:
-        yield path[:end]
-        end = path.find("/", end + 1)
-
-
 def _deadline() -> float:
     """Return when a run ends, so that its answer comes in time."""
     return trio.current_effective_deadline() - _SLACK_SECONDS
-
-
-def _outermost(paths: Iterable[str]) -> list[str]:
-    """Return paths without those that are below others."""
-    found: list[str] = []
-    for path in sorted(set(paths), key=lambda path: f"{path}/"):
-        if not found or not is_below(path, found[-1]):
-            found.append(path)
-    return found

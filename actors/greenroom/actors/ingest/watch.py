@@ -60,7 +60,7 @@ async def watching(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncI
 
 async def _opened(roots: Sequence[str], closed: Collection[str]) -> Source:
     try:
-        return await trio.to_thread.run_sync(_source, roots, closed)
+        return await trio.to_thread.run_sync(_source, roots, closed, abandon_on_cancel=True)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -7,6 +7,7 @@ at once, from what is there, and told how far it is.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
@@ -181,7 +182,7 @@ class Keeper:
         scope.cancel()
 
     async def _is_there(self) -> bool:
-        return await trio.Path(self.root).is_dir()
+        return await trio.to_thread.run_sync(os.path.isdir, self.root, abandon_on_cancel=True)
 
     async def _watched(self) -> None:
         """Take in what is there and what changes; where changes are not told, once."""

@@ -1,0 +1,80 @@
+"""Looking at files in threads: the next one that changed, and which paths are below which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, TypeVar, TypeVarTuple
+
+import trio
+
+from greenroom.actors.documents import digest_of
+from greenroom.actors.ingest.parser_process import Job
+from greenroom.actors.ingest.places import is_below
+from greenroom.actors.ingest.reading import UnreadableFileError, read_document
+from greenroom.actors.ingest.run_state import Step
+from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut
+
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+_LOOKED_AT: Final = 256
+
+
+async def in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
+    """Read files in a thread, for which nobody waits who is cancelled: a disk may hang."""
+    return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+
+
+def next_step(files: Iterator[Found | LeftOut], known: Mapping[str, str]) -> Step:
+    """Look at files up to the next one that changed; reads them, so it runs in a thread."""
+    found: list[str] = []
+    left_out: list[LeftOut] = []
+    unchanged = 0
+    for _ in range(_LOOKED_AT):
+        each = next(files, None)
+        if each is None:
+            return Step(None, found, unchanged, left_out, is_last=True)
+        read = each if isinstance(each, LeftOut) else _read(each.path)
+        if isinstance(read, LeftOut):
+            left_out.append(read)
+            continue
+        if read is not None:
+            found.append(read.path)
+            if known.get(read.path) != digest_of(read.data):
+                return Step(read, found, unchanged, left_out, is_last=False)
+            unchanged += 1
+    return Step(None, found, unchanged, left_out, is_last=False)
+
+
+def _read(path: str) -> Job | LeftOut | None:
+    """Return a file as it is; None if it is gone meanwhile."""
+    try:
+        kind, data, modified_at = read_document(path)
+    except UnreadableFileError as error:
+        return LeftOut(path, str(error))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
+    return Job(path, kind, modified_at, data, is_file=True)
+
+
+def below(paths: Iterable[str], folders: Collection[str]) -> set[str]:
+    """Return those of some paths that are in one of some folders, in time by their lengths alone."""
+    return {path for path in paths if any(folder in folders for folder in _folders_of(path))}
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    end = path.find("/", 1)
+    while end > 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
+
+
+def outermost_of(paths: Iterable[str]) -> list[str]:
+    """Return paths without those that are below others."""
+    found: list[str] = []
+    for path in sorted(set(paths), key=lambda path: f"{path}/"):
+        if not found or not is_below(path, found[-1]):
+            found.append(path)
+    return found
