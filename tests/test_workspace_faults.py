@@ -12,7 +12,7 @@ import pytest
 import trio
 from harness import PROGRAM, server_process
 from support.effort import by_night
-from support.namespaces import hanging, may_hang
+from support.namespaces import hanging, may_hang, may_mount, mounted_twice
 from support.workspaces import WITHOUT_VECTORS, folder_of_code, paths, search, watched
 
 from greenroom.testing import McpClient
@@ -52,6 +52,29 @@ async def test_a_disk_that_hangs_holds_up_neither_answers_nor_other_folders_nor_
         assert (await search(server.client, scope=str(slow)))["freshness"]["state"] == "indexing"
         await server.client.end_input()
         assert await server.process.wait() == 0
+
+
+@pytest.mark.promise("code.roots")
+@pytest.mark.skipif(not may_mount(), reason="no namespaces here: what is mounted twice is NOT checked")
+async def test_what_is_our_own_is_not_read_by_another_name_either(tmp_path: Path) -> None:
+    """As it would be where case makes no difference, of which there is no disk here."""
+    code = folder_of_code(tmp_path)
+    (code / "src/mirror").mkdir(parents=True)
+    store = tmp_path / "store"
+    store.mkdir(mode=0o700)
+    (store / "note.py").write_text("def kelp(): ...\n")
+    program = mounted_twice(store, code / "src/mirror")
+    serve = [*PROGRAM, "serve", "--data", str(store), *FLAGS, "--workspace", str(code)]
+    async with server_process(tmp_path, program=[*program, *serve]) as server:
+        await server.client.initialize()
+        assert (await watched(server.client))["freshness"]["indexed"] == 5
+        for path in ("src/mirror/note.py", "src/mirror/data.mdb", "src/mirror"):
+            said = await server.client.call("read_file", path=path)
+            assert (said["code"], "belongs to Greenroom" in said["error"]) == ("PERMISSION_DENIED", True)
+        (store / "late.py").write_text("def reef(): ...\n")
+        (code / "late.py").write_text("def tide(): ...\n")
+        assert await found_at_last(server.client, "tide") == {"late.py"}
+        assert paths(await search(server.client, "reef")) == set()
 
 
 @pytest.mark.promise("code.crash")

@@ -17,10 +17,21 @@ def hanging(folder: Path) -> list[str]:
     return ["unshare", "-rm", "sh", "-c", f'exec 7<>/dev/fuse && {mount} && exec "$@"', "sh"]
 
 
+def mounted_twice(folder: Path, at: Path) -> list[str]:
+    """Return what runs a program for which a folder is at another place, too."""
+    return ["unshare", "-rm", "sh", "-c", f"mount --bind '{folder}' '{at}' && exec \"$@\"", "sh"]
+
+
 def may_hang() -> bool:
     """Return whether there may be such a disk."""
     with TemporaryDirectory() as folder:
         return are_there(hanging(Path(folder)))
+
+
+def may_mount() -> bool:
+    """Return whether something may be mounted twice."""
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        return are_there(mounted_twice(Path(one), Path(other)))
 
 
 def are_there(command: list[str]) -> bool:

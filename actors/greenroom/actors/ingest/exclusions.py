@@ -84,7 +84,7 @@ MARKS_OF_REPOSITORY: Final = frozenset({"HEAD", "config", "objects", "refs"})
 """What is in a folder that is git's own, such as a repository without a work tree, with addresses and all."""
 MARKS_OF_MADE: Final = MARKS_OF_REPOSITORY | {"CACHEDIR.TAG", "pyvenv.cfg"}
 """What says of its folder that a program made all of it: any of it, but of a repository all."""
-_VENDORED: Final = frozenset({"modules.txt", "autoload.php"})
+MARKS_OF_VENDORED: Final = frozenset({"modules.txt", "autoload.php"})
 """Files that say of a folder ``vendor`` that a program fetched all of it."""
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|AGE-SECRET-KEY-1")
 _MADE_CODE: Final = re.compile(
@@ -146,5 +146,5 @@ def is_made(folder: str, names: Iterable[str]) -> bool:
     """Return whether a folder with these files was made or fetched by a program as a whole."""
     found = frozenset(names)
     marks = MARKS_OF_MADE & found
-    is_vendored = folder.endswith("/vendor") and not found.isdisjoint(_VENDORED)
+    is_vendored = folder.endswith("/vendor") and not found.isdisjoint(MARKS_OF_VENDORED)
     return is_vendored or bool(marks - MARKS_OF_REPOSITORY) or marks >= MARKS_OF_REPOSITORY

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.ingest.exclusions import MARKS_OF_REPOSITORY, SECRET, folder_reason, place_reason
+from greenroom.actors.ingest.identities import identities_of
 
 _SYSTEM: Final = ("/dev", "/proc", "/sys")
 
@@ -91,14 +92,17 @@ def is_below(path: str, folder: str) -> bool:
 
 def never_read(path: str, closed: Sequence[str]) -> str | None:
     """Return why a place is never read, which is a path without links; None where it may be."""
-    if any(is_below(home, path) for home in _homes()):
+    homes = _homes()
+    above_homes = identities_of(str(each) for home in homes for each in (Path(home), *Path(home).parents))
+    if any(is_below(home, path) for home in homes) or not above_homes.isdisjoint(identities_of([path])):
         return "it is a whole machine, or all that somebody has; name the folders with documents"
     if any(is_below(path, system) for system in _SYSTEM):
         return "what is there are no files"
-    if any(is_below(path, os.path.realpath(own)) for own in closed):
-        return "it belongs to Greenroom"
     parts = Path(path).parts
     folders = (Path(path), *Path(path).parents)
+    is_own = any(is_below(path, os.path.realpath(own)) for own in closed)
+    if is_own or not identities_of(closed).isdisjoint(identities_of(map(str, folders))):
+        return "it belongs to Greenroom"
     if any(part.lower() == ".git" for part in parts) or any(map(_is_repository, folders)):
         return "it is git's own, with addresses that may hold secrets"
     if any(folder_reason(part) == SECRET for part in parts):

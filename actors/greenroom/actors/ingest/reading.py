@@ -6,10 +6,13 @@ import errno
 import io
 import os
 import stat
-from typing import Final
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final, NamedTuple
 
 from greenroom.actors.documents import Kind, digest_of, kind_of
 from greenroom.actors.ingest.exclusions import EMPTY, code_reason, content_reason
+from greenroom.actors.ingest.identities import Identity, identity_in
 from greenroom.actors.schemas.corpus import IndexedFile
 
 MAX_TEXT: Final = 16 << 20
@@ -22,6 +25,7 @@ _FOLDER_FLAGS: Final = (
     getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
 """A folder on the way need not be readable, where the system can open it for nothing but that."""
+_LISTED_FLAGS: Final = _FLAGS | os.O_DIRECTORY
 
 
 class UnreadableFileError(Exception):
@@ -93,12 +97,8 @@ def opened(path: str) -> io.FileIO:
         OSError: it cannot be opened.
     """
     *folders, name = (part for part in path.split("/") if part)
-    above = os.open("/", _FOLDER_FLAGS)
+    above = _descended(folders)
     try:
-        for each in folders:
-            below = _opened_folder(each, above)
-            os.close(above)
-            above = below
         descriptor = os.open(name, _FLAGS, dir_fd=above)
     finally:
         os.close(above)
@@ -108,9 +108,69 @@ def opened(path: str) -> io.FileIO:
     return io.FileIO(descriptor)
 
 
-def _opened_folder(name: str, above: int) -> int:
+class Entry(NamedTuple):
+    """What is in a folder by one name.
+
+    Attributes:
+        is_folder: Whether it is a folder itself, and no link to one.
+        is_link: Whether it is a symbolic link.
+        identity: Of a folder what tells it from all others, by whatever name it is found; else None.
+    """
+
+    is_folder: bool
+    is_link: bool
+    identity: Identity | None
+
+
+def listed(path: str, most: int) -> dict[str, Entry]:
+    """Return what is in a folder, opened like a file: so nothing outside is listed in its place.
+
+    Args:
+        path: Where it is, without links.
+        most: How many entries there may be; one more says that there are more.
+
+    Raises:
+        UnreadableFileError: it is no folder any more, or below a link.
+        OSError: it cannot be opened.
+    """
+    *folders, name = ["", *(part for part in path.split("/") if part)]
+    above = _descended(folders[1:])
     try:
-        return os.open(name, _FOLDER_FLAGS, dir_fd=above)
+        descriptor = _opened_folder(name or ".", above, _LISTED_FLAGS)
+    finally:
+        os.close(above)
+    try:
+        with os.scandir(descriptor) as entries:
+            return {each.name: _entry(each) for each in islice(entries, most + 1)}
+    finally:
+        os.close(descriptor)
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    if not found.is_dir(follow_symlinks=False):
+        return Entry(is_folder=False, is_link=found.is_symlink(), identity=None)
+    try:
+        own = identity_in(found.stat(follow_symlinks=False))
+    except OSError:  # it is gone, or what is mounted there does not answer
+        own = None
+    return Entry(is_folder=True, is_link=False, identity=own)
+
+
+def _descended(folders: Sequence[str]) -> int:
+    """Open a folder from the root down."""
+    above = os.open("/", _FOLDER_FLAGS)
+    for each in folders:
+        try:
+            below = _opened_folder(each, above, _FOLDER_FLAGS)
+        finally:
+            os.close(above)
+        above = below
+    return above
+
+
+def _opened_folder(name: str, above: int, flags: int) -> int:
+    try:
+        return os.open(name, flags, dir_fd=above)
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
             raise

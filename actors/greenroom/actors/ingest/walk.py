@@ -15,12 +15,15 @@ from greenroom.actors.ingest.exclusions import (
     HIDDEN,
     IGNORED,
     MADE,
+    MARKS_OF_MADE,
+    MARKS_OF_VENDORED,
     SECRET,
     file_reason,
     folder_reason,
     is_made,
     place_reason,
 )
+from greenroom.actors.ingest.identities import Identity, identities_of
 from greenroom.actors.ingest.ignore_files import (
     NAMES,
     Rules,
@@ -29,10 +32,12 @@ from greenroom.actors.ingest.ignore_files import (
     rules_above,
     rules_in,
 )
+from greenroom.actors.ingest.reading import Entry, UnreadableFileError, listed
 
 MAX_ENTRIES: Final = 100_000
 """The most entries of one folder that are looked at."""
 MAX_DEPTH: Final = 64
+_TELLING: Final = (*NAMES, ".git", *MARKS_OF_MADE, *MARKS_OF_VENDORED)
 LINK: Final = "it is a symbolic link"
 UNSHOWN: Final = "its name cannot be shown"
 OUR_OWN: Final = "it belongs to Greenroom"
@@ -89,7 +94,7 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
     rules, at = rules_above(root), root
     names = os.path.relpath(path, root).split("/")
     for depth, name in enumerate(names):
-        there = _names_in(at)
+        there = _telling_in(at)
         if depth and (whole := _whole_reason(at, there)) is not None:
             yield _left_out(at, whole, is_folder=True)
             return
@@ -103,6 +108,9 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
         if (reason := _reason(at, name, rules, closed, is_folder=is_folder)) is not None:
             yield _left_out(at, reason, is_folder=is_folder)
             return
+        if is_folder and not identities_of([at]).isdisjoint(identities_of(closed)):
+            yield _left_out(at, OUR_OWN, is_folder=True)
+            return
     if not os.path.isdir(at):  # noqa: PTH112
         if os.path.lexists(at):
             yield Found(at)
@@ -113,11 +121,9 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
         yield from _entries(folder, rules, depth, closed, waiting)
 
 
-def _names_in(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))  # noqa: PTH208
-    except OSError:
-        return frozenset()
+def _telling_in(folder: str) -> frozenset[str]:
+    """Return what is in a folder of the names that say something of it; it may have very many."""
+    return frozenset(name for name in _TELLING if os.path.lexists(f"{folder}/{name}"))
 
 
 def _entries(
@@ -128,8 +134,10 @@ def _entries(
     waiting: list[tuple[str, tuple[Rules, ...], int]],
 ) -> Iterator[Found | LeftOut]:
     try:
-        with os.scandir(folder) as entries:
-            found = {each.name: each for _, each in zip(range(MAX_ENTRIES + 1), entries, strict=False)}
+        found = listed(folder, MAX_ENTRIES)
+    except UnreadableFileError:  # since it was found in the one above
+        yield _left_out(folder, LINK, is_folder=True)
+        return
     except OSError as error:
         yield LeftOut(folder, f"{UNREADABLE}: {error.strerror}", is_known=False, is_folder=True)
         return
@@ -141,22 +149,28 @@ def _entries(
         yield LeftOut(folder, whole, is_folder=True)
         return
     rules = _rules_within(folder, found, () if depth and ".git" in found else rules)
+    own = identities_of(closed)
     below = []
     for name in sorted(found):
         entry, path = found[name], f"{folder.rstrip('/')}/{name}"
-        is_folder = entry.is_dir(follow_symlinks=False)
-        reason = _reason(path, name, rules, closed, is_folder=is_folder)
-        if entry.is_symlink():
-            reason = LINK if reason is None else reason
-        elif reason is None and is_folder and depth == MAX_DEPTH:
-            reason = f"it is more than {MAX_DEPTH} folders deep"
+        said = _reason(path, name, rules, closed, is_folder=entry.is_folder)
+        reason = said or _entry_reason(entry, own, depth)
         if reason is not None:
-            yield _left_out(path, reason, is_folder=is_folder)
-        elif is_folder:
+            yield _left_out(path, reason, is_folder=entry.is_folder)
+        elif entry.is_folder:
             below.append((path, rules, depth + 1))
         else:
             yield Found(path)
     waiting += reversed(below)
+
+
+def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | None:
+    """Return why something is left out by what it is, whatever it is called."""
+    if entry.is_link:
+        return LINK
+    if entry.identity in own:
+        return OUR_OWN
+    return f"it is more than {MAX_DEPTH} folders deep" if entry.is_folder and depth == MAX_DEPTH else None
 
 
 def _whole_reason(folder: str, names: Collection[str]) -> str | None:
