@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +24,9 @@ from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.documents import digest_of
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import MOST_AT_ONCE, open_parsers
-from greenroom.actors.ingest.run import UNDER_WAY, open_ingestion
+from greenroom.actors.ingest.run import UNDER_WAY, Progress, open_ingestion
 from greenroom.actors.schemas.corpus import ListDocuments
+from greenroom.actors.schemas.ingest import DocumentsIngested
 
 ANN = Principal(agent_id="planner", user="ann")
 FILES = 30
@@ -158,6 +161,58 @@ async def test_a_file_that_grows_while_it_is_read_is_what_was_read_of_it(tmp_pat
         assert done.added + done.changed == 1  # added, where it had grown beyond the limit
         page = await ingestion.ask(ListDocuments(corpus="user:ann:docs"))
         assert [each.digest for each in page.documents] == [digest_of(file.read_bytes())]
+
+
+@pytest.mark.promise("documents.what-was-read", "code.kept")
+async def test_files_that_vanish_or_become_something_else_while_others_are_read_are_left_out(
+    tmp_path: Path,
+) -> None:
+    code = (tmp_path / "code").resolve()
+    for folder in ("gone", "file", "link"):
+        (code / folder).mkdir(parents=True)
+        (code / folder / "a.py").write_text("def longer_than_others():\n    return 1\n")
+    for name in ("first", "stays", "vanishes", "folder", "pipe", "private"):
+        (code / f"{name}.py").write_text(f"{name} = 1\n")
+    (code / "first.py").write_text("x=1\n")  # the smallest is read first
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a.py").write_text("private = 1\n")
+
+    def change(_done: int, total: int) -> None:
+        """Change all but two files, once they are counted."""
+        if not total or not (code / "vanishes.py").exists():
+            return
+        for name in ("vanishes", "folder", "pipe", "private"):
+            (code / f"{name}.py").unlink()
+        (code / "folder.py").mkdir()
+        os.mkfifo(code / "pipe.py")
+        (code / "private.py").symlink_to(tmp_path / "outside/a.py")
+        for folder in ("gone", "file", "link"):
+            shutil.rmtree(code / folder)
+        (code / "file").write_text("a file\n")
+        (code / "link").symlink_to(tmp_path / "outside")
+
+    async with open_greenroom(tmp_path / "data", secrets=tmp_path / "secrets", embedder="none") as runtime:
+
+        async def run(progress: Progress | None = None) -> tuple[DocumentsIngested, set[str]]:
+            async with open_ingestion(
+                runtime, ANN, "user:ann:code-1", root=str(code), progress=progress
+            ) as ingestion:
+                done = await ingestion.files([str(code)])
+                page = await ingestion.ask(ListDocuments(corpus="user:ann:code-1"))
+                return done, {each.path for each in page.documents}
+
+        assert len((await run())[1]) == 9
+        (code / "first.py").write_text("x=2\n")
+        done, there = await run(change)
+        assert (done.changed, done.removed, done.complete) == (1, 6, True)
+        assert there == {"first.py", "stays.py", "private.py"}  # as it was, until it is looked at again
+        assert set(done.left_out) == {
+            "it is no plain file",
+            "a folder above it is a symbolic link",
+            "it cannot be read: Too many levels of symbolic links",
+        }
+        done, there = await run()
+        assert (done.added, done.removed, there) == (1, 1, {"first.py", "stays.py", "file"})
 
 
 def bomb() -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -64,12 +63,8 @@ class Inotify:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something changed that was not taken: so from the very moment of the change."""
-        if self._settling:
-            return True
-        poll = select.poll()
-        poll.register(self._notify.fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        """Whether something changed that was not taken: so for whatever is asked after the change."""
+        return self._settling
 
     async def take(self) -> set[str] | None:
         """Wait until something changes, and return the paths; None where some were lost, or a root came.
