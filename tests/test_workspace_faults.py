@@ -63,11 +63,11 @@ async def test_what_is_our_own_is_not_read_by_another_name_either(tmp_path: Path
     (code / "src/mirror").mkdir(parents=True)
     store = tmp_path / "store"
     store.mkdir(mode=0o700)
-    (store / "note.py").write_text("def kelp(): ...\n")
     program = mounted_twice(store, code / "src/mirror")
     serve = [*PROGRAM, "serve", "--data", str(store), *FLAGS, "--workspace", str(code)]
     async with server_process(tmp_path, program=[*program, *serve]) as server:
         await server.client.initialize()
+        (store / "note.py").write_text("def kelp(): ...\n")
         assert (await watched(server.client))["freshness"]["indexed"] == 5
         for path in ("src/mirror/note.py", "src/mirror/data.mdb", "src/mirror"):
             said = await server.client.call("read_file", path=path)
