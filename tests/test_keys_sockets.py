@@ -107,7 +107,11 @@ async def test_a_key_shows_and_opens_what_its_scopes_reach(enter: Enter) -> None
         assert (failed["code"], failed["details"]) == ("PERMISSION_DENIED", {"scope": "sessions:write"})
         await websocket.request("resources/templates/list")
         templates = (await websocket.receive())["result"]["resourceTemplates"]
-        assert [template["name"] for template in templates] == ["session"]
+        assert {template["name"] for template in templates} == {
+            "session",
+            *("workflow_pattern", "omnimemory_workflow_pattern"),
+            *("conversation", "omnimemory_conversation"),
+        }
         await websocket.request("resources/subscribe", {"uri": "agent://tester/memory"})
         assert (await websocket.receive())["error"]["data"]["code"] == "PERMISSION_DENIED"
         await websocket.request("resources/read", {"uri": "agent://tester/memory"})

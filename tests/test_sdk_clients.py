@@ -146,10 +146,9 @@ async def test_resources_are_listed_read_and_completed(
         assert [each.uri_template for each in templates] == [each.uri_template for each in TEMPLATES]
         listed = (await client.list_resources()).resources
         assert [each.uri for each in listed[:2]] == [MEMORY, f"session://{session}"]
-        assert listed[2].name == "preferences"
+        assert [each.name for each in listed[2:]] == ["preferences", "savings"]
         assert listed[1].title == "a purpose"
         held = [await read(client, each.uri) for each in listed]
-        assert len(held) == 3
         assert list(held[0]["memory"]["global"]) == ["k"]
         assert held[1]["messages"][0]["content"] == "grüße 𝄞"
         reference = ResourceTemplateReference(uri="session://{session_id}")

@@ -187,13 +187,20 @@ async def test_resources_have_names_and_descriptions(tmp_path: Path, path: str) 
     session = "Session of tester with 1 messages for you"
     listed, bodies = said[("core",)]
     preferences = "What is preferred in every tool; nobody else can read it"
-    assert listed == [("memory", memory), ("s", session), ("preferences", preferences)]
+    savings = "Tokens of your user's answers by operation and day, beside those of a baseline"
+    assert listed == [
+        ("memory", memory),
+        ("s", session),
+        ("preferences", preferences),
+        ("savings", savings),
+    ]
     assert not any({"name", "description"} & body.keys() for body in bodies)
     listed, bodies = said[OLDER]
     assert listed == [
         ("Memory of tester", memory),
         ("Session: the plan", session),
         ("Preferences of user", preferences),
+        ("What was saved", savings),
     ]
     assert [(body["name"], body["description"]) for body in bodies[:2]] == [
         ("Agent Memory: tester", "Private memory store with 0 entries"),
