@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Final
 
 import msgspec
 
@@ -22,13 +22,16 @@ from greenroom.actors.schemas.savings import DaySavings, OperationSavings, Savin
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
 from greenroom.transports.cli.support.open_store import open_store
+from greenroom.transports.cli.support.terminal import painted
 from greenroom.transports.config.load import Resolved
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_BAR = 40  # characters of the largest day's
-_WIDE = 110  # characters of a line that goes into a file or a pipe
+_BAR: Final = 40
+"""Characters of the largest day's bar."""
+_FULL: Final = "\u2588"
+_HEAD: Final = (
+    *("operation", "calls", "would have read", "read", "saved", "half within"),
+    "baseline: what an agent would have read",
+)
 
 
 async def savings(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -48,36 +51,26 @@ def _text(said: SavingsReport) -> str:
     """Return a report for people."""
     if not said.calls:
         return f"nothing was counted from {said.since} to {said.until}"
-    from rich.console import Console, Group  # noqa: PLC0415 - 50 ms, and only where there is something
-
-    console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
     head = (
         f"{said.since} to {said.until}: {said.saved_tokens:,} tokens saved in {said.calls:,} calls, "
         f"{said.saved_cost:,.2f} at {said.token_price:g} a million"
     )
-    with console.capture() as shown:
-        console.print(
-            Group(
-                head, "", _operations(said.operations), *_caches(said), "", "saved by day", _days(said.days)
-            )
-        )
-    return shown.get().rstrip("\n")
+    table = _operations(said.operations)
+    return "\n".join([head, "", *table, *_caches(said), "", "saved by day", *_days(said.days)])
 
 
-def _operations(operations: Sequence[OperationSavings]) -> Table:
-    from rich.table import Table  # noqa: PLC0415 - see above
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("operation", no_wrap=True)
-    for name in ("calls", "would have read", "read", "saved", "half within"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("baseline: what an agent would have read")
+def _operations(operations: Sequence[OperationSavings]) -> list[str]:
+    rows: list[tuple[str, ...]] = [_HEAD]
     for each in operations:
         half = "-" if each.half_within_ms is None else f"{each.half_within_ms:g} ms"
         figures = (each.calls, each.baseline_tokens, each.answer_tokens, each.saved_tokens)
-        words = f"{each.baseline}: {each.would_have_read}"
-        table.add_row(each.operation, *(f"{figure:,}" for figure in figures), half, words)
-    return table
+        baseline = f"{each.baseline}: {each.would_have_read}"
+        rows.append((each.operation, *(f"{figure:,}" for figure in figures), half, baseline))
+    first, *widths, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [
+        "  ".join([name.ljust(first), *map(str.rjust, figures, widths), words])
+        for name, *figures, words in rows
+    ]
 
 
 def _caches(said: SavingsReport) -> list[str]:
@@ -89,15 +82,12 @@ def _caches(said: SavingsReport) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _days(days: Sequence[DaySavings]) -> Table:
+def _days(days: Sequence[DaySavings]) -> list[str]:
     """Return a bar for each day: green for tokens that were saved, red for those that answers cost more."""
-    from rich.bar import Bar  # noqa: PLC0415 - see above
-    from rich.table import Table  # noqa: PLC0415 - see above
-
     most = max(1, *(abs(each.saved_tokens) for each in days))
-    table = Table(box=None, pad_edge=False, show_header=False)
+    lines: list[str] = []
     for each in days:
-        color = "green" if each.saved_tokens >= 0 else "red"
-        bar = Bar(most, 0, abs(each.saved_tokens), width=_BAR, color=color)
-        table.add_row(str(each.day), bar, f"{each.saved_tokens:,}")
-    return table
+        bar = _FULL * round(_BAR * abs(each.saved_tokens) / most)
+        style = "green" if each.saved_tokens >= 0 else "red"
+        lines.append(f"{each.day}  {painted(sys.stdout, bar.ljust(_BAR), style)}  {each.saved_tokens:,}")
+    return lines
