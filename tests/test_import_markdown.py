@@ -104,6 +104,9 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
     [
         (b"caf\xe9", "note.md is not UTF-8: .* at byte 3"),
         (b"---\ntags: [a\n---\nx", "front matter is no YAML"),
+        (b"---\ntags: !!int ''\n---\nx", "front matter is no YAML"),
+        (b"---\ntags: !!bool perhaps\n---\nx", "front matter is no YAML"),
+        (b"---\ntags: !!timestamp now\n---\nx", "front matter is no YAML"),
         (b"---\na: &a [x]\nb: [*a, *a]\n---\nx", "refers to itself"),
         (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "too large"),
         (b"---\nk: " + b"9" * 5_000 + b"\n---\nx", "an integer of 5,000 digits.*put it in quotes"),

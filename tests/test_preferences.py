@@ -225,6 +225,7 @@ async def test_unknown_members_stay_the_bytes_they_were_and_null_removes(enter: 
         ('"text"', "VALIDATION_ERROR"),
         ('{"a":' * 101 + "1" + "}" * 101, "SERIALIZATION_ERROR"),
         ('{"a":"' + "x" * 65_536 + '"}', "VALIDATION_ERROR"),
+        ("{" + ",".join(f'"{number}":null' for number in range(6_000)) + "}", "VALIDATION_ERROR"),
         ("{" + ",".join(f'"{number}":1' for number in range(201)) + "}", "VALIDATION_ERROR"),
         ('{"' + "k" * 129 + '":1}', "VALIDATION_ERROR"),
         ('{"a":[{"' + "k" * 129 + '":1}]}', "VALIDATION_ERROR"),

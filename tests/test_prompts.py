@@ -469,6 +469,9 @@ PROBLEMS = {
     "---\ndescription: d\narguments: [{name: a, completes: world}]\n---\nhello": "Invalid enum value 'world'",
     "---\ndescription: {\n---\nhello": "its front matter is not understood",
     "---\ndescription: !!python/object/apply:os.system ['true']\n---\nx": "could not determine a constructor",
+    "---\ndescription: !!timestamp now\n---\nhello": "its front matter is not understood",
+    "---\ndescription: !!int ''\n---\nhello": "its front matter is not understood",
+    "---\ndescription: !!bool perhaps\n---\nhello": "its front matter is not understood",
     "---\na: &a [x]\nb: *a\ndescription: d\n---\nhello": "refers to itself",
     "---\ndescription: " + "[" * 50 + "]" * 50 + "\n---\nhello": "nested too deeply",
     "---\ndescription: d\n---\n" + "x" * 70_000: "the limit is 65,536",
@@ -488,6 +491,7 @@ async def test_a_file_that_is_no_prompt_is_named_with_the_reason_and_others_are_
     (folder / "other.txt").write_text("no")
     (folder / "folder.md").mkdir()
     os.mkfifo(folder / "pipe.md")
+    (folder / "loop.md").symlink_to("loop.md")
     for number, text in enumerate(PROBLEMS):
         (folder / f"p{number}.md").write_bytes(text.encode(errors="surrogateescape"))
     library = await open_prompts(str(folder))
@@ -496,7 +500,7 @@ async def test_a_file_that_is_no_prompt_is_named_with_the_reason_and_others_are_
         assert problem in library.problems[f"p{number}.md"]
         assert f"p{number}.md is no prompt: " in caplog.text
     assert library.problems["good.md"] == "another file has a prompt good"
-    assert {"folder.md", "pipe.md"} <= library.problems.keys()
+    assert {"folder.md", "pipe.md", "loop.md"} <= library.problems.keys()
     assert ".hidden.md" not in library.problems
     assert (await open_prompts(str(tmp_path / "none"))).prompts == ()
 

@@ -181,6 +181,33 @@ async def test_a_workspace_is_a_resource_that_is_read_completed_and_heard_of(tmp
         assert refused.value.code == "RESOURCE_NOT_FOUND"
 
 
+@pytest.mark.promise("code.policy")
+async def test_who_may_not_read_code_hears_of_no_change_of_it(tmp_path: Path) -> None:
+    code = {f"greenroom://corpus/{NAME}", f"greenroom://document/{NAME}/src/a.py"}
+    note = "greenroom://document/user:ann:notes/b.md"
+
+    async def heard_of(scopes: frozenset[str]) -> set[str]:
+        agent, heard = Agent(runtime, Principal(agent_id="a", user="ann", scopes=scopes)), set[str]()
+        with agent.subscriber(0) as changes, trio.fail_after(30):
+            for uri in (*code, note):
+                changes.add(uri)
+            await put(runtime)
+            document = document_of("b.md", [(["b"], "something else")])
+            await ask_corpus(runtime, ANN, PutDocument(corpus="user:ann:notes", document=document))
+            while note not in heard:
+                heard.add(await changes.next())
+        return heard - {note}
+
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await made_corpus(runtime, ANN, "user:ann:notes")
+        assert await heard_of(frozenset({"knowledge:read", "code:read"})) == code
+    async with open_greenroom(tmp_path / "other", embedder="none", options=FAST) as runtime:
+        await made_corpus(runtime, ANN, NAME, ROOT)
+        await made_corpus(runtime, ANN, "user:ann:notes")
+        assert await heard_of(frozenset({"knowledge:read"})) == set()
+
+
 @pytest.mark.promise("code.completed", "code.policy")
 async def test_paths_of_documents_are_completed_where_their_corpus_may_be_seen(tmp_path: Path) -> None:
     async def completed(agent: Agent, value: str, **known: str) -> list[str]:

@@ -88,12 +88,14 @@ class ChangeLabel(NamedTuple):
     Attributes:
         audience: Who may hear of it ...
         project_id: ... among those who may see this project's sessions ...
-        owner: ... and the corpora of this owner.
+        owner: ... and the corpora of this owner ...
+        scope: ... and have this scope.
     """
 
     audience: str
     project_id: str | None = None
     owner: str | None = None
+    scope: str | None = None
 
 
 def audience_of(principal: Principal, visibility: Visibility) -> str:
@@ -167,6 +169,7 @@ def may_hear(principal: Principal, label: ChangeLabel) -> bool:
         may_see_message(principal, label.audience)
         and may_see_session(principal, label.project_id)
         and (label.owner is None or may_see_corpora(principal, label.owner))
+        and (label.scope is None or allows(principal.scopes, label.scope))
     )
 
 

@@ -107,7 +107,8 @@ class CorpusRepository:
 
     def publish(self, context: Context, *paths: str) -> None:
         """Tell subscribers that the corpus changed, and which documents."""
-        name, label = self.header.name, ChangeLabel(policy.PUBLIC, owner=self.owner)
+        name, scope = self.header.name, None if self.header.root is None else CODE
+        label = ChangeLabel(policy.PUBLIC, owner=self.owner, scope=scope)
         if name:
             context.publish(corpus_uri(name), label)
             if self.header.root is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from greenroom.actors.base.yaml_errors import MALFORMED
 from greenroom.actors.entities.errors import UnreadableDeclarationsError
 from greenroom.actors.entities.names import folded
 from greenroom.actors.schemas.entities import MAX_NAME, MAX_SOURCE_CHARACTERS, EntityDeclaration
@@ -61,7 +62,7 @@ def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
     try:
         _check_yaml(name, text)
         loaded = yaml.load(text, _yaml_loader())  # noqa: S506 - a safe one
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, *MALFORMED) as error:
         raise ValueError(f"it is no YAML: {error}") from None
     listed = loaded.get("entities") if isinstance(loaded, dict) else loaded
     if not isinstance(listed, list):

@@ -16,7 +16,7 @@ from greenroom.actors.auth.errors import denial, resource_not_found
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import optional_datetime
-from greenroom.actors.preferences.document import check_document, known_preferences
+from greenroom.actors.preferences.document import check_document, check_size, known_preferences
 from greenroom.actors.preferences.merge_patch import merged
 from greenroom.actors.schemas import preferences as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
@@ -57,7 +57,9 @@ class PreferencesActor(Actor):
         stored = self._stored
         if request.expected_version not in {None, stored.version}:
             raise _conflict(request.expected_version or 0, stored.version)
-        document = merged(stored.document, bytes(request.preferences))
+        patch = bytes(request.preferences)
+        check_size(patch)  # merging takes its size as often as it is deep
+        document = merged(stored.document, patch)
         check_document(document)
         if document != stored.document:
             stored = self._stored = StoredPreferences(document, stored.version + 1, context.now)

@@ -14,14 +14,23 @@ _FIELD: Final = "preferences"
 _LONGEST_WORD: Final = 64
 
 
+def check_size(document: bytes) -> None:
+    """Check that a document, or a patch of one, is not too large.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` with both sizes.
+    """
+    if len(document) > MAX_BYTES:
+        raise too_large(_FIELD, len(document), MAX_BYTES)
+
+
 def check_document(document: bytes) -> None:
     """Check a whole document, strictly valid JSON, as it is to be kept.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: it is too large, or a known member has a value that it cannot have.
     """
-    if len(document) > MAX_BYTES:
-        raise too_large(_FIELD, len(document), MAX_BYTES)
+    check_size(document)
     members = msgspec.json.decode(document)
     if len(members) > MAX_MEMBERS:
         raise invalid(

@@ -88,7 +88,7 @@ def _read(folder: str) -> tuple[tuple[OwnPrompt, ...], dict[str, str]]:
         return (), {"": f"the folder cannot be read: {error.strerror}"}
     for file in files:
         try:
-            prompt = read_prompt(file.stem, read_bounded(str(file.resolve()), MAX_FILE).decode())
+            prompt = read_prompt(file.stem, read_bounded(os.path.realpath(file), MAX_FILE).decode())
         except (InvalidPromptError, UnreadableFileError) as error:
             problems[file.name] = str(error)
         except OSError as error:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.yaml_errors import MALFORMED
 from greenroom.actors.prompts.catalogue import PROMPTS
 from greenroom.actors.schemas.prompts import MAX_ARGUMENT, OwnPrompt, PromptArgument
 
@@ -118,7 +119,7 @@ def _front(text: str) -> _Front:
                 raise InvalidPromptError("its front matter is nested too deeply, or refers to itself")
         loaded: Any = yaml.safe_load(text)
         return msgspec.convert(loaded or {}, _Front)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+    except (yaml.YAMLError, ValueError, RecursionError, *MALFORMED) as error:  # msgspec's are ValueErrors
         said = " ".join(str(error).split())
         raise InvalidPromptError(f"its front matter is not understood: {said}") from None
 

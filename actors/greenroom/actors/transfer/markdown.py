@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.base.yaml_errors import MALFORMED
 from greenroom.actors.transfer.normalize import (
     KINDS,
     MAX_DIGITS,
@@ -142,7 +143,7 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
     try:
         _check_front_matter(name, found[1])
         about = yaml.safe_load(found[1])
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, *MALFORMED) as error:
         raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
     if about is not None and not isinstance(about, dict):  # another rule further down
         return {}, text
