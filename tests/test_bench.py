@@ -30,6 +30,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
     done = subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
+    assert results.exists(), done.stderr
     return done, msgspec.json.decode(results.read_bytes())
 
 
