@@ -252,6 +252,9 @@ async def test_projects_are_listed_and_completed_for_their_members(enter: Enter)
                     template=f"{scheme}://project/{{project_id}}", argument="project_id", value="o"
                 )
                 assert (await reader.ask(asked)).values == ["other"]
+        asked = CompleteResource(template="greenroom://project/{project_id}", argument="project_id")
+        blind = agent(at, whole, "knowledge:read")
+        assert (await blind.ask(asked)).values == ["atlas"], "it may read no sessions"
 
 
 @pytest.mark.promise("resources.project")

@@ -265,6 +265,32 @@ async def test_a_repository_leads_to_no_other_one(code: Path, tmp_path: Path, wa
 
 
 @pytest.mark.promise("prompts.git")
+@pytest.mark.parametrize("way", ["alternates", "folders", "files", "all of them"])
+async def test_a_repository_shows_no_objects_of_another_one(code: Path, tmp_path: Path, way: str) -> None:
+    elsewhere = other(tmp_path)
+    theirs, ours = elsewhere / ".git/objects", code / ".git/objects"
+    branch = code / ".git" / git(code, "symbolic-ref", "HEAD").strip()
+    branch.unlink()
+    branch.symlink_to(elsewhere / ".git" / git(elsewhere, "symbolic-ref", "HEAD").strip())
+    if way == "alternates":
+        (ours / "info/alternates").write_text(f"{theirs}\n")
+    elif way == "all of them":
+        ours.rename(tmp_path / "objects")
+        ours.symlink_to(theirs)
+    for each in theirs.iterdir():
+        if way == "folders" and not (ours / each.name).exists():
+            (ours / each.name).symlink_to(each)
+        elif way == "files":
+            (ours / each.name).mkdir(exist_ok=True)
+            for file in each.iterdir():
+                (ours / each.name / file.name).symlink_to(file)
+    assert "-my secret" in git(code, "diff", "HEAD"), "git itself shows it"
+    filled = await review(code, tmp_path)
+    assert "my secret" not in filled.text
+    assert any("another repository" in each for each in filled.missing), filled.missing
+
+
+@pytest.mark.promise("prompts.git")
 async def test_a_repository_of_another_user_is_refused(code: Path, tmp_path: Path) -> None:
     git(code, "config", "--file", str(tmp_path / "mine"), "safe.directory", "*")
     if os.geteuid() == 0:

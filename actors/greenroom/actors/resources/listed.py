@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors.auth import scopes
 from greenroom.actors.auth.namespaces import PROJECT, name_of_segment, project_of_path, segment
 from greenroom.actors.auth.policy import memory_owner, preferences_owner
 from greenroom.actors.auth.principal import Principal
@@ -236,9 +237,13 @@ def workspace_names(begun: str, reader: IndexReader) -> Slices[Values]:
 
 def project_ids(begun: str, reader: IndexReader) -> Slices[Values]:
     """Complete the id of a project."""
-    page = yield from ListSessions(limit=200).run(reader)
-    names = yield from _projects(reader, page.sessions)
-    return Values([name for name in names if name.startswith(begun)], page.next_cursor is not None)
+    newest: list[SessionSummary] = []
+    has_more = False
+    if scopes.allows(reader.principal.scopes, scopes.SESSIONS):
+        page = yield from ListSessions(limit=200).run(reader)
+        newest, has_more = page.sessions, page.next_cursor is not None
+    names = yield from _projects(reader, newest)
+    return Values([name for name in names if name.startswith(begun)], has_more)
 
 
 def pattern_ids(begun: str, reader: IndexReader) -> Slices[Values]:

@@ -74,6 +74,7 @@ def find_work_tree(folder: str) -> WorkTree:
     _check_owner(git, common, common / "objects")
     if not all((common / each).is_dir() for each in ("objects", "refs")):
         raise NotAWorkTreeError(f"{git} is no git repository")
+    _check_objects(common / "objects")
     if (common / "reftable").exists():
         raise NotAWorkTreeError(f"{git} keeps its references in the format reftable, which is not read")
     return WorkTree(str(place), str(git), str(common))
@@ -134,6 +135,26 @@ def _common_of(git: Path) -> Path:
     if common != Path(os.path.realpath(git)) and git.parent != common / "worktrees":
         raise NotAWorkTreeError(f"{git} shares with {common}, which does not know it")
     return common
+
+
+def _check_objects(objects: Path) -> None:
+    """Refuse objects that are another repository's: with them and a link for a branch its files are shown."""
+    if os.path.lexists(objects / "info/alternates"):
+        raise NotAWorkTreeError(
+            f"{objects} has alternates: it borrows from another repository, which is not read"
+        )
+    link = str(objects) if objects.is_symlink() else _link_below(objects)
+    if link is not None:
+        raise NotAWorkTreeError(f"{link} is a symbolic link, which may lead to another repository")
+
+
+def _link_below(folder: Path) -> str | None:
+    """Return a symbolic link in a folder of objects, which git makes none in; None where there is none."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if os.path.islink(f"{place}/{name}"):  # noqa: PTH114  (there may be many thousands)
+                return f"{place}/{name}"
+    return None
 
 
 def _line(path: Path) -> str:
