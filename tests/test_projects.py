@@ -104,7 +104,7 @@ async def test_every_figure_is_over_what_the_reader_may_see(enter: Enter) -> Non
         uri = f"greenroom://project/{here}"
         await made_corpus(at.runtime, Principal(**ANN), "user:ann:code-1", ROOT)
         await fill(at, "user:ann:code-1", "x.py", "y.py", "z.py")
-        keeping = KeepWorkspace(corpus="user:ann:code-1", keeper="k", state="watching", of=5)
+        keeping = KeepWorkspace(corpus="user:ann:code-1", keeper="k", state="indexing", of=5)
         await ask_corpus(at.runtime, Principal(**ANN), keeping)
         related = EntityDeclaration(
             name="Stripe", type="vendor", relations=[Relation(type="uses", to="Acme")]
