@@ -174,7 +174,7 @@ def test_a_fault_is_70_and_an_interrupt_130(tmp_path: Path, what: str, code: int
 
 MAKE_ONE = {"serve", "ingest", "import", "restore", "keys create", "passport restore"}
 """Commands whose use on a folder without a store is to have one."""
-NEED_NONE = {"demo", "config", "passport show", "embedder install"}
+NEED_NONE = {"setup", "demo", "config", "passport show", "embedder install"}
 ARGUMENTS = {
     "backup": ["copy"],
     "repair": ["saved"],
@@ -265,7 +265,7 @@ def test_without_a_command_the_commands_are_told(tmp_path: Path) -> None:
     assert (bare.returncode, helped.returncode, bare.stdout) == (2, 0, "")
     assert bare.stderr == helped.stdout
     told = re.findall(r"^  ([a-z]+) ", helped.stdout.partition("options:")[0], re.MULTILINE)
-    assert told[0] == "serve"
+    assert told[:2] == ["setup", "serve"]
     assert sorted(told) == sorted({name.partition(" ")[0] for name in COMMANDS})
 
 

@@ -50,6 +50,7 @@ class Command:
         settings: Those that it takes else, besides those that every command takes.
         shared: Whether it takes those; a command without a store of its own does not.
         several: Whether the last argument may be given several times.
+        optional: Whether that may also be left out.
         examples: Command lines, without the program's name.
     """
 
@@ -62,6 +63,7 @@ class Command:
     settings: frozenset[str] = frozenset()
     shared: bool = True
     several: bool = False
+    optional: bool = False
     examples: tuple[str, ...] = ()
 
 
@@ -108,6 +110,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "serve --http 127.0.0.1:8080 --agent planner",
             "serve --http 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem",
         ),
+    ),
+    "setup": Command(
+        "tell the clients on this machine of Greenroom, and try it; or take that back",
+        ("setup", "setup"),
+        {"clients": "which, such as cursor or claude-code [default those that are installed]"},
+        json=False,
+        options={
+            "--yes": Option("write without asking"),
+            "--print": Option("only show the changes", dest="only_print"),
+            "--check": Option("say what is installed and configured, and try what is"),
+            "--undo": Option("take back what was set up, and nothing else"),
+        },
+        several=True,
+        optional=True,
+        examples=("setup", "setup cursor codex --yes", "setup --check", "setup --undo"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
@@ -551,7 +568,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("serve", "demo", "config"),
+    "to begin with": ("setup", "serve", "demo", "config"),
     "to see what happens": ("watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",

@@ -103,7 +103,8 @@ def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
     for (argument, help_text), metavar in zip(command.arguments.items(), _metavars(command), strict=True):
         several = metavar.endswith(_SEVERAL)
         name = metavar.removesuffix(_SEVERAL)
-        parser.add_argument(argument, metavar=name, nargs="+" if several else None, help=help_text)
+        count = ("*" if command.optional else "+") if several else None
+        parser.add_argument(argument, metavar=name, nargs=count, help=help_text)
         flags[argument] = name
     for name, option in command.options.items():
         _add_option(parser, name, option)
@@ -145,7 +146,8 @@ def _grouped(command: Command) -> list[tuple[str, list[str]]]:
 
 def _add_option(parser: argparse.ArgumentParser, name: str, option: Option) -> None:
     if option.metavar is None:
-        parser.add_argument(name, action="store_true", help=option.help)
+        dest = {} if option.dest is None else {"dest": option.dest}
+        parser.add_argument(name, **dest, action="store_true", help=option.help)  # type: ignore[arg-type]
     else:
         parser.add_argument(
             name,

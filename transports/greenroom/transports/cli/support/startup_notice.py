@@ -72,10 +72,14 @@ def _started(resolved: Resolved) -> dict[str, Any]:
                 arguments += [flag(key), each]
     if resolved.config is not None:
         arguments += ["--config", str(resolved.config)]
+    command, before = program()
+    return {"command": command, "args": [*before, *arguments]}
+
+
+def program() -> tuple[str, list[str]]:
+    """Return the absolute path by which a client starts this program, and the arguments that come first."""
     # The installed script stands beside the interpreter; a client's PATH may know neither.
     script = Path(sys.executable).with_name("greenroom")
     if os.access(script, os.X_OK):
-        command, before = str(script), []
-    else:
-        command, before = sys.executable, ["-m", "greenroom.transports.cli"]
-    return {"command": command, "args": [*before, *arguments]}
+        return str(script), []
+    return sys.executable, ["-m", "greenroom.transports.cli"]

@@ -1,0 +1,97 @@
+"""Files of clients read and replaced, and the records of what was done to them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from greenroom.transports.setup.change import Record, SetupError
+
+
+def read(path: Path) -> str | None:
+    """Return a file's text with its line ends as they are; None where there is none."""
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise SetupError(f"{path} is no UTF-8 text; it is left alone") from None
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def replace(path: Path, seen: str | None, text: str | None) -> None:
+    """Replace a file's text at once, or remove it where there is to be none; mode, owner and links stay.
+
+    Raises:
+        SetupError: The file is not what was seen, or cannot be written.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        if text is None:
+            _check_unchanged(path, seen)
+            real.unlink()
+            return
+        real.parent.mkdir(parents=True, exist_ok=True)
+        _write(real, text, path, seen)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def record_of(path: Path) -> Record | None:
+    """Return what was done to a file, if anything was and is not taken back."""
+    text = read(_record_path(path))
+    try:
+        return None if text is None else msgspec.json.decode(text, type=Record)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise SetupError(f"{_record_path(path)} is damaged; remove it, and edit {path} by hand") from None
+
+
+def keep_record(path: Path, record: Record | None) -> None:
+    """Keep the record of a file, which has the whole text before the change; or forget it."""
+    place = _record_path(path)
+    if record is None:
+        place.unlink(missing_ok=True)
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(place, msgspec.json.encode(record).decode(), place, read(place))
+    except OSError as error:
+        raise SetupError(f"{place} cannot be written: {error.strerror}") from None
+
+
+def _record_path(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return platformdirs.user_state_path("greenroom", appauthor=False) / "setup" / f"{name}.json"
+
+
+def _check_unchanged(path: Path, seen: str | None) -> None:
+    if read(path) != seen:
+        raise SetupError(f"{path} was changed meanwhile, by another program; nothing was done, try again")
+
+
+def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
+    """Write beside a file and rename; a new file is for its owner alone."""
+    descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(text.encode())
+            with suppress(FileNotFoundError):
+                old = real.stat()
+                os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+                if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(descriptor, old.st_uid, old.st_gid)
+            opened.flush()
+            os.fsync(descriptor)
+        _check_unchanged(path, seen)
+        Path(temporary).replace(real)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,79 @@
+"""Members of YAML mappings put into a text and taken out, line by line at the places that the parser tells.
+
+The parser's marks leave every other line as it is, byte for byte; writing the whole document anew would not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+
+def parse(text: str) -> Any:
+    """Return the value of a text; raise ValueError where it is none. An empty text is an empty mapping."""
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    return {} if value is None else value
+
+
+def put(text: str, path: tuple[str, str], value: Any) -> str:
+    """Return the text with the value at a path of two names, whose first one may be missing."""
+    outer, inner = path
+    if inner in (parse(text).get(outer) or {}):
+        text = take(text, path)
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    found = _find(root, outer)
+    if (root is not None and root.flow_style) or (found and found[1].value and found[1].flow_style):
+        raise ValueError(f"what {inner} belongs to stands between braces")
+    if found is None:
+        apart = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{apart}{outer}:\n" + _block(inner, value, 2)
+    key, held = found
+    if isinstance(held, yaml.MappingNode) and held.value:
+        first = held.value[0][0].start_mark
+        at = first.index - first.column
+        return text[:at] + _block(inner, value, first.column) + text[at:]
+    start, end = held.start_mark.index, held.end_mark.index
+    below = _block(inner, value, key.start_mark.column + 2)
+    line = text.find("\n", end)
+    tail, rest = (text[end:], "") if line < 0 else (text[end:line], text[line + 1 :])
+    return f"{text[:start].rstrip(' ')}{tail.rstrip()}\n{below}{rest}"
+
+
+def take(text: str, path: tuple[str, ...]) -> str:
+    """Return the text without the member at a path, which is there."""
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    for name in path[:-1]:
+        node = _find(node, name)[1]  # type: ignore[index]
+    key, held = _find(node, path[-1])  # type: ignore[misc]
+    if node.flow_style:
+        raise ValueError(f"{path[-1]} stands between braces")
+    start = key.start_mark.index - key.start_mark.column
+    end = text.find("\n", max(_end(held), key.end_mark.index))
+    before, after = text[:start], "" if end < 0 else text[end + 1 :]
+    if len(node.value) == 1 and len(path) > 1:
+        head = before.rstrip()
+        return f"{head} {{}}{before[len(head) :]}{after}"
+    return before + after
+
+
+def _find(node: Any, name: str) -> tuple[Any, Any] | None:
+    held = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next(((key, value) for key, value in held if key.value == name), None)
+
+
+def _end(node: Any) -> int:
+    """Return where the last scalar or bracket of a node ends: a block's own mark lies behind comments."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    end: int = node.end_mark.index
+    return end
+
+
+def _block(name: str, value: Any, column: int) -> str:
+    lines = yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=10_000).splitlines()
+    return "".join(f"{' ' * column}{line}\n" for line in lines)
