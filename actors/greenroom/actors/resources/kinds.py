@@ -326,6 +326,6 @@ def check_scheme(uri: str) -> None:
         raise auth_errors.invalid(
             "uri",
             f"uri: no resource begins like {uri[:200]!r}; there are session://{{session_id}} and "
-            "agent://{agent_id}/memory",
+            "agent://{agent_id}/memory, and what the templates say begins with greenroom:// and omnimemory://",
             schemes=list(SCHEMES),
         )

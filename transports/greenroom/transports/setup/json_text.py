@@ -1,7 +1,7 @@
 """Members of JSON objects put into a text and taken out, with comments and trailing commas kept.
 
-The standard library reads the values; what it does not know is blanked first, so that offsets stay. The
-libraries that edit such texts need Node, build a tree that is many times slower, or lose the layout.
+The standard library reads the values; what it does not know is blanked first, so that offsets stay. Of the
+libraries that edit such texts one needs Node and fetches packages, another a newer Python than ours.
 """
 
 from __future__ import annotations
