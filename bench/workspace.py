@@ -223,17 +223,17 @@ def _index(client: Client, folder: Path, tree: SourceTree) -> Indexed:
 
 
 def _indexing(client: Client) -> Iterator[None]:
-    """Begin, and go on until all is indexed."""
+    """Begin, and go on until all is indexed; once at least, however soon that is."""
     last = time.perf_counter() + PATIENCE
     client.call(ToolCall("search_code_semantic", {"query": "anything at all"}))
     corpus = client.call(ToolCall("list_corpora", {}))["corpora"][0]["corpus"]
     while True:
+        yield
         told = client.ask("resources/read", {"uri": f"greenroom://workspace/{corpus}"})
         freshness = json.loads(told["contents"][0]["text"])["freshness"]
         if freshness["state"] == "watching":
             return
         check(time.perf_counter() < last, f"after {PATIENCE} s it is {freshness}")
-        yield
 
 
 def _stats(folder: Path) -> Any:
