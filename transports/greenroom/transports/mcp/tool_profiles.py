@@ -16,7 +16,7 @@ from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
 from greenroom.transports.mcp.profiles.profile import OlderName, ToolProfile
 from greenroom.transports.mcp.profiles.services import SERVICES
 from greenroom.transports.mcp.profiles.shared_context import SHARED_CONTEXT
-from greenroom.transports.mcp.profiles.universal_memory import UNIVERSAL_MEMORY
+from greenroom.transports.mcp.profiles.universal_memory import CODE, UNIVERSAL_MEMORY
 
 PROFILES: Final[Mapping[str, ToolProfile]] = {
     "core": ToolProfile(
@@ -45,17 +45,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
             *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
         )
     ),
-    "code": ToolProfile(
-        tools=(
-            "search_code_semantic",
-            "symbol_search",
-            "outline",
-            "dependency_search",
-            "similar_files",
-            "code_search",
-            "read_file",
-        )
-    ),
+    "code": ToolProfile(tools=CODE),
     "shared-context": SHARED_CONTEXT,
     "services": SERVICES,
     "memory-search": MEMORY_SEARCH,

@@ -92,7 +92,7 @@ def _start(names: list[str]) -> Any:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - see above
 
-    exporters = [_exporter(name) for name in names]
+    exporters = [made_exporter("opentelemetry_traces_exporter", name) for name in names]
     provider = TracerProvider(resource=service(), shutdown_on_exit=False)
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -100,8 +100,17 @@ def _start(names: list[str]) -> Any:
     return provider
 
 
-def _exporter(name: str) -> Any:
-    for found in entry_points(group="opentelemetry_traces_exporter", name=name):
+def made_exporter(group: str, name: str) -> Any:
+    """Make the exporter that a package announces.
+
+    Args:
+        group: Of entry points, such as ``opentelemetry_traces_exporter``.
+        name: As packages announce it.
+
+    Raises:
+        ImportError: No installed package has it.
+    """
+    for found in entry_points(group=group, name=name):
         make = found.load()
         # Standard output is the client's.
         return make(out=sys.stderr) if name == "console" else make()

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.observability.export import FLUSH_SECONDS, INSTALL, chosen_exporters, service
+from greenroom.transports.observability.export import (
+    FLUSH_SECONDS,
+    INSTALL,
+    chosen_exporters,
+    made_exporter,
+    service,
+)
 from greenroom.transports.observability.metrics import SAVINGS_METRICS
 
 if TYPE_CHECKING:
@@ -76,7 +80,9 @@ def _start(names: Sequence[str], statistics: Callable[[], Sequence[SavingsRow]])
 
     if isinstance(metrics.get_meter_provider(), MeterProvider):
         return None
-    readers = [PeriodicExportingMetricReader(_exporter(name)) for name in names]
+    readers = [
+        PeriodicExportingMetricReader(made_exporter("opentelemetry_metrics_exporter", name)) for name in names
+    ]
     provider = MeterProvider(metric_readers=readers, resource=service(), shutdown_on_exit=False)
     metrics.set_meter_provider(provider)
     meter = provider.get_meter("greenroom")
@@ -90,11 +96,3 @@ def _start(names: Sequence[str], statistics: Callable[[], Sequence[SavingsRow]])
     for (name, text), read in zip(SAVINGS_METRICS.items(), _FIELDS, strict=True):
         meter.create_observable_counter(name.replace("_", "."), [observed(read)], description=text)
     return provider
-
-
-def _exporter(name: str) -> Any:
-    for found in entry_points(group="opentelemetry_metrics_exporter", name=name):
-        make = found.load()
-        # Standard output is the client's.
-        return make(out=sys.stderr) if name == "console" else make()
-    raise ImportError(f"no installed package has the exporter {name}")

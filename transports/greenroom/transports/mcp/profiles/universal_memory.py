@@ -29,7 +29,7 @@ _TRAVELLING = (
     "end_session",
 )
 _UTILITY = ("compress_text", "get_stats", "health_check")
-_CODE = (
+CODE: Final = (
     "search_code_semantic",
     "symbol_search",
     "outline",
@@ -38,6 +38,7 @@ _CODE = (
     "code_search",
     "read_file",
 )
+"""The tools for code, which have a profile of their own, too."""
 _WORKFLOW = ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint")
 _RELEVANCE = OlderParameter(
     "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
@@ -48,14 +49,14 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         *_PAGED_MEMORIES,
         *_TRAVELLING,
         "reopen_session",
-        *_CODE,
+        *CODE,
         *_WORKFLOW,
         *_UTILITY,
         *(f"omn_{name}" for name in _PAGED_MEMORIES),
         "omn_create_session",
         *(f"omn_{name}" for name in _TRAVELLING),
         *("omn_semantic_search", "omn1_read"),
-        *(f"omn_{name}" for name in (*_CODE, *_WORKFLOW, *_UTILITY)),
+        *(f"omn_{name}" for name in (*CODE, *_WORKFLOW, *_UTILITY)),
     ),
     defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
     parameters={"retrieve_memory": (_RELEVANCE,)},
