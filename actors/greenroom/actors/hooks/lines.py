@@ -1,4 +1,4 @@
-"""Lines of what a hook gives: each a text of somebody, made inert, with its source; and the rule of what may be one."""
+"""Lines of what a hook gives, each a text made inert, with its source; and which memories may be one."""
 
 from __future__ import annotations
 
@@ -53,11 +53,16 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
         version=memory.version,
         namespace=memory.namespace,
         key=memory.key,
-        score=None if hit.odds is None else round(hit.score, 4),
+        score=None if hit.odds is None else round(chance_of(hit), 4),
         signals=_telling(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
     return Line(said(text, source, MOST_OF_MEMORY).text, given)
+
+
+def chance_of(hit: FoundMemory) -> float:
+    """Return the chance of a memory against nothing, whatever else was found."""
+    return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
 def content_of(memory: MemoryView) -> str:
