@@ -73,7 +73,7 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = given is None and request.kind is request.supersedes is request.unreviewed is None
+    is_same = given is None and request.kind is request.supersedes is None and request.unreviewed is UNSET
     if is_same and drafts.changes_nothing(metadata):
         raise auth_errors.invalid(
             "content",
@@ -287,6 +287,6 @@ def _importance(given: float | msgspec.UnsetType | None, otherwise: float) -> fl
 
 def _unreviewed(request: requests.StoreMemory | requests.UpdateMemory, stored: StoredEntry | None) -> bool:
     """Return whether a version is unreviewed: as it is said, else as the one before was."""
-    if request.unreviewed is not None:
+    if isinstance(request.unreviewed, bool):
         return request.unreviewed
     return stored is not None and (stored.entry.details or PLAIN).unreviewed
