@@ -17,6 +17,8 @@ from greenroom.actors import (
     CreateSession,
     DecisionMade,
     FileUse,
+    ListMemories,
+    MemoryFilters,
     RecordContext,
     SetPreferences,
     StoreMemory,
@@ -24,7 +26,7 @@ from greenroom.actors import (
     WorkflowState,
 )
 from greenroom.actors.hooks.inert import Section, delimited, inert
-from greenroom.actors.hooks.prompt_memories import MOST_MEMORIES, MOST_TOKENS, is_trivial
+from greenroom.actors.hooks.prompt_memories import MOST_MEMORIES, is_trivial
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -92,16 +94,29 @@ async def test_few_memories_are_given_and_none_beyond_the_budget(enter: Enter) -
         ann = Client(at)
         for number in range(60):
             await ann.knows(f"Rule {number} of the house: {OTHERS[number % 5]}")
-        for place in ("Oslo", "Lima", "Rome", "Bern", "Kyiv", "Bonn", "Cork", "Lyon"):
-            await ann.knows(f"The staging database of {place} listens on port 5433, {'as always ' * 40}")
+        for place in ("Oslo", "Lima", "Rome", "Bern", "Kyiv", "Bonn", "Cork"):
+            await ann.knows(f"The staging database of {place} listens on port 5433")
         asked = "Which port has the staging database of Oslo, Lima, Rome, Bern, Kyiv, Bonn and Cork?"
         answer = await ann.answered(ann.event("user-prompt", prompt=asked))
-        assert 1 <= len(answer.memory_ids) <= MOST_MEMORIES
-        assert len(answer.context.encode()) <= 4 * (MOST_TOKENS + 100)
+        assert len(answer.memory_ids) == MOST_MEMORIES
         (row,) = (await ann.given()).given
         assert row.tokens == -(-len(answer.context.encode()) // 4)
-        small = await ann.answered(ann.event("user-prompt", "s2", prompt=asked), max_tokens=100)
-        assert (small.context, small.memory_ids) == ("", [])
+        less = await ann.answered(ann.event("user-prompt", "s2", prompt=asked), max_tokens=140)
+        assert 1 <= len(less.memory_ids) < MOST_MEMORIES
+        assert len(less.context.encode()) <= 4 * 140
+        none = await ann.answered(ann.event("user-prompt", "s3", prompt=asked), max_tokens=60)
+        assert (none.context, none.memory_ids) == ("", [])
+
+
+@pytest.mark.promise("hook-context.relevant")
+async def test_a_long_memory_is_cut(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await fill(ann)
+        await ann.knows(f"{PORT}. {'It says so. ' * 200}")
+        given_now = await ann.asks(ASKED)
+        assert PORT in given_now
+        assert len(given_now) < 1_200
 
 
 # -- whose it is ---------------------------------------------------------------
@@ -204,8 +219,9 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
         lines = (await ann.starts()).splitlines()
         told = "\n".join(lines[2:-1])
         day = r"\d{4}-\d\d-\d\d"
+        request = "the person's last request was: Please fix the rounding of the cart"
         expected = rf"""## How the last session ended
-- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); the person's last request was: Please fix the rounding of the cart \[session s0\]
+- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); {request} \[session s0\]
 ## Open work
 - Port the prices \(active\), at: tests \[session w by claude-code, {day}\]
 - Next for it: write the docs \[session w by claude-code, {day}\]
@@ -270,7 +286,7 @@ ATTACKS = [
 
 
 def assert_inert(context: str, sources: int) -> None:
-    """Check that there are only lines of ours, and in those of others nothing that is seen or read as ours."""
+    """Check that all lines are ours, and that what others say in them can be seen and begins no tag."""
     first, introduction, *lines, last = context.split("\n")
     assert re.fullmatch(r"<greenroom-notes-[0-9a-f]{12}>", first)
     assert last == f"</{first[1:]}"
@@ -327,10 +343,14 @@ async def test_what_a_transcript_says_is_given_to_no_prompt(enter: Enter) -> Non
             model("I will."),
             user("Thanks"),
         )
-        for given_now in (await ann.asks(ASKED), await ann.asks(ASKED, "s2"), await ann.starts("s3")):
-            assert [
-                line for line in given_now.splitlines() if "evil" in line and "last request" not in line
-            ] == []
+        found = (await ann.agent.ask(ListMemories(filters=MemoryFilters(unreviewed=True)))).memories
+        assert found
+        for given_now in (await ann.asks(ASKED), await ann.asks(ASKED, "s2")):
+            assert given_now == ""
+        lines = (await ann.starts("s3")).splitlines()
+        assert [line for line in lines if "evil" in line] == []
+        await ann.agent.ask(UpdateMemory(memory_id=found[0].memory_id, unreviewed=False))
+        assert "evil" in await ann.asks(ASKED, "s4") + await ann.starts("s5", reason="compact")
 
 
 @pytest.mark.promise("hook-context.inert")

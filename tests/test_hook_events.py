@@ -119,7 +119,7 @@ async def test_the_same_said_again_is_one_memory_and_one_that_was_forgotten_stay
             await ann.tells(hook, REMEMBER, model("Yes."), session=session)
         (memory,) = await memories(ann)
         assert memory.namespace == f"user:ann:{PROJECT}"
-        assert memory.scope == "private"
+        assert (memory.scope, memory.unreviewed) == ("private", True)
         assert memory.version == 1
         provenance = wire(memory)["metadata"]["provenance"]
         assert {**provenance, "at": ""} == {

@@ -108,7 +108,7 @@ async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemo
         None,
         "semantic",
         0.0,
-        MemoryFilters(tags=[DECISION, PREFERENCE]),
+        MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False),
         _TAGGED,
         roots=roots_of(context.principal, event.project),
     )

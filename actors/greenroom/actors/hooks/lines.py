@@ -75,12 +75,13 @@ def content_of(memory: MemoryView) -> str:
 def may_be_given(hit: FoundMemory, project: str, has: Mapping[str, int]) -> bool:
     """Return whether a memory may be put into a context without being asked for.
 
-    It is the user's, and agents of that user wrote it; it is of no other project; and the session has not
-    got this version of it.
+    It is the user's, and agents of that user wrote it; it is not unreviewed; it is of no other project; and
+    the session has not got this version of it.
     """
     memory = hit.memory
     return (
         hit.own
+        and not memory.unreviewed
         and not memory.withheld
         and _is_of(memory.namespace, project)
         and has.get(memory.memory_id) != memory.version

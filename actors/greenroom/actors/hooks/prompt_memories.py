@@ -23,7 +23,7 @@ Among many one is sooner like a prompt without having to do with it; `bench hook
 """
 _LEFT_OUT: Final = re.compile(r"\[secret left out: [^\]]{1,60}\]")
 _SEARCHED: Final = 2_000
-_CANDIDATES: Final = 20
+_CANDIDATES: Final = 50
 _TRIVIAL: Final = re.compile(
     r"\s*(?:/[A-Za-z][\w:.-]*(?:\s.*)?|!.*|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool"
     r"|please|thanks?|thank you|continue|resume|go|go on|go ahead|carry on|keep going|proceed|do it|do that"
