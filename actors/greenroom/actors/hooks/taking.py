@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ from greenroom.actors.auth.namespaces import memory_address, segment, user_names
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction import Finding, found_in
+from greenroom.actors.hooks.extraction import Extractor, Finding, found_in
 from greenroom.actors.hooks.use import comes_back
 from greenroom.actors.schemas.hook_work import (
     ClientSession,
@@ -27,6 +28,8 @@ from greenroom.actors.schemas.hook_work import (
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 from greenroom.actors.schemas.memories import NoteHelp, StoreMemory
 from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal
+
+logger = logging.getLogger(__name__)
 
 MOST_CHARACTERS: Final = 200_000
 """Characters of an event's turns that are kept, the newest ones."""
@@ -53,7 +56,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         of = session_of(event)
         if (await context.ask(address, LookUpSession(of=of, event_id=event.id))).taken:
             return
-        findings = {finding_key(each, of): each for each in await run_in_thread(found_in, event.turns)}
+        findings = {finding_key(each, of): each for each in await findings_in(event.turns)}
         state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
         for key in state.findings:
             await self._remember(context, key, findings[key])
@@ -132,6 +135,27 @@ def finding_key(finding: Finding, of: ClientSession) -> str:
     """Return the key of a finding's memory: the same thing said again is the same memory."""
     said = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
     return f"{finding.rule}-{blake2b(said.encode(), digest_size=10).hexdigest()}"
+
+
+class _Current:
+    """What finds in turns what is worth a memory, in this process."""
+
+    extractor: Extractor | None = None
+
+
+def use_extractor(extractor: Extractor | None) -> None:
+    """Set what finds in turns what is worth a memory; None: the plain rules."""
+    _Current.extractor = extractor
+
+
+async def findings_in(turns: Sequence[Turn]) -> list[Finding]:
+    """Return what is found in turns; where an extractor of somebody's own fails, by the plain rules."""
+    if _Current.extractor is not None:
+        try:
+            return await _Current.extractor(turns)
+        except Exception:  # whatever it is: what a hook told is not lost for it
+            logger.exception("the extractor failed; the rules take its place")
+    return await run_in_thread(found_in, turns)
 
 
 def session_of(event: HookEvent) -> ClientSession:
