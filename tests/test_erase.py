@@ -124,7 +124,7 @@ async def live(runtime: RuntimeClient) -> None:
     await runtime.ask(Address("session", "his"), aside, principal=HERS)
     await ask(runtime, HERS, "export_session", session_id="his")
     for number, (who, name) in enumerate(((HERS, "wyvern"), (HIS, "bob"))):
-        told = HookEvent(
+        ended = HookEvent(
             id=f"{number:032x}",
             name="session-end",
             client="claude-code",
@@ -134,8 +134,8 @@ async def live(runtime: RuntimeClient) -> None:
             at=dt.datetime(2023, 11, 14, tzinfo=dt.UTC),
             turns=[Turn(role="user", text=f"Remember that {name} sleeps in the morning.")],
         )
-        await runtime.query(TakeHookEvent(event=told), principal=who)
-        starts = msgspec.structs.replace(told, name="session-start", session=f"{name}-next")
+        await runtime.query(TakeHookEvent(event=ended), principal=who)
+        starts = msgspec.structs.replace(ended, name="session-start", session=f"{name}-next")
         assert name in (await runtime.query(AnswerHook(event=starts), principal=who)).context
     for digit, who in (("1", HERS), ("2", HIS)):
         await runtime.ask(passport_address(digit * 32), KeepLink(session_id="his"), principal=who)

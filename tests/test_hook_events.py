@@ -28,7 +28,7 @@ from greenroom.actors import (
     TakeHookEvent,
 )
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.taking import MOST_CHARACTERS, session_id_of
+from greenroom.actors.hooks.turns import MOST_CHARACTERS, session_id_of
 from greenroom.actors.hooks.use import comes_back, marks_of
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas.hook_work import KEPT_DAYS, ReadGiven

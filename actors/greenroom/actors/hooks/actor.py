@@ -275,9 +275,9 @@ _TYPES: Final[dict[bytes, Any]] = {
 
 
 def _time_of(record: int | StoredSession | StoredGiven) -> int:
-    if isinstance(record, StoredSession):
-        return record.last
-    return record.at if isinstance(record, StoredGiven) else record
+    if isinstance(record, int):
+        return record
+    return record.last if isinstance(record, StoredSession) else record.at
 
 
 def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, Any, schemas.GivenMemory]]:
