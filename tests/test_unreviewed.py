@@ -1,15 +1,13 @@
-"""Memories that nobody has looked at: marked, found, filtered, looked at, and taken along."""
+"""Memories that nobody has looked at: marked, found, filtered, accepted, and taken along."""
 
 from __future__ import annotations
 
 import json as jsons
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from support.agents import FAST, json, refused
-from support.commands import run_on_store
+from support.agents import json, refused
 
 from greenroom.actors import (
     Agent,
@@ -20,7 +18,6 @@ from greenroom.actors import (
     MemoryFilters,
     MemorySearch,
     MemoryService,
-    Principal,
     ReadResource,
     RecallContext,
     RetrieveMemory,
@@ -28,15 +25,12 @@ from greenroom.actors import (
     StoreMemory,
     UpdateMemory,
     VerifyMemories,
-    open_greenroom,
 )
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas.memories import FindMemories, ReadMemory
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.agents import Enter, House
 
     from greenroom.actors.schemas.transfer import OnConflict
@@ -65,6 +59,7 @@ async def guess(agent: Agent, key: str = "guess", content: str = "deploys are on
 
 
 @pytest.mark.promise("memory.unreviewed")
+@pytest.mark.promise("memory.unreviewed-apart")
 async def test_nothing_takes_the_place_of_a_memory_before_somebody_looked_at_it(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         ann = at.agent("claude-code", user="ann")
@@ -229,28 +224,3 @@ async def test_an_import_accepts_only_what_it_says_is_reviewed(enter: Enter, on_
         assert await take() == {"unchanged": 1}
         assert await take(unreviewed=True) == {done: 1}
         assert await found(ann) == {"guess": True}
-
-
-@pytest.mark.slow
-def test_a_person_looks_at_what_was_found_and_accepts_or_forgets_it(tmp_path: Path) -> None:
-    async def beside_a_server() -> list[str]:
-        async with open_greenroom(tmp_path / "store", options=FAST, embedder="none") as runtime:
-            ann = Agent(runtime, Principal(agent_id="claude-code", user="ann"))
-            ids = [await guess(ann, key, f"{key} is\x1b[2J\nso") for key in ("one", "two", "three")]
-            accept = partial(run_on_store, tmp_path, "review", "accept", ids[0], "--user", "ann")
-            done = await trio.to_thread.run_sync(accept)
-            assert (done.returncode, done.stdout) == (0, f"{ids[0]} is accepted\n"), done.stderr
-            assert await found(ann) == {"one": False, "three": True, "two": True}
-            return ids
-
-    one, two, three = trio.run(beside_a_server)
-    listed = run_on_store(tmp_path, "review", "list", "--user", "ann").stdout
-    assert [line.split()[0] for line in listed.splitlines()[::2]] == [three, two]
-    assert "decision, from claude-code" in listed
-    assert "\x1b" not in listed
-    done = run_on_store(tmp_path, "review", "forget", one, two, "--user", "ann")
-    assert (done.returncode, done.stdout) == (1, f"{two} is forgotten\n")
-    assert f"no memory '{one}' is unreviewed" in done.stderr
-    left = jsons.loads(run_on_store(tmp_path, "review", "list", "--json", "--user", "ann").stdout)
-    assert [memory["memory_id"] for memory in left] == [three]
-    assert run_on_store(tmp_path, "review", "list", "--user", "ben").stdout == "nothing is unreviewed\n"

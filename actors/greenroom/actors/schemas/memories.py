@@ -24,8 +24,8 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     Attributes:
         author: Who writes this version; the agent unless given. The first version's is the memory's.
         supersedes: The memory that this one hides, as long as it is there, from all who see it.
-        unreviewed: Whether nobody has looked at it; then it is found by searches and never given unasked. Not
-            given, a new version is as the one before.
+        unreviewed: Whether nobody has looked at it; then it is found by searches, never given unasked, and
+            hides nothing. Not given, a new version is as the one before.
     """
 
     content: kinds.MemoryContent | None = None
