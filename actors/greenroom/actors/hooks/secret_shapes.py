@@ -19,7 +19,7 @@ class Pattern(NamedTuple):
     Attributes:
         kind: What it is called where it is left out.
         part: What stands in each.
-        pattern: A regular expression without a repetition that has no bound, but for its end.
+        pattern: A regular expression in which each repetition has a bound. Its group, if any, is the secret.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
         prefixes: What it begins with: one of these.
         alphabet: The characters that follow, as in a regular expression's brackets.
         least: As many follow at least. All that follow belong to it.
-        alone: Whether it is one only where no letter or digit stands before it: its prefix is no rare word.
+        alone: Whether its prefix is no rare one: no letter may stand before it, and no mere words follow.
     """
 
     kind: str
@@ -57,7 +57,7 @@ SHAPES: Final = (
         _URL + ".",
         20,
     ),
-    Shape("AWS access key id", ("AKIA", "ASIA", "ABIA", "ACCA"), _BASE32, 16, alone=True),
+    Shape("AWS access key id", ("AKIA", "ASIA", "ABIA", "ACCA"), _BASE32, 16),
     Shape("AWS API key", ("ABSK",), _WORD + "+/=", 100, alone=True),
     Shape("Anthropic API key", ("sk-ant-",), _URL, 20),
     Shape("OpenAI API key", ("sk-proj-", "sk-svcacct-", "sk-admin-"), _URL, 20),
@@ -147,6 +147,11 @@ SHAPES: Final = (
 """By the issuers' own documentation. Public identifiers, such as Stripe's ``pk_live_``, are no secrets."""
 
 PATTERNS: Final = (
+    Pattern(
+        "AWS secret key",
+        "AKIA",
+        r"(?<=[A-Z2-7]{20})[^A-Za-z0-9+/]{1,8}([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+    ),
     Pattern("Telegram token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
     Pattern("Discord token", ".", r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w.-])"),
     Pattern("Airtable token", "pat", r"(?<![A-Za-z0-9])pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
