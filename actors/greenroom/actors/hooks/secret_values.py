@@ -14,18 +14,16 @@ _TEMPLATE: Final = re.compile(
     r"|[*.#_-]+|.*(?:\.\.\.|\u2026|\*\*\*|xxxx).*",
     re.IGNORECASE | re.DOTALL,
 )
-_OF_EXAMPLES: Final = frozenset(
-    """
-    your example dummy fake sample placeholder change changeme replace insert enter redacted hidden blah
-    null nil none true false undefined str string text bytes bool boolean int integer optional required todo
-    """.split()  # noqa: SIM905 - one list of words
-)
-_OF_SENTENCES: Final = frozenset(
-    """
-    a an the my our some any new old this that self is are was and or in to on off for not no yes
-    missing invalid wrong empty always never
-    """.split()  # noqa: SIM905
-)
+_EXAMPLES: Final = """
+your example dummy fake sample placeholder change changeme replace insert enter redacted hidden blah null nil
+none true false undefined str string text bytes bool boolean int integer optional required todo
+"""
+_OF_EXAMPLES: Final = frozenset(_EXAMPLES.split())
+_SENTENCES: Final = """
+a an the my our some any new old this that self is are was and or in to on off for not no yes missing invalid
+wrong empty always never
+"""
+_OF_SENTENCES: Final = frozenset(_SENTENCES.split())
 _FIRST_WORD: Final = re.compile(r"[a-z]+")
 _NAMES: Final = re.compile(r"passw|pwd|secret|token|key|cred|auth", re.IGNORECASE)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
