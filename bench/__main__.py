@@ -60,6 +60,8 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "secrets",
+    "extraction",
 )
 RESULTS = Path(__file__).parent / "results"
 

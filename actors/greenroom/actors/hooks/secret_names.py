@@ -47,7 +47,7 @@ _NEXT_NAME: Final = re.compile(r"[,;&|](?=[\w.-]{1,40}[=:])")
 _CALL: Final = re.compile(r"[\w$.:>?-]{0,80}[(\[{].*")
 _MEMBER: Final = re.compile(r"[A-Za-z_$]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*){1,20}")
 _HEADER: Final = re.compile(
-    r"authorization\\{0,3}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?:[a-z]{2,20}[ \t]{1,4})?"
+    r"authorization\\{0,3}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?:[a-z-]{2,20}[ \t]{1,4})?"
 )
 _BEARER: Final = re.compile(r"bearer[ \t]{1,4}")
 _COOKIE: Final = re.compile(r"cookie\\{0,3}[\"']?:[ \t]{0,4}\\{0,3}[\"']?")
@@ -55,7 +55,7 @@ _HEADER_VALUE: Final = re.compile(r"[A-Za-z0-9._~+/=:-]{8,4096}")
 _COOKIES: Final = re.compile(r"[\w.-]{1,80}=([^\s\"'\\]{6})[^\r\n\"'\\]{0,4096}")
 _LEAST_BEARER: Final = 16
 _ADDRESS: Final = re.compile(r"://[^\s/:@\"'<>]{0,100}:([^\s/\"'<>]{1,256})@")
-_USER: Final = re.compile(r"\s(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,256})")
+_USER: Final = re.compile(r"\s(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{0,100}[\"']?:[\"']?([^\s\"']{3,256})")
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]{20,}")
 _LONGEST_RUN: Final = 512
 _TELLING: Final = re.compile(

@@ -33,6 +33,8 @@ _LONGEST_WORD: Final = 24
 _LONGEST_NUMBER: Final = 4
 _LETTERS_OF_WORDS: Final = 3
 """Words have so many letters on average; letters drawn by chance change their case more often."""
+_LETTERS_OF_NAMES: Final = 5
+"""Words of a long name have so many on average, where nothing stands between them."""
 _HEX: Final = re.compile(r"[0-9a-fA-F-]+")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BITS_OF_HEX: Final = 3.0
@@ -83,6 +85,13 @@ def is_wordy(value: str) -> bool:
     return all(len(word) <= _LONGEST_WORD for word in words) and sum(
         map(len, words)
     ) >= _LETTERS_OF_WORDS * len(words)
+
+
+def is_name(value: str) -> bool:
+    """Return whether a value can be how a program names something: words, in camel case or between signs."""
+    words = _PART.findall(value)
+    is_long = not has_digit(value) and sum(map(len, words)) >= _LETTERS_OF_NAMES * len(words)
+    return is_long or (not value.isalnum() and is_wordy(value))
 
 
 def has_digit(value: str) -> bool:

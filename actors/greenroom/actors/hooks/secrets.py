@@ -18,7 +18,7 @@ from typing import Final
 
 from greenroom.actors.hooks.secret_names import named_secrets
 from greenroom.actors.hooks.secret_shapes import PATTERNS, SHAPES, Shape
-from greenroom.actors.hooks.secret_values import Span, is_token, is_wordy
+from greenroom.actors.hooks.secret_values import Span, is_name, is_token
 
 _LEFT_OUT: Final = re.compile(r"\[secret left out: [A-Za-z0-9. ]{1,40}\]")
 _KEY_EDGE: Final = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
@@ -83,16 +83,12 @@ def _shaped(text: str) -> Iterator[Span]:
                     first, last = found.span()
                     last -= len(found[0]) - len(found[0].rstrip(".-"))
                     tail = text[first + len(prefix) : last]
-                    if is_token(tail) and not (shape.alone and (_continues(text, first) or _is_name(tail))):
+                    if is_token(tail) and not (shape.alone and (_continues(text, first) or is_name(tail))):
                         yield Span(first, last, shape.kind)
     for pattern in PATTERNS:
         if pattern.part in runs:
             for found in _compiled(pattern.pattern).finditer(text):
                 yield Span(*found.span(found.re.groups), pattern.kind)
-
-
-def _is_name(tail: str) -> bool:
-    return not tail.isalnum() and is_wordy(tail)
 
 
 @cache
