@@ -122,8 +122,8 @@ def judged(cases: Sequence[Case]) -> Score:
 
 
 def _fits(label: Expected, found: Finding) -> bool:
-    at, rule = label.turn == found.turn, label.rule == found.rule
-    return at and rule and all(word in found.text for word in label.words)
+    same = label.turn == found.turn and label.rule == found.rule
+    return same and all(word.casefold() in found.text.casefold() for word in label.words)
 
 
 def _shares(right: int, wrong: int, missed: int) -> list[int | float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.extraction import HALVES, RULES, cases_of, judged
+from bench.extraction import run as run_benchmark
+from bench.harness import Plan
 from greenroom.actors.hooks.extraction import MAX_FINDINGS, Finding, found_in
 from greenroom.actors.schemas.hooks import Turn
 
@@ -66,6 +69,7 @@ def test_most_of_what_is_said_alone_is_found_as_it_is() -> None:
     )
 
 
+@pytest.mark.promise("rules.own-words")
 @pytest.mark.parametrize(
     "put",
     [
@@ -90,6 +94,7 @@ def test_what_is_quoted_pasted_or_said_by_others_is_not_the_persons_statement(pu
     assert not any(found.values()), {text: each for text, each in found.items() if each}
 
 
+@pytest.mark.promise("rules.own-words")
 @pytest.mark.parametrize(
     "change", ["Should we say: {}?", "What if {}?", "Maybe {}", "I am not sure, {} or not", "{}?"]
 )
@@ -101,6 +106,7 @@ def test_questions_and_doubts_are_no_statements(change: str) -> None:
     assert texts([user(change.format(each)) for each in sentences]) == []
 
 
+@pytest.mark.promise("rules.own-words")
 def test_a_proposal_counts_once_the_person_accepts_it_and_nothing_else() -> None:
     proposal = Turn(
         role="assistant", text="I'd suggest keeping the sessions in Redis instead of the database."
@@ -114,6 +120,7 @@ def test_a_proposal_counts_once_the_person_accepts_it_and_nothing_else() -> None
     assert texts([proposal]) == []
 
 
+@pytest.mark.promise("rules.outcomes")
 def test_an_error_is_told_by_one_line_with_what_was_done_after_its_last_occurrence() -> None:
     turns = [
         ran(
@@ -166,6 +173,7 @@ def test_what_nobody_can_tell_or_use_is_no_finding(turns: list[Turn]) -> None:
     assert texts(turns) == []
 
 
+@pytest.mark.promise("rules.outcomes")
 def test_a_command_is_told_by_what_it_is_for_without_what_only_changes_where_it_prints() -> None:
     turns = [
         ran("cd /home/ann/shop && uv run pytest -q 2>&1"),
@@ -180,6 +188,7 @@ def test_a_command_is_told_by_what_it_is_for_without_what_only_changes_where_it_
     assert texts([*instead, ran("pytest")]) == []
 
 
+@pytest.mark.promise("rules.bounded")
 def test_what_is_found_is_bounded_and_of_too_much_the_newest_is_kept() -> None:
     turns = [user(f"Remember that the server {number} is in rack {number}.") for number in range(400)]
     assert texts(turns)[-1] == "The server 399 is in rack 399."
@@ -189,6 +198,7 @@ def test_what_is_found_is_bounded_and_of_too_much_the_newest_is_kept() -> None:
     assert found_in([user("Remember that " + "the server is slow " * 30 + "today.")]) == []
 
 
+@pytest.mark.promise("rules.bounded")
 @given(
     st.lists(
         st.one_of(
@@ -216,3 +226,12 @@ def test_findings_are_sound_whatever_the_turns(turns: list[Turn]) -> None:
         roles = {"fix": "tool", "command": "tool", "decision": "user assistant"}
         assert turns[each.turn].role in roles.get(each.rule, "user")
         assert each.text.isprintable()
+
+
+def test_the_benchmark_measures_each_rule_in_both_halves(tmp_path: Path) -> None:
+    report = run_benchmark(Plan(smoke=True, data=None, work=tmp_path))
+    assert [row[:2] for row in report.tables[0].rows] == [
+        *([half, rule] for half in HALVES for rule in RULES),
+        *([half, "all"] for half in HALVES),
+    ]
+    assert all(figure.met for figure in report.figures)

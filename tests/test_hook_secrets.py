@@ -14,7 +14,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bench.harness import Plan
 from bench.secret_samples import Sample, key_samples, password_samples, token_samples
+from bench.secrets import leaks
+from bench.secrets import run as run_benchmark
 from greenroom.actors.hooks.secrets import without_secrets
 
 ROOT = Path(__file__).parents[1]
@@ -32,14 +35,7 @@ def samples(what: str, seed: int) -> Iterator[Sample]:
     return key_samples(chance, 5)
 
 
-def leaks(sample: Sample) -> bool:
-    """Return whether a third of the secret or more is still there."""
-    kept, count = without_secrets(sample.text)
-    size = max(4, len(sample.secret) // 3)
-    parts = (sample.secret[at : at + size] for at in range(len(sample.secret) - size + 1))
-    return count == 0 or any(part in kept for part in parts)
-
-
+@pytest.mark.promise("rules.left-out")
 @pytest.mark.parametrize(("what", "least"), [("tokens", 0.99), ("passwords", 0.97), ("private keys", 1.0)])
 def test_nearly_all_secrets_of_issuers_shapes_and_of_people_are_left_out(what: str, least: float) -> None:
     drawn = [sample for seed in (1, 2, 3) for sample in samples(what, seed)]
@@ -57,6 +53,7 @@ def test_every_kind_of_token_is_found_where_it_stands_alone() -> None:
     assert min(found.values()) == 4, found
 
 
+@pytest.mark.promise("rules.left-out")
 @pytest.mark.parametrize(
     "text",
     [
@@ -170,6 +167,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.promise("rules.linear")
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_text_takes_little_of_the_processor(what: str) -> None:
     # Its own time on the processor, which a busy machine hardly lengthens: 0.1 seconds where this was made.
@@ -178,3 +176,12 @@ def test_a_hostile_text_takes_little_of_the_processor(what: str) -> None:
     began = time.process_time()
     without_secrets(text)
     assert time.process_time() - began < 3
+
+
+def test_the_benchmark_measures_what_is_found_and_what_is_taken_for_a_secret(tmp_path: Path) -> None:
+    report = run_benchmark(Plan(smoke=True, data=None, work=tmp_path))
+    recall, taken, imports = report.tables
+    assert [row[0] for row in recall.rows] == ["tokens", "passwords", "private keys"]
+    assert all(row[2] == pytest.approx(1, abs=0.05) for row in recall.rows)
+    assert next(iter(taken.rows))[:2] == ["Greenroom's own", "Greenroom"]
+    assert imports.rows
