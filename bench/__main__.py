@@ -61,6 +61,8 @@ NAMES = (
     "entities",
     "workflows",
     "hook_context",
+    "secrets",
+    "extraction",
 )
 RESULTS = Path(__file__).parent / "results"
 
