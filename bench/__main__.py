@@ -60,6 +60,7 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "hook_context",
     "secrets",
     "extraction",
 )
