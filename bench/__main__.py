@@ -60,6 +60,9 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "hook_context",
+    "secrets",
+    "extraction",
 )
 RESULTS = Path(__file__).parent / "results"
 

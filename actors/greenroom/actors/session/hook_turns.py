@@ -41,7 +41,7 @@ class HookedSession(ReadableSession):
         """Keep turns, in a session that is made if need be and opened again if it had ended.
 
         Raises:
-            Refusal: ``SESSION_EXISTS``: the session is not one of the sender's that hooks made.
+            Refusal: ``KEY_EXISTS``: the session is not one of the sender's that hooks made.
         """
         header = self._header
         if header is None:
@@ -118,7 +118,7 @@ class HookedSession(ReadableSession):
             timestamp=turn.at,
             visibility="private",
         )
-        partition = policy.partition_of(principal, "private")
+        partition = policy.partition_of(principal, event.visibility)
         message_id = self._append(context, partition, session_events.stored(event, context.now))
         context.put(session_events.event_key(partition, event_id), message_id)
 

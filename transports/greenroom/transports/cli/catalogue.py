@@ -183,6 +183,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WRITES | {"token_price"},
         examples=("savings", "savings --days 7 --json"),
     ),
+    "why": Command(
+        "show what hooks gave to which session, when and why, and whether it was used",
+        ("why", "why"),
+        options={
+            "--session": Option("only of the client's session whose id begins so", "ID"),
+            "--limit": Option(
+                "how often something was given, newest first [default 20]",
+                "N",
+                integer(1, 1_000, "rows"),
+                default=20,
+            ),
+        },
+        settings=_WHO | _WRITES,
+        examples=("why", "why --session 3f2a --json"),
+    ),
     "ingest": Command(
         "put files and folders into a corpus, where agents find their passages; again, only what changed",
         ("ingest", "ingest"),
@@ -592,7 +607,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("setup", "serve", "demo", "config"),
-    "to see what happens": ("watch", "top", "stats", "savings"),
+    "to see what happens": ("watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

@@ -34,6 +34,9 @@ _WORDS: Final = {
     "messages_of_others": "messages that others wrote in these",
     "session_notes": "notes, decisions and steps in others' sessions",
     "api_keys": "API keys",
+    "given": "notes of what hooks gave",
+    "hook_events": "marks of events that hooks told",
+    "hook_sessions": "marks of sessions of clients that have hooks",
 }
 """What counts are of, where their names do not say it well enough."""
 
