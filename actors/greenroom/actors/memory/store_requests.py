@@ -73,7 +73,7 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = given is None and request.kind is request.supersedes is request.unreviewed is None
+    is_same = given is None and request.kind is request.supersedes is None and request.unreviewed is None
     if is_same and drafts.changes_nothing(metadata):
         raise auth_errors.invalid(
             "content",
