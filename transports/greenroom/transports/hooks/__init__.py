@@ -1,1 +1,1 @@
-"""Hooks of clients: which there are, and what a client's event and our answer look like."""
+"""Hooks of clients: what they say, what waits for the owner of a folder, and what failed."""

@@ -34,11 +34,12 @@ class HookClient(NamedTuple):
     """A client with hooks.
 
     Attributes:
-        file: Its file of hooks below the home folder; JSON, with the hooks under ``hooks``, by event, in lists.
+        file: Its file of hooks below the home folder: JSON, with lists by event under ``hooks``.
         events: Its event for each hook that it can have.
         grouped: Whether a list has groups of hooks with a matcher, and not the hooks themselves.
         unit: How many of its units of time are a second.
         start: Members of its file besides, where it has to be made.
+        after: What its user does next.
     """
 
     file: str
@@ -46,6 +47,7 @@ class HookClient(NamedTuple):
     grouped: bool = True
     unit: int = 1
     start: Mapping[str, int] = {}
+    after: str = "start a new session"
 
 
 HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
@@ -59,6 +61,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        after="start a new session; `/hooks` there shows them",
     ),
     "codex": HookClient(
         ".codex/hooks.json",
@@ -70,6 +73,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        after="start a new session, and trust them there with `/hooks`: they do not run before",
     ),
     "gemini": HookClient(
         ".gemini/settings.json",
@@ -95,5 +99,6 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
         },
         grouped=False,
         start={"version": 1},
+        after="look at its settings under Hooks",
     ),
 }
