@@ -122,6 +122,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--check": Option("say what is installed and configured, and try what is"),
             "--undo": Option("take back what was set up, and nothing else"),
             "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
+            "--plugin": Option("write a plugin for Claude Code there, with server and hooks", "FOLDER"),
         },
         several=True,
         optional=True,

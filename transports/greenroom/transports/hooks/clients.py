@@ -39,6 +39,8 @@ class HookClient(NamedTuple):
         grouped: Whether a list has groups of hooks with a matcher, and not the hooks themselves.
         unit: How many of its units of time are a second.
         start: Members of its file besides, where it has to be made.
+        off: The member of its file that switches all hooks off, by its names with dots between, and its value
+            that does.
         after: What its user does next.
     """
 
@@ -47,6 +49,7 @@ class HookClient(NamedTuple):
     grouped: bool = True
     unit: int = 1
     start: Mapping[str, int] = {}
+    off: tuple[str, bool] | None = None
     after: str = "start a new session"
 
 
@@ -61,6 +64,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        off=("disableAllHooks", True),
         after="start a new session; `/hooks` there shows them",
     ),
     "codex": HookClient(
@@ -86,6 +90,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-end": Event("SessionEnd"),
         },
         unit=1_000,
+        off=("hooksConfig.enabled", False),
     ),
     # What answers `beforeSubmitPrompt` does not reach its model.
     "cursor": HookClient(
