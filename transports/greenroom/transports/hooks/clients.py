@@ -13,7 +13,7 @@ SECONDS: Final[Mapping[HookName, int]] = {
     "pre-compact": 10,
     "post-tool": 5,
     "stop": 10,
-    "session-end": 10,
+    "session-end": 3,  # Codex allows no more
 }
 """How long a client lets each hook run; a hook ends sooner by itself."""
 
@@ -73,7 +73,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("UserPromptSubmit"),
             "pre-compact": Event("PreCompact"),
-            "post-tool": Event("PostToolUse", "Bash|apply_patch"),
+            "post-tool": Event("PostToolUse", "^(Bash|apply_patch)$"),
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
@@ -84,8 +84,8 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
         {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("BeforeAgent"),
-            "pre-compact": Event("PreCompress"),
-            "post-tool": Event("AfterTool", "run_shell_command|replace|write_file"),
+            "pre-compact": Event("PreCompress", "manual"),  # the other comes before each question to its model
+            "post-tool": Event("AfterTool", "^(run_shell_command|replace|write_file)$"),
             "stop": Event("AfterAgent"),
             "session-end": Event("SessionEnd"),
         },
