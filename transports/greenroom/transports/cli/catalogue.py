@@ -115,16 +115,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "tell the clients on this machine of Greenroom, and try it; or take that back",
         ("setup", "setup"),
         {"clients": "which, such as cursor or claude-code [default those that are installed]"},
-        json=False,
         options={
             "--yes": Option("write without asking"),
             "--print": Option("only show the changes", dest="only_print"),
-            "--check": Option("say what is installed and configured, and try what is"),
+            "--check": Option("say what is installed, configured and wrong, and try what is configured"),
             "--undo": Option("take back what was set up, and nothing else"),
         },
         several=True,
         optional=True,
-        examples=("setup", "setup cursor codex --yes", "setup --check", "setup --undo"),
+        examples=("setup", "setup cursor codex --yes", "setup --check --json", "setup --undo"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",

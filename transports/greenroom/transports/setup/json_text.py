@@ -12,6 +12,10 @@ from typing import Any, Final, NamedTuple
 
 _OR_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _OR_COMMA: Final = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+_TO_MASK: Final = re.compile(
+    r"""(?P<key>"(?:\\.|[^"\\])*"\s*:)|"(?:\\.|[^"\\])*"|-?\d[\w.+-]*|(?P<line>//[^\n]*)|/\*.*?\*/""",
+    re.DOTALL,
+)
 _SPACE: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -40,10 +44,28 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
     found = next((each for each in held if each.name == outer), None)
     if found is None:
         return _insert(text, root, outer, {inner: value}, step, 1)
+    if text[found.value : found.end] == "null":
+        text = f"{text[: found.value]}{{}}{text[found.end :]}"
     within = next((each for each in _members(text, found.value) if each.name == inner), None)
     if within is None:
         return _insert(text, found.value, inner, value, step, 2)
-    return text[: within.value] + _shown(value, step, 2) + text[within.end :]
+    shown = _shown(value, step, 2) if "\n" in text[within.value : within.end] else _shown(value, None, 2)
+    return text[: within.value] + shown + text[within.end :]
+
+
+def masked(text: str, path: tuple[str, str] | None) -> str:
+    """Return the text with … for every comment and value but one, which may be shown."""
+    if path is None:
+        return _TO_MASK.sub(_mask, text)
+    start = _start(_strict(text), 0)
+    for name in path:
+        member = next(each for each in _members(text, start) if each.name == name)
+        start = member.value
+    return (
+        _TO_MASK.sub(_mask, text[: member.value])
+        + text[member.value : member.end]
+        + _TO_MASK.sub(_mask, text[member.end :])
+    )
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
@@ -89,6 +111,14 @@ def _strict(text: str) -> str:
     return _OR_COMMA.sub(_spaces, _without_comments(text))
 
 
+def _mask(found: re.Match[str]) -> str:
+    if found["key"]:
+        return found[0]
+    if found[0].startswith("/"):
+        return "// …" if found["line"] else "/* … */"
+    return '"…"' if found[0].startswith('"') else "…"
+
+
 def _start(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     assert found is not None
@@ -123,17 +153,21 @@ def _step(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _shown(value: Any, step: str, depth: int) -> str:
-    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + step * depth)
+def _shown(value: Any, step: str | None, depth: int) -> str:
+    shown = json.dumps(value, indent=step, ensure_ascii=False)
+    return shown if step is None else shown.replace("\n", "\n" + step * depth)
 
 
 def _insert(text: str, start: int, name: str, value: Any, step: str, depth: int) -> str:
     """Put a member first into the object that starts there; comments of the others stay where they are."""
-    member = f"\n{step * depth}{json.dumps(name)}: {_shown(value, step, depth)}"
     rest = text[start + 1 :]
-    if _members(text, start):
-        comma = "," if rest.lstrip(" \t").startswith(("\n", "\r\n")) else f",\n{step * depth}"
-        return text[: start + 1] + member + comma + (rest if comma == "," else rest.lstrip(" \t"))
+    members = _members(text, start)
+    if members and "\n" not in text[start : members[0].start]:  # an object on one line stays one
+        before = members[0].start
+        return f"{text[:before]}{json.dumps(name)}: {_shown(value, None, depth)}, {text[before:]}"
+    member = f"\n{step * depth}{json.dumps(name)}: {_shown(value, step, depth)}"
+    if members:
+        return f"{text[: start + 1]}{member},{rest}"
     # There are comments alone, or the object is closed on another line.
     if rest.lstrip(" \t").startswith(("\n", "\r\n", "/")):
         return text[: start + 1] + member + rest
