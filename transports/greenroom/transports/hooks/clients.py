@@ -84,7 +84,9 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
         {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("BeforeAgent"),
-            "pre-compact": Event("PreCompress", "manual"),  # the other comes before each question to its model
+            "pre-compact": Event(
+                "PreCompress", "manual"
+            ),  # the other comes before each question to its model
             "post-tool": Event("AfterTool", "^(run_shell_command|replace|write_file)$"),
             "stop": Event("AfterAgent"),
             "session-end": Event("SessionEnd"),

@@ -130,6 +130,14 @@ def taken_out(name: str, text: str, record: Record) -> str | None:
     return _sound(name, text, wanted)
 
 
+def shown(name: str, text: str | None, record: Record | None) -> str:
+    """Return a text of the file as it may be shown: without values, which may be secret, but ours."""
+    held = _parsed(name, text or "")
+    places = {event: _place(held, event, entry) for event, entry in (record.entry if record else {}).items()}
+    found = [(_HOOKS, event, *place) for event, place in places.items() if place is not None]
+    return json_text.masked(text or "", *found)
+
+
 def _taken(name: str, text: str, wanted: Any, path: tuple[str | int, ...]) -> str:
     """Take one thing out of a text and of its value."""
     held = wanted

@@ -4,50 +4,61 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+
+import msgspec
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.setup_hooks import (
-    check_hooks,
-    hooks_record,
-    set_up_hooks,
-    take_back_hooks,
-)
+from greenroom.transports.cli.commands.setup_check import check
+from greenroom.transports.cli.commands.setup_hooks import hooks_record, set_up_hooks, take_back_hooks
 from greenroom.transports.cli.commands.setup_plugin import write_plugin
-from greenroom.transports.cli.output import complain, say
-from greenroom.transports.cli.support.client_files import started, take_back, write_change
-from greenroom.transports.cli.support.startup_notice import program
+from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.client_entry import started
+from greenroom.transports.cli.support.client_files import is_agreed, show_change
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.setup.change import SetupError, configured, put_in, taken_out
+from greenroom.transports.setup.change import Record, SetupError, entry_before, put_in, shown, taken_out
 from greenroom.transports.setup.clients import BY_HAND, CLIENTS, SERVER, Client
-from greenroom.transports.setup.files import read, record_of
+from greenroom.transports.setup.files import keep_record, read, record_of, replace
+from greenroom.transports.setup.own_command import put_by_client, taken_by_client
 from greenroom.transports.setup.trial import tried
 
 
 async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Set up, check or undo each client; what fails for one is said, and the others go on."""
-    if chosen.undo + chosen.check + chosen.only_print > 1:
-        return complain("setup", "take one of --undo, --check and --print", exit_codes.USAGE)
+    unfit = _unfit(chosen)
+    if unfit is not None:
+        return complain("setup", unfit, exit_codes.USAGE)
     if chosen.plugin:
         return write_plugin(chosen, resolved)
-    unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
-    if unknown:
-        known = ", ".join([*CLIENTS, *BY_HAND])
-        return complain("setup", f"there is no client {unknown[0]!r}; known are {known}", exit_codes.USAGE)
-    names = chosen.clients or _found(every=chosen.check, recorded=chosen.undo)
+    names = list(dict.fromkeys(chosen.clients)) or _found(every=chosen.check, recorded=chosen.undo)
     if not names:
         nothing = "nothing is set up" if chosen.undo else "no client is found here; name one to set it up"
         return complain("setup", nothing, exit_codes.FAILED)
+    if chosen.check:
+        return await check(names, resolved, as_json=chosen.json)
     code = exit_codes.OK
-    for name in dict.fromkeys(names):
-        for part in (_server, _hooks):
+    parts = [_one, set_up_hooks] if chosen.hooks and not chosen.undo else [_one]
+    for name in names:
+        for part in parts:
             try:
                 await part(name, chosen, resolved)
             except SetupError as error:
                 code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
     return code
+
+
+def _unfit(chosen: argparse.Namespace) -> str | None:
+    """Return what does not go together on the command line."""
+    if chosen.undo + chosen.check + chosen.only_print > 1:
+        return "take one of --undo, --check and --print"
+    if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
+        return "--plugin takes no client, --undo or --check"
+    if chosen.json and not chosen.check:
+        return "--json goes with --check"
+    unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
+    if unknown:
+        return f"there is no client {unknown[0]!r}; known are {', '.join([*CLIENTS, *BY_HAND])}"
+    return None
 
 
 def _found(*, every: bool, recorded: bool) -> list[str]:
@@ -58,61 +69,94 @@ def _found(*, every: bool, recorded: bool) -> list[str]:
     ]
 
 
-async def _server(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
     if name in BY_HAND:
-        say(BY_HAND[name])
         command, arguments = started(name, resolved)
-        entry = {"command": command, "args": arguments}
-        shown = [{"name": SERVER, **entry}] if name == "continue" else {"mcpServers": {SERVER: entry}}
-        say(json.dumps(shown, indent=2, ensure_ascii=False))
-        return
-    client = CLIENTS[name]
-    if chosen.check:
-        await _check(name, client)
+        entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
+        say(BY_HAND[name])
+        say(json.dumps(entry, indent=2, ensure_ascii=False))
     elif chosen.undo:
-        await _undo(name, client, chosen)
+        await _undo(name, CLIENTS[name], chosen)
     else:
-        await _set_up(name, client, chosen, resolved)
-
-
-async def _hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
-    if chosen.check and name in HOOK_CLIENTS:
-        check_hooks(name, resolved)
-    elif chosen.hooks and not chosen.check and not chosen.undo:
-        await set_up_hooks(name, chosen, resolved)
+        await _set_up(name, CLIENTS[name], chosen, resolved)
 
 
 async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
     path, text = client.path(), read(client.path())
     command, arguments = started(name, resolved)
-    record = put_in(client, text, client.entry(command, arguments), record_of(path))
-    await write_change(name, path, text, record, chosen)
+    entry, known = client.entry(command, arguments), record_of(path)
+    wanted, record = put_in(client, text, entry, known)
+    if wanted == text:
+        say(f"{name}: {printable(str(path))} has it already")
+    else:
+        _show(client, text, wanted, ours_before=known is not None, ours_after=True)
+        if client.own is not None and client.program() is not None:
+            say(f"{name}: with its own command, `{client.programs[0]} {' '.join(client.own.add)} …`")
+        if chosen.only_print:
+            return
+        if not await is_agreed(name, chosen):
+            raise SetupError("nothing was written; --yes does it")
+        keep_record(path, record)  # first, so that whatever is written can be taken back
+        await _put(name, client, text, wanted, record)
+        say(f"{name}: written")
     if not chosen.only_print:
         found = await tried(command, arguments)
         say(f"{name}: greenroom {found.version} starts and lists {found.tools} tools")
         say(f"{name}: now {client.after}")
 
 
+async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
+    """Put the entry in with the client's own command, where it has one; else into its file."""
+    path, program = client.path(), client.program()
+    if client.own is not None and program is not None:
+        try:
+            written = await put_by_client(client, program, record.entry)
+            keep_record(path, msgspec.structs.replace(record, written=written, by_client=True))
+            return
+        except SetupError as error:
+            remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
+            text = read(path)  # it may have done half of it
+            wanted, _ = put_in(client, text, record.entry, None)
+            keep_record(path, msgspec.structs.replace(record, written=wanted or ""))
+    replace(path, text, wanted)
+
+
 async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
     """Take back what was set up last first: both may be in one file."""
-    record = None if chosen.hooks else record_of(client.path())
+    path, record = client.path(), None if chosen.hooks else record_of(client.path())
     if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
     await take_back_hooks(name, chosen)
-    if record is not None:
-        await take_back(name, client.path(), lambda text: taken_out(client, text, record), chosen)
-
-
-async def _check(name: str, client: Client) -> None:
-    entry: Any = configured(client, read(client.path()))
-    if entry is None:
-        say(f"{name}: {'found, not configured' if client.is_installed() else 'not found'}")
+    if record is None:
         return
-    command = entry.get(client.command) if isinstance(entry, dict) else None
-    arguments = entry.get("args", []) if isinstance(entry, dict) else None
-    if not isinstance(command, str) or not isinstance(arguments, list):
-        raise SetupError(f"configured, but not as a command; see {client.path()}")
-    if command != program()[0]:  # a project's file may name any program, and to look must not run it
-        raise SetupError(f"configured, but with {command}, which is not this program and is not tried")
-    found = await tried(command, [str(each) for each in arguments])
-    say(f"{name}: configured, greenroom {found.version} starts and lists {found.tools} tools")
+    text = read(path)
+    without = None if text is None else taken_out(client, text, record)
+    if without != text:
+        _show(client, text, without, ours_before=True, ours_after=False)
+        if not await is_agreed(name, chosen):
+            raise SetupError("nothing was taken back; --yes does it")
+        await _take(name, client, text, without, record)
+    keep_record(path, None)
+    say(f"{name}: taken back")
+
+
+async def _take(name: str, client: Client, text: str | None, without: str | None, record: Record) -> None:
+    """Take the entry out with the client's own command, where that put it in; else out of its file."""
+    path, program = client.path(), client.program()
+    if record.by_client and program is not None:
+        try:
+            await taken_by_client(client, program, entry_before(client, record))
+            return
+        except SetupError as error:
+            remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
+            text = read(path)
+            without = None if text is None else taken_out(client, text, record)
+    if without != text:
+        replace(path, text, without)
+
+
+def _show(
+    client: Client, before: str | None, after: str | None, *, ours_before: bool, ours_after: bool
+) -> None:
+    """Show what changes. The values of other servers, which may be keys, are left out."""
+    show_change(client.path(), shown(client, before, ours=ours_before), shown(client, after, ours=ours_after))

@@ -9,7 +9,7 @@ from pathlib import Path
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.setup_hooks import hooks_record, own_hook_entries
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.cli.support.client_files import started
+from greenroom.transports.cli.support.client_entry import started
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.setup.change import SetupError
@@ -20,8 +20,6 @@ from greenroom.transports.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugi
 
 def write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Write the folder of a plugin, which is new, empty or the one that was written before."""
-    if chosen.clients or chosen.undo or chosen.check:
-        return complain("setup", "--plugin takes no client, --undo or --check", exit_codes.USAGE)
     name, folder = "claude-code", Path(chosen.plugin).absolute()
     files = plugin_files(CLIENTS[name].entry(*started(name, resolved)), own_hook_entries(name, resolved))
     try:
