@@ -264,7 +264,7 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def _listed(descriptor: int) -> list[str]:
-    return os.listdir(descriptor)  # noqa: PTH208 - of a descriptor, which no path can stand for
+    return os.listdir(descriptor)
 
 
 def _names(descriptor: int) -> list[str]:
