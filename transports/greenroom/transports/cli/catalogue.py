@@ -121,10 +121,17 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--print": Option("only show the changes", dest="only_print"),
             "--check": Option("say what is installed and configured, and try what is"),
             "--undo": Option("take back what was set up, and nothing else"),
+            "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
         },
         several=True,
         optional=True,
-        examples=("setup", "setup cursor codex --yes", "setup --check", "setup --undo"),
+        examples=(
+            "setup",
+            "setup cursor codex --yes",
+            "setup claude-code --hooks",
+            "setup --check",
+            "setup --undo",
+        ),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
