@@ -194,6 +194,16 @@ def held(folder: Path, *, create: bool = True) -> Iterator[Spool]:
         os.close(descriptor)
 
 
+def settle(folder: Path) -> None:
+    """Do what `Spool.settle` does, if there is a spool.
+
+    Raises:
+        OSError: as `held`.
+    """
+    with suppress(FileNotFoundError), held(folder, create=False):
+        pass
+
+
 def waiting(folder: Path) -> Waiting:
     """Return what waits in the spool of a data folder; nothing where there is none.
 

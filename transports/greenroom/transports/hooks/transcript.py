@@ -27,6 +27,7 @@ MAX_TEXT: Final = 400_000
 """Characters of the turns together, the newest ones."""
 MAX_OUTPUT: Final = 2_000
 """Characters of what a tool answered: more of it is worth nothing to a later session."""
+MAX_COMMAND: Final = 2_000
 _CHUNK: Final = 1 << 20
 _MARK_BYTES: Final = 256
 _SUFFIX: Final = ".jsonl"
@@ -150,12 +151,22 @@ def _newest(turns: Iterable[RawTurn]) -> list[RawTurn]:
     kept: deque[RawTurn] = deque()
     size = 0
     for turn in turns:
-        short = turn._replace(text=two_ends(turn.text, 2 * limit_of(turn)))
-        kept.append(short)
-        size += len(short.text)
+        kept.append(_shortened(turn))
+        size += _size(kept[-1])
         while len(kept) > 1 and (size > MAX_TEXT or len(kept) > MAX_TURNS):
-            size -= len(kept.popleft().text)
+            size -= _size(kept.popleft())
     return list(kept)
+
+
+def _shortened(turn: RawTurn) -> RawTurn:
+    call = turn.call
+    if call is not None:
+        call = call._replace(command=two_ends(call.command, 2 * MAX_COMMAND), output="")
+    return turn._replace(text=two_ends(turn.text, 2 * limit_of(turn)), call=call)
+
+
+def _size(turn: RawTurn) -> int:
+    return len(turn.text) + (len(turn.call.command) + len(turn.call.path) if turn.call else 0)
 
 
 def limit_of(turn: RawTurn) -> int:
