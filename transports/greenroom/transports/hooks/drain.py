@@ -1,6 +1,6 @@
-"""The owner's side of the spool: what waits is told to the actor of hooks, and removed once it is committed.
+"""The owner's side of the spool: what waits is taken into the store, and removed once it is committed.
 
-A process killed between the two finds the event again; the actor knows it by its id and takes it once.
+A process killed between the two finds the event again; its id is known by then, and it is taken once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Final
 import trio
 
 from greenroom.actors import TakeHookEvent
-from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.threads import read_in_thread
-from greenroom.runtime import ActorFailedError, Address, GreenroomError, Refusal, RuntimeClient
+from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient
 from greenroom.transports.hooks import spool
 from greenroom.transports.hooks.spool import SpoolError
 
-KIND: Final = "hooks"
 RETRY_SECONDS: Final = 60.0
 """After which what could not be taken is tried again, unless somebody pokes before."""
 logger = logging.getLogger(__name__)
@@ -71,11 +69,7 @@ class Drain:
     async def _is_taken(self, name: str) -> bool:
         try:
             entry = await read_in_thread(spool.read_entry, self._folder, name)
-            await self._runtime.ask(
-                Address(KIND, user_namespace(entry.principal)),
-                TakeHookEvent(event=entry.event),
-                principal=entry.principal,
-            )
+            await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
         except (SpoolError, Refusal, ActorFailedError) as error:
