@@ -54,7 +54,7 @@ def recorder(name: str, log: Path) -> str:
         said = {"hookEventName": HOOK_CLIENTS[name].events[hook].name, "additionalContext": f"KNOWN: {hook}."}
         answers.append(f"{hook}) echo {shlex.quote(json.dumps({'hookSpecificOutput': said}))} ;;")
     kept = shlex.quote(str(log))
-    note = f'{{ printf "%s " "$*"; tr -d "\\n"; echo; }} >> {kept}'
+    note = f"line=\"$* $(tr -d '\\n')\"; printf '%s\\n' \"$line\" >> {kept}"  # at once: hooks may overlap
     # Gemini CLI puts the first answer before the prompt, which is no command any more.
     silent = f"grep -q 'hook session-end' {kept} && exit"
     return "\n".join(["#!/bin/sh", note, silent, "case $2 in", *answers, "esac", ""])
@@ -81,11 +81,13 @@ def test_each_hook_is_started_at_its_event_and_its_answer_reaches_the_model(
     told = [(arguments.split(), json.loads("{" + rest)) for arguments, _, rest in started]
     events = {hook: event.name for hook, event in HOOK_CLIENTS[name].events.items()}
     for arguments, event in told:
-        assert arguments == ["hook", arguments[1], "--client", name, "--agent", name]
+        limit = ["--limit", "2"] if arguments[1] == "session-end" else []
+        assert arguments == ["hook", arguments[1], "--client", name, "--agent", name, *limit]
         assert events[arguments[1]] == event["hook_event_name"]
     hooks = [arguments[1] for arguments, _ in told]
     order = ["session-start", "user-prompt", "post-tool", "stop", "session-end"]
-    assert hooks[:5] == order
+    first = [hook for hook in order if hook in events]
+    assert hooks[: len(first)] == first
     assert set(hooks) == set(events) - ({"pre-compact"} if name == "codex" else set())
     asked = json.dumps(model.asked[0])
     assert "KNOWN: session-start." in asked

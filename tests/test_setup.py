@@ -159,9 +159,8 @@ def test_a_file_that_was_made_goes_and_a_name_that_is_none_is_refused(tmp_path: 
 
 @pytest.mark.promise("cli.setup-hooks")
 def test_hooks_come_and_go_beside_the_server_and_the_users_own(tmp_path: Path) -> None:
-    before = (
-        b'{\n  // mine\n  "hooks": {"AfterAgent": [{"hooks": [{"type": "command", "command": "s3cret"}]}]}\n}\n'
-    )
+    mine = b'{"hooks": [{"type": "command", "command": "s3cret"}]}'
+    before = b'{\n  // mine\n  "hooks": {"AfterAgent": [%s]}\n}\n' % mine
     path = place(tmp_path, "gemini", before)
     done = setup(tmp_path, "gemini", "zed", "--hooks", "--yes")
     assert (done.returncode, "gemini: hooks are set up" in done.stdout) == (1, True), done.stderr
@@ -171,7 +170,7 @@ def test_hooks_come_and_go_beside_the_server_and_the_users_own(tmp_path: Path) -
     )
     assert "s3cret" not in done.stdout
     written = path.read_text()
-    command = f"{Path(PROGRAM[0]).with_name('greenroom')} hook session-end --client gemini --agent gemini"
+    command = f"{Path(PROGRAM[0]).with_name('greenroom')} hook session-end --client gemini --agent gemini --limit 2"
     assert f'"command": "{command}"' in written
     path.write_text(written.replace("hook session-end", "hook session-ended"))
     checked = setup(tmp_path, "gemini", "--check")

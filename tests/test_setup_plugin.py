@@ -56,7 +56,7 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     assert entry["args"] == ["serve", "--agent", "claude-code"]
     told = run(tmp_path, *claude, "plugin", "details", "greenroom").stdout
     assert "Skills (2)  memory, remember" in told
-    assert "SessionStart, UserPromptSubmit, PreCompact, PostToolUse, Stop, SessionEnd" in told
+    assert "SessionStart, UserPromptSubmit, PreCompact, Stop, SessionEnd" in told
     assert "hooks by the plugin" in run(tmp_path, *PROGRAM, "setup", "claude-code", "--check").stdout
     refused = run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes")
     assert "has the plugin greenroom@greenroom" in refused.stderr

@@ -35,7 +35,8 @@ class HookClient(NamedTuple):
 
     Attributes:
         file: Its file of hooks below the home folder: JSON, with lists by event under ``hooks``.
-        events: Its event for each hook that it can have.
+        events: Its event for each hook that is of use: what is called is in the transcripts of most, and one
+            program more for each call would be for nothing.
         grouped: Whether a list has groups of hooks with a matcher, and not the hooks themselves.
         unit: How many of its units of time are a second.
         start: Members of its file besides, where it has to be made.
@@ -60,7 +61,6 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("UserPromptSubmit"),
             "pre-compact": Event("PreCompact"),
-            "post-tool": Event("PostToolUse", "Bash|Edit|MultiEdit|Write|NotebookEdit"),
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
@@ -73,7 +73,6 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("UserPromptSubmit"),
             "pre-compact": Event("PreCompact"),
-            "post-tool": Event("PostToolUse", "^(Bash|apply_patch)$"),
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
+from greenroom.transports.hooks.guard import LIMIT
 from greenroom.transports.setup import json_text
 from greenroom.transports.setup.change import Record, SetupError
 from greenroom.transports.setup.plugin import PLUGIN
@@ -38,7 +39,8 @@ def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ())
     client = HOOK_CLIENTS[name]
     entries: dict[str, Any] = {}
     for hook, event in client.events.items():
-        typed = shlex.join([*command, "hook", hook, "--client", name, "--agent", name, *options])
+        sooner = ["--limit", str(SECONDS[hook] - 1)] if SECONDS[hook] <= LIMIT else []
+        typed = shlex.join([*command, "hook", hook, "--client", name, "--agent", name, *sooner, *options])
         matcher = {"matcher": event.matcher} if event.matcher else {}
         limit = SECONDS[hook] * client.unit
         if client.grouped:
