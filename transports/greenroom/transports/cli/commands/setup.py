@@ -111,13 +111,14 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
     if client.own is not None and program is not None:
         try:
             written = await put_by_client(client, program, record.entry)
-            keep_record(path, msgspec.structs.replace(record, written=written, by_client=True))
-            return
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
             text = read(path)  # it may have done half of it
             wanted, _ = put_in(client, text, record.entry, None)
             keep_record(path, msgspec.structs.replace(record, written=wanted or ""))
+        else:
+            keep_record(path, msgspec.structs.replace(record, written=written, by_client=True))
+            return
     replace(path, text, wanted)
 
 
@@ -146,11 +147,12 @@ async def _take(name: str, client: Client, text: str | None, without: str | None
     if record.by_client and program is not None:
         try:
             await taken_by_client(client, program, entry_before(client, record))
-            return
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
             text = read(path)
             without = None if text is None else taken_out(client, text, record)
+        else:
+            return
     if without != text:
         replace(path, text, without)
 
