@@ -19,6 +19,7 @@ import msgspec
 
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
+from greenroom.transports.hooks.loose_json import without_halves
 from greenroom.transports.hooks.spool_folder import FOLDER_FLAGS, open_spool_folder
 
 _FILE: Final = "failures.jsonl"
@@ -63,7 +64,8 @@ def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
         hook: The hook's name, or what was given for it.
         sentence: What happened.
     """
-    _append(folder, _Line(at=_now(), hook=hook[:_MAX_SENTENCE], sentence=sentence[:_MAX_SENTENCE]))
+    said = [without_halves(each[:_MAX_SENTENCE]) for each in (hook, sentence)]
+    _append(folder, _Line(at=_now(), hook=said[0], sentence=said[1]))
 
 
 def note_told(folder: Path) -> None:
@@ -88,7 +90,7 @@ def _now() -> datetime:
 
 
 def _append(folder: Path | None, line: _Line) -> None:
-    data = msgspec.json.encode(line) + b"\n"
+    data = b"\n" + msgspec.json.encode(line) + b"\n"  # what a disk had no room for stays a line of its own
     for place in _places(folder):
         try:
             with _opened(*place, create=True) as above:
