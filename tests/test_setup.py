@@ -162,21 +162,23 @@ def test_hooks_come_and_go_beside_the_server_and_the_users_own(tmp_path: Path) -
     mine = b'{"hooks": [{"type": "command", "command": "s3cret"}]}'
     before = b'{\n  // mine\n  "hooks": {"AfterAgent": [%s]}\n}\n' % mine
     path = place(tmp_path, "gemini", before)
-    done = setup(tmp_path, "gemini", "zed", "--hooks", "--yes")
+    done = setup(tmp_path, "gemini", "continue", "--hooks", "--yes")
     assert (done.returncode, "gemini: hooks are set up" in done.stdout) == (1, True), done.stderr
     assert done.stderr == (
-        "greenroom setup: zed: its hooks are not known; those that can be set up are "
+        "greenroom setup: continue: its hooks are not known; those that can be set up are "
         "claude-code, codex, gemini, cursor\n"
     )
     assert "s3cret" not in done.stdout
     written = path.read_text()
-    command = f"{Path(PROGRAM[0]).with_name('greenroom')} hook session-end --client gemini --agent gemini --limit 2"
+    command = (
+        f"{Path(PROGRAM[0]).with_name('greenroom')} hook session-end --client gemini --agent gemini --limit 2"
+    )
     assert f'"command": "{command}"' in written
     path.write_text(written.replace("hook session-end", "hook session-ended"))
     checked = setup(tmp_path, "gemini", "--check")
     assert (checked.returncode, "hooks under SessionEnd are not what" in checked.stderr) == (1, True)
+    assert "; hooks set up in part" in checked.stdout
     path.write_text(written)
-    assert "; hooks set up" in setup(tmp_path, "gemini", "--check").stdout
     assert setup(tmp_path, "gemini", "--undo", "--hooks", "--yes").returncode == 0
     assert "greenroom hook" not in path.read_text()
     assert '"greenroom": {' in path.read_text()

@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Meta
 
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
@@ -170,6 +172,46 @@ def test_every_hook_is_an_event_of_every_client_where_it_is_of_use() -> None:
         without = {"cursor": {"user-prompt"}, "gemini": set()}.get(name, {"post-tool"})
         assert set(client.events) == set(get_args(HookName)) - without
         assert len({event.name for event in client.events.values()}) == len(client.events)
+
+
+class CommandHook(msgspec.Struct, tag="command", forbid_unknown_fields=True):
+    command: Annotated[str, Meta(min_length=1)]
+    timeout: Annotated[int, Meta(gt=0)]
+
+
+class Group(msgspec.Struct, forbid_unknown_fields=True):
+    hooks: Annotated[list[CommandHook], Meta(min_length=1)]
+    matcher: str = ""
+
+
+class CursorHook(msgspec.Struct, forbid_unknown_fields=True):
+    command: Annotated[str, Meta(min_length=1)]
+    timeout: Annotated[int, Meta(gt=0)]
+    matcher: str = ""
+
+
+CLAUDE = "SessionStart UserPromptSubmit PreCompact PostToolUse Stop SessionEnd"
+PUBLISHED = {
+    # The JSON Schema Store's schemas, and what each program's own list of events has
+    "claude-code": (CLAUDE, Group),
+    "codex": (CLAUDE, Group),
+    # schemas/settings.schema.json of Gemini CLI
+    "gemini": ("SessionStart BeforeAgent PreCompress AfterTool AfterAgent SessionEnd", Group),
+    # Cursor's page of hooks
+    "cursor": ("sessionStart preCompact postToolUse stop sessionEnd", CursorHook),
+}
+"""What the published schemas allow, as of August 2026: events, and what is in their lists."""
+
+
+@pytest.mark.parametrize("name", HOOK_CLIENTS)
+def test_what_is_written_is_what_the_published_schemas_allow(name: str) -> None:
+    written = json.loads(put_in(name, None, hook_entries(name, COMMAND), None).written)
+    events, item = PUBLISHED[name]
+    assert written.pop("version", None) == (1 if name == "cursor" else None)
+    assert set(written) == {"hooks"}
+    assert set(written["hooks"]) <= set(events.split())
+    for items in written["hooks"].values():
+        assert msgspec.convert(items, list[item])  # type: ignore[valid-type]
 
 
 def test_a_shell_starts_the_program_of_the_command_with_its_arguments(tmp_path: Path) -> None:

@@ -36,9 +36,6 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     written = run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder))
     assert written.returncode == 0, written.stderr
     texts = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder)).returncode == 0
-    assert {path: path.read_text() for path in folder.rglob("*") if path.is_file()} == texts
-
     for strictness in (["--strict"], ["--profile", "directory"]):
         valid = run(tmp_path, *claude, "plugin", "validate", *strictness, "--json", str(folder))
         assert valid.returncode == 0, valid.stdout
@@ -57,9 +54,6 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     told = run(tmp_path, *claude, "plugin", "details", "greenroom").stdout
     assert "Skills (2)  memory, remember" in told
     assert "SessionStart, UserPromptSubmit, PreCompact, Stop, SessionEnd" in told
-    assert "hooks by the plugin" in run(tmp_path, *PROGRAM, "setup", "claude-code", "--check").stdout
-    refused = run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes")
-    assert "has the plugin greenroom@greenroom" in refused.stderr
 
     for text in texts.values():
         named = set(re.findall(r"`([a-z]+_[a-z_]+)`", text)) - {"workspace_path", "files_accessed"}
@@ -68,8 +62,7 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(tmp_path))
-    assert (refused.returncode, "holds something else" in refused.stderr) == (1, True)
-    refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(tmp_path / "notes"))
-    assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+    for place, why in {tmp_path: "holds something else", tmp_path / "notes": "Not a directory"}.items():
+        refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(place))
+        assert (refused.returncode, why in refused.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == ["notes"]
