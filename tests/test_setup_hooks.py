@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -18,7 +19,14 @@ from greenroom.actors.schemas.hooks import HookName
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
 from greenroom.transports.setup import json_text
 from greenroom.transports.setup.change import SetupError
-from greenroom.transports.setup.hook_files import are_off, hook_entries, put_in, stray_events, taken_out
+from greenroom.transports.setup.hook_files import (
+    are_off,
+    hook_entries,
+    hooks_path,
+    put_in,
+    stray_events,
+    taken_out,
+)
 
 pytestmark = pytest.mark.promise("cli.setup-hooks")
 
@@ -170,6 +178,17 @@ def test_every_hook_is_an_event_of_every_client_where_it_is_of_use() -> None:
         without = {"cursor": {"user-prompt"}, "gemini": set()}.get(name, {"post-tool"})
         assert set(client.events) == set(get_args(HookName)) - without
         assert len({event.name for event in client.events.values()}) == len(client.events)
+
+
+def test_hooks_are_where_the_client_looks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for client in HOOK_CLIENTS.values():
+        if client.variable is not None:
+            monkeypatch.delenv(client.variable[0], raising=False)
+    files = [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json", ".cursor/hooks.json"]
+    assert [hooks_path(name) for name in HOOK_CLIENTS] == [tmp_path / file for file in files]
+    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
+    assert str(hooks_path("codex")) == "/elsewhere/hooks.json"
 
 
 class CommandHook(msgspec.Struct, tag="command", forbid_unknown_fields=True):

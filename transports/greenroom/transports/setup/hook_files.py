@@ -18,6 +18,7 @@ from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
 from greenroom.transports.hooks.guard import LIMIT
 from greenroom.transports.setup import json_text
 from greenroom.transports.setup.change import Record, SetupError
+from greenroom.transports.setup.clients import Client
 from greenroom.transports.setup.plugin import PLUGIN
 
 _HOOKS: Final = "hooks"
@@ -25,7 +26,8 @@ _HOOKS: Final = "hooks"
 
 def hooks_path(name: str) -> Path:
     """Return the file of a client's hooks, whether it is there or not."""
-    return Path.home() / HOOK_CLIENTS[name].file
+    client = HOOK_CLIENTS[name]
+    return Client(name, client.file, _HOOKS, variable=client.variable).path()
 
 
 def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
