@@ -599,7 +599,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "hook", "serve", "demo", "config"),
+    "to begin with": ("setup", "serve", "demo", "config", "hook"),
     "to see what happens": ("watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",
