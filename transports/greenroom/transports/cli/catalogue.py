@@ -155,7 +155,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
         },
         settings=_WHO,
-        examples=("hook session-start --client claude-code < event.json",),
+        examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
