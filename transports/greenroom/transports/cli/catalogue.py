@@ -12,8 +12,7 @@ from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
-from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
