@@ -60,6 +60,7 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "hooks",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -12,8 +12,7 @@ from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
-from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
@@ -155,7 +154,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
         },
         settings=_WHO,
-        examples=("hook session-start --client claude-code < event.json",),
+        examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
@@ -599,7 +598,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "hook", "serve", "demo", "config"),
+    "to begin with": ("setup", "serve", "demo", "config", "hook"),
     "to see what happens": ("watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",
