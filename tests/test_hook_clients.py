@@ -81,7 +81,7 @@ def test_each_hook_is_started_at_its_event_and_its_answer_reaches_the_model(
     assert "clamping" not in runs[0].stderr
     started = [line.partition(" {") for line in log.read_text().splitlines()]
     told = [(arguments.split(), json.loads("{" + rest)) for arguments, _, rest in started]
-    events = {hook: event.name for hook, event in HOOK_CLIENTS[name].events.items()}
+    events: dict[str, str] = {hook: event.name for hook, event in HOOK_CLIENTS[name].events.items()}
     for arguments, event in told:
         limit = ["--limit", "2"] if arguments[1] == "session-end" else []
         assert arguments == ["hook", arguments[1], "--client", name, "--agent", name, *limit]

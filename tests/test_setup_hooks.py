@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable
@@ -53,8 +54,8 @@ DOCUMENTS = st.tuples(st.dictionaries(TEXTS.map("x".__add__), TEXTS, max_size=2)
 )
 
 
-def commented(value: object, indent: int | None, comment: str) -> str:
-    """Write a value as JSON with comments at its two ends; with one behind each line, trailing commas too."""
+def commented(value: object, indent: int | None, comment: str, trailing: str) -> str:
+    """Write a value as JSON with comments at its two ends and behind each line, and trailing commas."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if indent and comment:
         lines = [re.sub(r": \[\](,?)$", rf": [{comment}\n]\1", line) for line in text.split("\n")]
@@ -62,7 +63,7 @@ def commented(value: object, indent: int | None, comment: str) -> str:
             more.strip()[:1] in {"}", "]"} and line[-1] in '"}]' for line, more in pairwise([*lines, ""])
         ]
         text = "\n".join(
-            f"{line}{',' if last else ''}{comment}" for line, last in zip(lines, closed, strict=True)
+            f"{line}{trailing if last else ''}{comment}" for line, last in zip(lines, closed, strict=True)
         )
     return f"// head , }}\n{text}\n/* end */\n"
 
@@ -71,7 +72,11 @@ FILES = (
     st.none()
     | st.just("")
     | st.builds(
-        commented, DOCUMENTS, st.sampled_from([None, 2]), st.sampled_from(["", " // c, ]", " /* c */"])
+        commented,
+        DOCUMENTS,
+        st.sampled_from([None, 2]),
+        st.sampled_from(["", " // c, ]", " /* c */"]),
+        st.sampled_from(["", ","]),
     )
 )
 
@@ -105,6 +110,13 @@ def test_what_is_taken_out_of_an_edited_file_is_ours_alone(name: str, text: str 
     assert json_text.parse(left) == (json_text.parse(text) if text else HOOK_CLIENTS[name].start)
 
 
+def test_a_comment_stays_behind_what_it_is_about() -> None:
+    text = '{"hooks": {"stop": [\n  {"command": "x"} // mine\n]}}'
+    record = put_in("cursor", text, hook_entries("cursor", COMMAND), None)
+    assert '{"command": "x"}, // mine\n' in record.written
+    assert taken_out("cursor", f"{record.written}\n", record) == f"{text}\n"
+
+
 def changed(text: str, change: Callable[[Any], object]) -> str:
     """Change a file as another program does that writes all of it anew."""
     value = json.loads(text)
@@ -118,6 +130,7 @@ def test_what_others_put_into_our_group_or_our_list_stays() -> None:
     record = put_in("claude-code", None, entries, None)
 
     def change(hooks: Any) -> None:
+        hooks["Stop"].append(copy.deepcopy(hooks["Stop"][0]))
         hooks["Stop"][0]["hooks"].insert(0, mine)
         hooks["SessionEnd"][0]["matcher"] = "clear"
         hooks["PreCompact"].insert(0, {"hooks": [mine]})
