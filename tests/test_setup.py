@@ -43,11 +43,15 @@ def place(home: Path, name: str, content: bytes | None = None) -> Path:
 def test_clients_are_set_up_once_and_taken_back_byte_for_byte(tmp_path: Path) -> None:
     names = ["cursor", "codex", "goose"]
     paths = {name: place(tmp_path, name) for name in names}
-    place(tmp_path, "zed", b"[")
-    done = setup(tmp_path, "zed", *names, "--yes")
+    broken = {"zed": b"[", "gemini": b"\xff"}
+    for name, content in broken.items():
+        place(tmp_path, name, content)
+    done = setup(tmp_path, *broken, *names, "--yes")
     assert done.returncode == 1
-    assert "zed" in done.stderr
-    assert "left alone" in done.stderr
+    for name, content in broken.items():
+        assert (tmp_path / FILES[name][0]).read_bytes() == content
+    assert done.stderr.count("it is left alone") == 2
+    assert "Traceback" not in done.stderr
     for name in names:
         assert f"{name}: greenroom" in done.stdout
     written = {name: path.read_bytes() for name, path in paths.items()}
