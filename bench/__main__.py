@@ -61,6 +61,7 @@ NAMES = (
     "entities",
     "workflows",
     "hooks",
+    "hook_context",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -193,6 +193,8 @@ ARGUMENTS = {
     "erase": ["--user", "ann"],
     "preferences set": ["theme", "dark"],
     "preferences remove": ["theme"],
+    "review accept": ["00000000-0000-8000-8000-000000000000"],
+    "review forget": ["00000000-0000-8000-8000-000000000000"],
     "keys rotate": ["abcdefghijkl"],
     "keys revoke": ["abcdefghijkl"],
     "passport export": ["--session", "s", "--file", "passport.json"],

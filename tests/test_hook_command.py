@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from harness import PROGRAM, clean_environment
 from support.commands import Server, serving
 from support.hook_inputs import KEY, STOPS, called, returned, said, transcript
 
+from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
 from greenroom.transports.hooks.failures import Failures, failures_of
 from greenroom.transports.hooks.spool import names_in, read_entry, waiting
 
@@ -114,6 +116,27 @@ def test_what_cannot_be_done_is_noted_and_told_at_the_next_start(
     told = hook(tmp_path, "session-start", {"session_id": "s", "source": "startup"})
     assert told["systemMessage"].startswith("Greenroom: 5 hooks failed")
     assert hook(tmp_path, "session-start", {"session_id": "s", "source": "startup"}) == {}
+
+
+@pytest.mark.promise("hooks.spool")
+def test_who_takes_the_folder_over_takes_what_waits(tmp_path: Path) -> None:
+    who = ("--user", "ann", "--agent", "gemini", "--embedder", "none")
+    with serving(tmp_path, *who) as owner, serving(tmp_path, *who) as follower:
+        owner.process.kill()
+        owner.process.wait()
+        assert hook(tmp_path, "stop", STOPS["gemini"], "--client", "gemini") == {}
+        assert "Use tabs from now on." in taken(follower, "I will.")
+
+
+async def test_an_owner_without_a_control_socket_is_asked_too(tmp_path: Path) -> None:
+    secrets = tmp_path / ".config" / "greenroom" / "secrets"
+    async with open_greenroom(tmp_path / "store", embedder="none", secrets=secrets) as runtime:
+        agent = Agent(runtime, Principal(agent_id="claude-code", user="ann"))
+        await agent.ask(StoreMemory(content="The staging database is called heron.", namespace="user:ann"))
+        prompt = {"session_id": "s", "prompt": "What is the staging database called?"}
+        answer = await trio.to_thread.run_sync(hook, tmp_path, "user-prompt", prompt)
+    assert "heron" in answer["hookSpecificOutput"]["additionalContext"]
+    assert "partial" not in answer["hookSpecificOutput"]["additionalContext"]
 
 
 def test_a_hook_whose_client_or_owner_hangs_ends_by_itself(

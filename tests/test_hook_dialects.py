@@ -225,5 +225,5 @@ def test_a_rollout_of_codex_is_read() -> None:
 @given(st.binary(max_size=200))
 def test_any_line_is_read_or_passed_over(data: bytes) -> None:
     for reader in ("messages", "rollout"):
-        list(Conversation(reader).turns_in(data))  # type: ignore[arg-type]
-        list(Conversation(reader).turns_in(b'{"type":"user","message":' + data + b"}"))  # type: ignore[arg-type]
+        list(Conversation(reader).turns_in(data))
+        list(Conversation(reader).turns_in(b'{"type":"user","message":' + data + b"}"))

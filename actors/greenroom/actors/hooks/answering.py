@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import user_namespace
@@ -45,22 +46,23 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         fresh = is_start and event.reason not in _GOES_ON
         if fresh:
             state = HookState(earlier=state.earlier)
-        elif is_start:
-            state = HookState(memories=state.memories, lines=state.lines)
+        elif event.reason == "compact":  # nothing ended meanwhile
+            state = msgspec.structs.replace(state, earlier=[])
+        prompt = without_secrets(event.prompt)[0]
         budget = self.max_tokens - envelope_tokens()
         partial = False
         lines: Sequence[Line]
         if is_start:
             sections, lines = await briefing(context, event, state, budget)
         else:
-            lines, partial = await memories_for(context, event, state, budget)
+            lines, partial = await memories_for(context, event, prompt, state, budget)
             sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
         text = delimited(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
         given = Given(
             hook=event.name,
             agent=context.principal.agent_id,
-            query=without_secrets(event.prompt)[0][:MOST_REQUEST],
+            query=prompt[:MOST_REQUEST],
             reason=event.reason,
             memories=memories,
             lines=[line.digest for line in lines if line.memory is None],

@@ -103,6 +103,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             kind=finding.kind,
             tags=list(finding.tags),
             metadata=msgspec.Raw(msgspec.json.encode({"provenance": provenance})),
+            unreviewed=True,
             expected_version=0,
         )
         try:

@@ -364,6 +364,7 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
         position=line.position,
         created_at=created,
         updated_at=updated,
+        unreviewed=line.unreviewed,
     )
 
 

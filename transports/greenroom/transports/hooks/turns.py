@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from greenroom.transports.hooks.dialects import Reader
 from greenroom.transports.hooks.loose_json import decoded
 from greenroom.transports.hooks.tool_calls import ToolCall, asked, with_result
 
+Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
 """Calls without a result that are remembered."""
 _INSERTED: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -32,7 +33,7 @@ class RawTurn(NamedTuple):
         at: When, if the line tells.
     """
 
-    role: str
+    role: Role
     text: str
     call: ToolCall | None = None
     at: datetime | None = None
@@ -67,10 +68,10 @@ class Conversation:
         role = told.get("type") or told.get("role") or message.get("role")
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            if isinstance(block, dict) and role in {"user", "assistant"}:
+            if isinstance(block, dict) and role in ("user", "assistant"):
                 yield from self._block(role, block)
 
-    def _block(self, role: str, block: dict[str, Any]) -> Iterator[RawTurn]:
+    def _block(self, role: Role, block: dict[str, Any]) -> Iterator[RawTurn]:
         match block.get("type"):
             case "text":
                 yield from _spoken(role, block.get("text"))
@@ -114,7 +115,7 @@ class Conversation:
         return RawTurn("tool", done.output, done)
 
 
-def _spoken(role: str, text: object) -> Iterator[RawTurn]:
+def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
     if not isinstance(text, str):
         return
     if role == "user":
