@@ -15,7 +15,7 @@ from support.model_stand_in import SAID, StandIn, model_stand_in
 
 from greenroom.actors.auth.namespaces import project_of_path
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.setup.hook_files import hook_entries, put_in
+from greenroom.transports.setup.hook_files import are_off, hook_entries, put_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-hooks")]
 
@@ -62,18 +62,24 @@ def recorder(name: str, log: Path) -> str:
     return "\n".join(["#!/bin/sh", note, silent, "case $2 in", *answers, "esac", ""])
 
 
+def set_up(name: str, home: Path) -> Path:
+    """Write a client's file of hooks that start a recorder; return what that writes."""
+    program, log = home / 'it\'s a "program"' / "greenroom", home / "log"
+    program.parent.mkdir()
+    program.write_text(recorder(name, log))
+    program.chmod(0o700)
+    path = home / HOOK_CLIENTS[name].file
+    path.parent.mkdir()
+    signed_in = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}' if name == "gemini" else None
+    path.write_text(put_in(name, signed_in, hook_entries(name, [str(program)]), None).written)
+    return log
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
 def test_each_hook_is_started_at_its_event_and_its_answer_reaches_the_model(
     tmp_path: Path, name: str
 ) -> None:
-    program, log = tmp_path / 'it\'s a "program"' / "greenroom", tmp_path / "log"
-    program.parent.mkdir()
-    program.write_text(recorder(name, log))
-    program.chmod(0o700)
-    path = tmp_path / HOOK_CLIENTS[name].file
-    path.parent.mkdir()
-    signed_in = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}' if name == "gemini" else None
-    path.write_text(put_in(name, signed_in, hook_entries(name, [str(program)]), None).written)
+    log = set_up(name, tmp_path)
     with model_stand_in() as model:
         runs = [run(name, tmp_path, model, arguments) for arguments in asking(name, model)]
     assert [done.returncode for done in runs] == [0] * len(runs), [done.stderr for done in runs]
@@ -94,6 +100,25 @@ def test_each_hook_is_started_at_its_event_and_its_answer_reaches_the_model(
     asked = json.dumps(model.asked[0])
     assert "KNOWN: session-start." in asked
     assert "KNOWN: user-prompt." in asked
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
+def test_a_clients_own_switch_stops_the_hooks(tmp_path: Path, name: str) -> None:
+    log = set_up(name, tmp_path)
+    off = HOOK_CLIENTS[name].off
+    if off is None:
+        (tmp_path / ".codex/config.toml").write_text("[features]\nhooks = false\n")
+    else:
+        path = tmp_path / HOOK_CLIENTS[name].file
+        outer, _, inner = off[0].partition(".")
+        path.write_text(
+            json.dumps(json.loads(path.read_text()) | {outer: {inner: off[1]} if inner else off[1]})
+        )
+        assert are_off(name, path.read_text())
+    with model_stand_in() as model:
+        done = run(name, tmp_path, model, asking(name, model)[0])
+    assert SAID in done.stdout
+    assert not log.exists()
 
 
 def test_a_session_of_claude_code_is_given_what_is_known(tmp_path: Path) -> None:

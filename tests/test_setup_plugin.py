@@ -32,6 +32,7 @@ def run(home: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Path) -> None:
     claude = node.command("claude-code")
+    assert run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes").returncode == 0
     folder = tmp_path / "a plugin"
     written = run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder))
     assert written.returncode == 0, written.stderr
@@ -41,6 +42,7 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
         assert valid.returncode == 0, valid.stdout
         report = json.loads(valid.stdout)
         assert [report["manifest"]["errors"], report["manifest"]["warnings"]] == [[], []]
+    assert "and `greenroom setup --undo claude-code` first, or all is there twice" in written.stdout
     commands = re.findall(r"`(claude [^`]+)`", written.stdout)
     assert len(commands) == 2
     for command in commands:
