@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -46,6 +48,12 @@ def failures(home: Path, monkeypatch: pytest.MonkeyPatch, data: str = "store") -
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     return failures_of(home / data)
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Return whether a process has a handler for a signal by now."""
+    (mask,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def taken(server: Server, text: str) -> list[str]:
@@ -148,7 +156,7 @@ def test_a_hook_whose_client_or_owner_hangs_ends_by_itself(
     with socket.socket(socket.AF_UNIX) as hung:
         hung.bind(str(folder / "control.sock"))
         hung.listen()
-        limits = ("--data", str(folder), "--limit", "0.5")
+        limits = ("--data", str(folder), "--limit", "1")
         without_end = start(tmp_path, "stop", *limits)
         owner_hangs = start(tmp_path, "user-prompt", *limits)
         assert owner_hangs.stdin is not None
@@ -164,13 +172,24 @@ def test_a_hook_whose_client_or_owner_hangs_ends_by_itself(
     assert failures(tmp_path, monkeypatch).count == 2
 
 
+@pytest.mark.promise("hooks.never-silent")
+@pytest.mark.skipif(sys.platform != "linux", reason="there a process shows which signals it catches")
+def test_a_hook_that_its_client_ends_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start(tmp_path, "stop", "--data", str(tmp_path / "store"), "--limit", "60")
+    while not catches(process.pid, signal.SIGTERM):
+        assert process.poll() is None
+    process.terminate()
+    assert (process.wait(), process.communicate()[0]) == (0, b"")
+    assert failures(tmp_path, monkeypatch).last_sentence == "its client ended it"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="there a pipe's size can be set")
 def test_a_hook_whose_answer_nobody_reads_ends_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = os.pipe()
     os.write(writer, b"x" * fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ))
-    process = start(tmp_path, "stop", "--data", str(tmp_path / "store"), "--limit", "0.5", stdout=writer)
+    process = start(tmp_path, "stop", "--data", str(tmp_path / "store"), "--limit", "1", stdout=writer)
     os.close(writer)
     process.communicate(b"{}")
     os.close(reader)
