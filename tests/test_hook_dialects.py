@@ -227,3 +227,16 @@ def test_any_line_is_read_or_passed_over(data: bytes) -> None:
     for reader in ("messages", "rollout"):
         list(Conversation(reader).turns_in(data))
         list(Conversation(reader).turns_in(b'{"type":"user","message":' + data + b"}"))
+
+
+def test_what_hooks_answered_before_is_no_part_of_what_the_person_typed() -> None:
+    answered = "<hook_context>We decided on gcc.</hook_context>\n\n"
+    for prompt in (
+        f"{answered}Which compiler?",
+        f"{answered}{answered}",
+        "<hook_context>Which",
+        "Which </hook_context>",
+    ):
+        told = json.dumps({"session_id": "1", "prompt": prompt}).encode()
+        assert read("gemini", told).prompt == prompt.removeprefix(answered)
+        assert read("codex", told).prompt == prompt
