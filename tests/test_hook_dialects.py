@@ -211,12 +211,19 @@ def test_a_rollout_of_codex_is_read() -> None:
             content=[{"type": "output_text", "text": "Fixed."}],
         ),
         item("event_msg", type="agent_message", message="Fixed."),
+        item(
+            "event_msg", type="item_completed", item={"type": "UserMessage", "content": [{"text": "Thanks"}]}
+        ),
+        item(
+            "event_msg", type="item_completed", item={"type": "AgentMessage", "content": [{"text": "Fixed."}]}
+        ),
     ]
     found = [turn for each in lines for turn in talk.turns_in(each.encode())]
     assert [(turn.role, turn.text) for turn in found] == [
         ("user", "Fix it"),
         ("tool", "boom"),
         ("assistant", "Fixed."),
+        ("user", "Thanks"),
     ]
     assert found[1].call == ToolCall("shell", "make", failed=True, output="boom")
     assert found[0].at is not None
