@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 from greenroom.transports.setup.change import SetupError, configured, put_in, taken_out
@@ -64,6 +65,20 @@ def test_another_entry_of_ours_takes_the_place_of_the_first(name: str) -> None:
     assert configured(client, twice) == other
     assert twice is not None
     assert taken_out(client, twice, record) == before
+
+
+@pytest.mark.promise("cli.setup-own-command")
+@pytest.mark.parametrize(
+    "before", [None, "", '{"a": 1}', '{"mcpServers": {"greenroom": {"command": "mine"}}}']
+)
+def test_what_a_client_wrote_besides_the_entry_stays(before: str | None) -> None:
+    client = CLIENTS["claude-code"]
+    once, record = put_in(client, before, entry_of("claude-code"), None)
+    written = json.dumps({**json.loads(once or ""), "its own": 1})
+    record = msgspec.structs.replace(record, written=written, by_client=True)
+    assert put_in(client, written, entry_of("claude-code"), record) == (written, record)
+    back = taken_out(client, written, record)
+    assert json.loads(back or "") == {**json.loads(before or "{}"), "its own": 1}
 
 
 def test_an_entry_of_the_users_own_comes_back_and_one_that_was_changed_is_left() -> None:

@@ -17,7 +17,9 @@ from greenroom.transports.setup import json_text, toml_text, yaml_text
 pytestmark = pytest.mark.promise("cli.setup")
 
 NAMES = st.text('abc-é"\\ /,}', min_size=1, max_size=6)
-SECRET = st.sampled_from(["s3cr3t", "s3cr3t\n# 's3cr3t\"", "a: s3cr3t #", "s3cr3t: {", "é s3cr3t // /*"])
+SECRET = st.sampled_from(
+    [53053053, 53053.053, "s3cr3t", "s3cr3t\n# 's3cr3t\"", "a: s3cr3t #", "s3cr3t: {", "é s3cr3t // /*"]
+)
 LEAVES = st.one_of(st.text('ab:#/*,{}"\\é\n', max_size=8), st.integers(-9, 9), st.booleans())
 
 
@@ -87,6 +89,7 @@ def test_what_is_shown_has_the_entry_and_no_value_of_others(texts: ModuleType, d
     once = texts.put(text, PATH, ENTRY)
     for shown in (texts.masked(once, PATH), texts.masked(once, None), texts.masked(text, None)):
         assert "s3cr3t" not in shown
+        assert "53053" not in shown
         assert "head" not in shown  # comments may have keys as well
     assert ENTRY["command"] in texts.masked(once, PATH)
     assert ENTRY["command"] not in texts.masked(once, None)
