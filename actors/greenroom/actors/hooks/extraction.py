@@ -7,6 +7,7 @@ Nothing is better than noise: a sentence that does not read alone is no finding.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,11 +19,19 @@ from greenroom.actors.hooks.statements import found_in_words
 from greenroom.actors.schemas.hooks import Turn
 
 MAX_FINDINGS: Final = 24
-"""Most findings of one event: the newest ones."""
+"""Most findings of one event."""
+MAX_OF_RULE: Final = 8
+"""Most findings of one event by the same rule."""
 
 
 def found_in(turns: Sequence[Turn]) -> list[Finding]:
-    """Return what plain rules find in turns, in the order of these, each thing once."""
-    found = sorted([*found_in_words(turns), *found_in_commands(turns)], key=lambda each: each.turn)
-    once = {" ".join(each.text.casefold().split()): each for each in found}
-    return sorted(once.values(), key=lambda each: each.turn)[-MAX_FINDINGS:]
+    """Return what plain rules find in turns, in their order, each thing once; of too many the newest."""
+    found = sorted((*found_in_words(turns), *found_in_commands(turns)), key=lambda each: each.turn)
+    newest: dict[str, Finding] = {}
+    count: Counter[Rule] = Counter()
+    for each in reversed(found):
+        same = " ".join(each.text.casefold().split())
+        if same not in newest and count[each.rule] < MAX_OF_RULE and len(newest) < MAX_FINDINGS:
+            newest[same] = each
+            count[each.rule] += 1
+    return list(reversed(newest.values()))
