@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.extraction import HALVES, RULES, cases_of, judged
 from bench.extraction import run as run_benchmark
 from bench.harness import Plan
-from greenroom.actors.hooks.extraction import MAX_FINDINGS, Finding, found_in
+from greenroom.actors.hooks.extraction import MAX_CARRIED, MAX_FINDINGS, Finding, carried, found_in
 from greenroom.actors.schemas.hooks import Turn
 
 CASES = [case for half in HALVES for case in cases_of(half)]
@@ -112,7 +112,7 @@ def test_a_proposal_counts_once_the_person_accepts_it_and_nothing_else() -> None
         role="assistant", text="I'd suggest keeping the sessions in Redis instead of the database."
     )
     found = found_in([proposal, ran("ls"), user("Yes, please do!")])
-    assert [(each.rule, each.turn) for each in found] == [("decision", 0)]
+    assert [(each.rule, each.turn) for each in found] == [("decision", 2)]
     assert found[0].text == "Agreed: I'd suggest keeping the sessions in Redis instead of the database."
     for answer in ("no", "yes, but not for admins", "why?", "ok, what about the costs?", "now fix the tests"):
         assert texts([proposal, user(answer)]) == [], answer
@@ -188,6 +188,42 @@ def test_a_command_is_told_by_what_it_is_for_without_what_only_changes_where_it_
     assert texts([*instead, ran("pytest")]) == []
 
 
+def test_a_session_that_is_told_in_parts_has_the_same_findings() -> None:
+    for case in CASES:
+        whole = found_in(case.turns)
+        for parts in ([case.turns[:cut], case.turns[cut:]] for cut in range(1, len(case.turns))):
+            assert in_parts(parts) == whole, case.id
+        assert in_parts([[turn] for turn in case.turns]) == whole, case.id
+
+
+def in_parts(parts: Sequence[Sequence[Turn]]) -> list[Finding]:
+    """Return what is found part by part, by its place in the whole."""
+    before: list[Turn] = []
+    found: list[Finding] = []
+    done = 0
+    for part in parts:
+        found += [msgspec.structs.replace(each, turn=each.turn + done) for each in found_in(part, before)]
+        before = carried(part, before)
+        done += len(part)
+    return found
+
+
+def test_what_is_carried_over_is_bounded_and_has_nothing_of_what_tools_said_but_errors() -> None:
+    turns = [
+        *(ran(f"make test{number}", "the whole output", failed=number % 2 > 0) for number in range(80)),
+        ran("make lint", "first line\nError: no such rule\nlast line", failed=True),
+        ran("echo " + "x" * 600, "the whole output"),
+        Turn(role="tool", tool="Read", path="notes.md", text="the whole output"),
+        user("What is wrong?"),
+        Turn(role="assistant", text="I suggest using tabs instead of spaces in the Makefile."),
+    ]
+    kept = carried(turns)
+    assert len(kept) == MAX_CARRIED
+    assert "the whole output" not in {each.text for each in kept}
+    assert [each.text for each in kept[-2:]] == ["Error: no such rule", turns[-1].text]
+    assert carried([user("Yes.")], kept) == kept[:-1]
+
+
 @pytest.mark.promise("rules.bounded")
 def test_what_is_found_is_bounded_and_of_too_much_the_newest_is_kept() -> None:
     turns = [user(f"Remember that the server {number} is in rack {number}.") for number in range(400)]
@@ -223,8 +259,7 @@ def test_findings_are_sound_whatever_the_turns(turns: list[Turn]) -> None:
     assert [each.turn for each in found] == sorted(each.turn for each in found)
     assert len({each.text.casefold() for each in found}) == len(found) <= MAX_FINDINGS
     for each in found:
-        roles = {"fix": "tool", "command": "tool", "decision": "user assistant"}
-        assert turns[each.turn].role in roles.get(each.rule, "user")
+        assert turns[each.turn].role == ("tool" if each.rule in {"fix", "command"} else "user")
         assert each.text.isprintable()
 
 

@@ -111,16 +111,16 @@ _ACCEPTING: Final = re.compile(
 
 def found_in_words(turns: Sequence[Turn]) -> Iterator[Finding]:
     """Yield what the person said, or accepted, that is worth a memory."""
-    proposed: list[Finding] = []
+    proposed: list[str] = []
     for place, turn in enumerate(turns):
         if turn.role == "user" and turn.text:
             sentences = list(own_sentences(turn.text))
             if len(proposed) == 1 and _accepts(sentences):
-                yield proposed[0]
+                yield finding("decision", f"Agreed: {proposed[0]}", place)
             proposed = []
             yield from _statements(sentences, place)
         elif turn.role == "assistant" and turn.text:
-            proposed = _proposals(list(own_sentences(turn.text)), place)
+            proposed = _proposals(own_sentences(turn.text))
 
 
 def _accepts(sentences: list[Sentence]) -> bool:
@@ -137,11 +137,11 @@ def _statements(sentences: list[Sentence], place: int) -> Iterator[Finding]:
                 break
 
 
-def _proposals(sentences: list[Sentence], place: int) -> list[Finding]:
+def _proposals(sentences: Iterator[Sentence]) -> list[str]:
     """Return the decisions that the model words; which of several is accepted nobody can tell."""
     patterns = (*_PROPOSED, *(pattern for rule, pattern in _RULES if rule == "decision"))
     words = [next(filter(None, (_said(each, pattern) for pattern in patterns)), None) for each in sentences]
-    return [finding("decision", f"Agreed: {each}", place) for each in words if each is not None]
+    return [each for each in words if each is not None]
 
 
 def _said(sentence: Sentence, pattern: re.Pattern[str]) -> str | None:
