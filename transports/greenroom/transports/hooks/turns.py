@@ -90,11 +90,12 @@ class Conversation:
         match told.get("type"), payload.get("type"):
             case "event_msg", "user_message":
                 yield from _spoken("user", payload.get("message"))
+            case "event_msg", "item_completed":  # of later versions
+                item = payload.get("item")
+                if isinstance(item, dict) and item.get("type") == "UserMessage":
+                    yield from _texts("user", item.get("content"))
             case "response_item", "message" if payload.get("role") == "assistant":
-                content = payload.get("content")
-                for block in content if isinstance(content, list) else []:
-                    if isinstance(block, dict):
-                        yield from _spoken("assistant", block.get("text"))
+                yield from _texts("assistant", payload.get("content"))
             case "response_item", "function_call" | "custom_tool_call":
                 given = payload.get("arguments", payload.get("input"))
                 self._remember(payload.get("call_id"), asked(payload.get("name"), given))
@@ -113,6 +114,12 @@ class Conversation:
         call = self._open.pop(key, ToolCall("")) if isinstance(key, str) else ToolCall("")
         done = with_result(call, result, failed=failed)
         return RawTurn("tool", done.output, done)
+
+
+def _texts(role: Role, content: object) -> Iterator[RawTurn]:
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict):
+            yield from _spoken(role, block.get("text"))
 
 
 def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
