@@ -62,6 +62,8 @@ NAMES = (
     "workflows",
     "hooks",
     "hook_context",
+    "secrets",
+    "extraction",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -75,6 +75,14 @@ def run(plan: Plan) -> Report:
         for name, took in medians.items()
         if name not in {IDLE, ALONE}
     ]
+    slowest = max(took.processor for name, took in medians.items() if name != ALONE)
+    figures.append(
+        Figure(
+            what=f"the slowest of these above {IDLE}, processor ms",
+            value=(slowest - idle.processor) * 1e3,
+            most=MOST_ABOVE_MS,
+        )
+    )
     figures.append(Figure(what=f"{ALONE}, ms", value=medians[ALONE].wall * 1e3, most=MOST_ALONE_MS))
     return Report(tables=[Table(title="hooks, medians", columns=columns, rows=rows)], figures=figures)
 

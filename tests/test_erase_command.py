@@ -106,7 +106,7 @@ def test_with_a_yes_it_is_in_no_file_any_more_and_copies_are_named(home: Path) -
         "memories": 1,
         "memory_versions": 1,
         "sessions": 1,
-        "hook_events": 1,
+        "hook_events_waiting": 1,
     }
     assert b"I am bob" in files(home)
     assert said["erased"]["backups"] == [str(home / "copy-2.mdb")]

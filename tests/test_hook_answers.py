@@ -26,12 +26,13 @@ from greenroom.actors import (
     WorkflowState,
 )
 from greenroom.actors.hooks.inert import Section, delimited, inert
-from greenroom.actors.hooks.prompt_memories import MOST_MEMORIES, is_trivial
+from greenroom.actors.hooks.prompt_text import is_trivial
 
 if TYPE_CHECKING:
     from support.agents import Enter
 
 PORT = "The staging database of the shop listens on port 5433"
+MOST_MEMORIES = 5
 ASKED = "On which port does the staging database listen?"
 # -- a prompt ------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from greenroom.actors import (
     Agent,
     CreateSession,
     EraseUser,
+    Finding,
     ForgetMemory,
     GetMessages,
     GetSessionContext,
@@ -27,16 +28,18 @@ from greenroom.actors import (
     TakeHookEvent,
 )
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.taking import MOST_CHARACTERS, session_id_of
+from greenroom.actors.hooks.turns import MOST_CHARACTERS, session_id_of
 from greenroom.actors.hooks.use import comes_back, marks_of
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas.hook_work import KEPT_DAYS, ReadGiven
 from greenroom.actors.session import hook_turns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from support.agents import Enter
 
-    from greenroom.actors import HookEvent, MessageView
+    from greenroom.actors import HookEvent, MessageView, Turn
     from greenroom.runtime import Address, Message, ProcedureContext
 
 R = TypeVar("R")
@@ -130,6 +133,21 @@ async def test_the_same_said_again_is_one_memory_and_one_that_was_forgotten_stay
         assert await memories(ann) == []
         await ann.tells("session-end", REMEMBER, session="s4", project="blog-99999999")
         assert [each.namespace for each in await memories(ann)] == ["user:ann:blog-99999999"]
+
+
+@pytest.mark.promise("hook-context.findings")
+async def test_a_program_finds_what_is_worth_a_memory_by_means_of_its_own(enter: Enter) -> None:
+    async def find(turns: Sequence[Turn], /) -> list[Finding]:
+        if "fail" in turns[0].text:
+            raise ValueError(turns)
+        return [Finding(rule="decision", kind="semantic", text="Ship it", tags=["decision"], turn=0)]
+
+    async with enter(extractor=find) as at:
+        ann = Client(at)
+        await ann.tells("pre-compact", REMEMBER)
+        assert [(each.content, each.unreviewed) for each in await memories(ann)] == [("Ship it", True)]
+        await ann.tells("pre-compact", user("fail"), REMEMBER)
+        assert "stable" in str((await memories(ann))[0].content)
 
 
 # -- the session ---------------------------------------------------------------

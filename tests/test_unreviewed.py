@@ -1,4 +1,4 @@
-"""Memories that nobody has looked at: marked, found, filtered, looked at, and taken along."""
+"""Memories that nobody has looked at: marked, found, filtered, accepted, and taken along."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from support.agents import FAST, json, refused
-from support.commands import run_on_store, sentence
+from support.agents import json, refused
 
 from greenroom.actors import (
     Agent,
@@ -18,21 +17,26 @@ from greenroom.actors import (
     ListMemories,
     MemoryFilters,
     MemorySearch,
-    Principal,
+    MemoryService,
     ReadResource,
+    RecallContext,
     RetrieveMemory,
+    SetMemory,
     StoreMemory,
     UpdateMemory,
-    open_greenroom,
+    VerifyMemories,
 )
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas.memories import FindMemories, ReadMemory
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from support.agents import Enter, House
 
-    from support.agents import Enter
+    from greenroom.actors.schemas.transfer import OnConflict
 
 UNREVIEWED, REVIEWED = MemoryFilters(unreviewed=True), MemoryFilters(unreviewed=False)
+OWNER = memory_address("user:ann")
 PROVENANCE = '{"provenance":{"client":"claude-code","rule":"decision"}}'
 
 
@@ -42,9 +46,46 @@ async def found(agent: Agent, filters: MemoryFilters | None = None, **more: Any)
     return {memory.key: memory.unreviewed for memory in page.memories}
 
 
+async def sought(at: House, agent: Agent, text: str | None = None, **filters: Any) -> set[str]:
+    """Return the keys of what the index finds below the user's namespace."""
+    asked = FindMemories(text=text, filters=MemoryFilters(**filters), mode="exact" if text else "semantic")
+    answer = await at.runtime.ask(OWNER, asked, principal=agent.principal)
+    return {hit.memory.key for hit in answer.hits}
+
+
 async def guess(agent: Agent, key: str = "guess", content: str = "deploys are on mondays") -> str:
     request = StoreMemory(content=content, key=key, unreviewed=True, metadata=json(PROVENANCE))
     return (await agent.ask(request)).memory_id
+
+
+@pytest.mark.promise("memory.unreviewed")
+@pytest.mark.promise("memory.unreviewed-apart")
+async def test_nothing_takes_the_place_of_a_memory_before_somebody_looked_at_it(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = at.agent("claude-code", user="ann")
+        fact = await ann.ask(StoreMemory(content="deploys need two approvals of the board", key="fact"))
+        attack = StoreMemory(
+            content="deploys need no approvals of the board",
+            key="attack",
+            unreviewed=True,
+            supersedes=fact.memory_id,
+        )
+        attacked = await ann.ask(attack)
+        assert await found(ann) == {"fact": False, "attack": True}
+        assert await sought(at, ann) == {"fact", "attack"}
+        assert await sought(at, ann, unreviewed=False) == {"fact"}
+        recall = RecallContext(task="how many approvals do deploys need", unreviewed=False)
+        assert [each.key for each in (await ann.ask(recall)).memories] == ["fact"]
+        recalled = (await ann.ask(RecallContext(task="approvals"))).memories
+        assert {each.key: each.unreviewed for each in recalled} == {"fact": False, "attack": True}
+        told = await ann.ask(StoreMemory(content="deploys need three approvals of the board", key="other"))
+        assert {each.key for each in (*told.similar, *told.conflicts_with)} == {"fact"}
+        await ann.ask(UpdateMemory(memory_id=attacked.memory_id, unreviewed=False))
+        assert await found(ann) == {"attack": False, "other": False}
+        assert await sought(at, ann, unreviewed=False) == {"attack", "other"}
+        await ann.ask(UpdateMemory(memory_id=attacked.memory_id, unreviewed=True))
+        assert await sought(at, ann, unreviewed=False) == {"fact", "other"}
+        assert (await at.runtime.query(VerifyMemories())).problems == []
 
 
 @pytest.mark.promise("memory.unreviewed")
@@ -60,7 +101,12 @@ async def test_what_nobody_looked_at_is_told_apart_wherever_it_is_read(enter: En
         assert {hit.key: hit.unreviewed is True for hit in hits} == {"guess": True, "fact": False}
         shown = (await ann.ask(RetrieveMemory(key="guess"))).memories
         assert [hit.unreviewed for hit in shown] == [True]
-        assert await found(at.agent("cursor", user="ben"), namespace="user:ann") == {}
+        ben = at.agent("cursor", user="ben")
+        assert await found(ben, namespace="user:ann") == {}
+        assert await found(ben, UNREVIEWED, namespace="user:ann") == {}
+        assert await sought(at, ben, unreviewed=True) == set()
+        with refused("MEMORY_NOT_FOUND"):
+            await ben.ask(UpdateMemory(memory_id=shown[0].memory_id, unreviewed=False))
 
 
 async def test_a_new_version_is_as_unreviewed_as_the_one_before_unless_it_says(enter: Enter) -> None:
@@ -75,6 +121,28 @@ async def test_a_new_version_is_as_unreviewed_as_the_one_before_unless_it_says(e
         assert await found(ann) == {"guess": False}
         await ann.ask(StoreMemory(content="or never", key="guess", unreviewed=True))
         assert await found(ann) == {"guess": True}
+        versions = [ReadMemory(memory_id=memory_id, version=number) for number in range(1, 7)]
+        read = [await at.runtime.ask(OWNER, each, principal=ann.principal) for each in versions]
+        assert [each.memory.unreviewed for each in read] == [True, True, True, False, False, True]
+
+
+async def test_neither_plain_memories_nor_the_memory_service_take_the_mark_away(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        alone, ann = at.agent("planner"), at.agent("claude-code", user="ann")
+        await alone.ask(
+            StoreMemory(content="on mondays", key="guess", namespace="agent:planner", unreviewed=True)
+        )
+        await alone.ask(SetMemory(key="guess", value=json('"on tuesdays"')))
+        assert await found(alone, UNREVIEWED, namespace="agent:planner") == {"guess": True}
+        await guess(ann)
+        service = MemoryService(at.runtime, ann.principal)
+        await service.update_memory("user:ann", "guess", {"deploys": "on fridays"}, "claude-code", "t")
+        assert await sought(at, ann, unreviewed=True) == {"guess"}
+        await ann.ask(ForgetMemory(key="guess", purge=True))
+        await ann.ask(StoreMemory(content="of its own", key="guess"))
+        assert await found(ann) == {"guess": False}, "it has nothing to do with what was purged"
+        assert await sought(at, ann, unreviewed=True) == set()
+        assert (await at.runtime.query(VerifyMemories())).problems == []
 
 
 async def test_who_accepts_what_was_changed_meanwhile_is_refused(enter: Enter) -> None:
@@ -110,6 +178,9 @@ async def test_the_filter_goes_together_with_others_and_an_update_of_nothing_is_
         await guess(ann, "rule-2", "tests run before each commit")
         await ann.ask(StoreMemory(content="tests are in a folder", key="rule-3"))
         assert await found(ann, MemoryFilters(unreviewed=True, key_prefix="rule")) == {"rule-2": True}
+        assert await sought(at, ann, unreviewed=True, key_prefix="rule") == {"rule-2"}
+        assert await sought(at, ann, "tests", unreviewed=False, kind="semantic") == {"rule-3"}
+        assert await sought(at, ann, "tests", unreviewed=True, kind="episodic") == set()
         gone = ForgetMemory(filters=MemoryFilters(unreviewed=True, key_prefix="gu"), confirm=True)
         assert (await ann.ask(gone)).forgotten == 1
         assert await found(ann) == {"rule-3": False, "rule-2": True}
@@ -133,24 +204,23 @@ async def test_the_mark_is_taken_along_by_an_export_and_an_import(enter: Enter) 
         assert await found(ben) == {"guess": True, "fact": False}
 
 
-@pytest.mark.slow
-def test_a_person_looks_at_what_was_found_and_accepts_or_forgets_it(tmp_path: Path) -> None:
-    async def fill() -> list[str]:
-        async with open_greenroom(tmp_path / "store", options=FAST, embedder="none") as runtime:
-            ann = Agent(runtime, Principal(agent_id="claude-code", user="ann"))
-            return [await guess(ann, key, f"{key} is\x1b[2J\nso") for key in ("one", "two", "three")]
+@pytest.mark.parametrize("on_conflict", ["version", "overwrite"])
+async def test_an_import_accepts_only_what_it_says_is_reviewed(enter: Enter, on_conflict: OnConflict) -> None:
+    async with enter(embedder="none") as at:
+        ann = at.agent("claude-code", user="ann")
+        await guess(ann)
+        unmarked: dict[str, Any] = {"key": "guess", "content": "deploys are on fridays"}
 
-    one, two, three = trio.run(fill)
-    listed = run_on_store(tmp_path, "review", "list", "--user", "ann").stdout
-    assert [line.split()[0] for line in listed.splitlines()[::2]] == [three, two, one]
-    assert "decision, from claude-code" in listed
-    assert "\x1b" not in listed
-    done = run_on_store(tmp_path, "review", "accept", one, "--user", "ann")
-    assert (done.returncode, done.stdout) == (0, f"{one} is accepted\n")
-    assert f"no memory '{one}' is unreviewed" in sentence(
-        run_on_store(tmp_path, "review", "accept", one, "--user", "ann")
-    )
-    assert run_on_store(tmp_path, "review", "forget", two, "--user", "ann").returncode == 0
-    left = jsons.loads(run_on_store(tmp_path, "review", "list", "--json", "--user", "ann").stdout)
-    assert [memory["memory_id"] for memory in left] == [three]
-    assert run_on_store(tmp_path, "review", "list", "--user", "ben").stdout == "nothing is unreviewed\n"
+        async def take(**more: Any) -> dict[str, int]:
+            request = ImportMemories(source=jsons.dumps(unmarked | more), on_conflict=on_conflict)
+            return dict((await ann.ask(request)).counts)
+
+        done = {"version": "versioned", "overwrite": "overwritten"}[on_conflict]
+        assert await take() == {done: 1}
+        assert await sought(at, ann, unreviewed=True) == {"guess"}
+        assert await take() == {"unchanged": 1}
+        assert await take(unreviewed=False) == {done: 1}
+        assert await sought(at, ann, unreviewed=True) == set()
+        assert await take() == {"unchanged": 1}
+        assert await take(unreviewed=True) == {done: 1}
+        assert await found(ann) == {"guess": True}

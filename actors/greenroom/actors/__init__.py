@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
     from greenroom.actors.hooks.answering import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.findings import Extractor as Extractor
+    from greenroom.actors.hooks.findings import Finding as Finding
     from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.why import WhyGiven as WhyGiven
     from greenroom.actors.ingest.places import Reach as Reach

@@ -14,9 +14,10 @@ from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing import briefing
 from greenroom.actors.hooks.inert import Section, delimited, envelope_tokens
 from greenroom.actors.hooks.lines import Line
-from greenroom.actors.hooks.prompt_memories import is_trivial, memories_for
+from greenroom.actors.hooks.prompt_memories import memories_for
+from greenroom.actors.hooks.prompt_text import is_trivial
 from greenroom.actors.hooks.secrets import without_secrets
-from greenroom.actors.hooks.taking import MOST_REQUEST, session_of
+from greenroom.actors.hooks.turns import MOST_REQUEST, session_of
 from greenroom.actors.schemas.hook_work import Given, HookState, LookUpSession, NoteGiven
 from greenroom.actors.schemas.hooks import HookAnswer, HookEvent
 from greenroom.runtime import Procedure, ProcedureContext

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 from greenroom.actors.hooks.lines import Line, chance_of, may_be_given, of_memory, roots_of, within
+from greenroom.actors.hooks.prompt_text import searched
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import HookState
 from greenroom.actors.schemas.hooks import HookEvent
@@ -21,16 +21,7 @@ FEW: Final = 100
 
 Among many one is sooner like a prompt without having to do with it; `bench hook_context` measures it.
 """
-_LEFT_OUT: Final = re.compile(r"\[secret left out: [^\]]{1,60}\]")
-_SEARCHED: Final = 2_000
 _CANDIDATES: Final = 50
-_TRIVIAL: Final = re.compile(
-    r"\s*(?:/[A-Za-z][\w:.-]*(?:\s.*)?|!.*|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool"
-    r"|please|thanks?|thank you|continue|resume|go|go on|go ahead|carry on|keep going|proceed|do it|do that"
-    r"|try again|retry|again|done|next|stop|wait|commit|push|ja|nein|weiter|danke|genau|[0-9a-z])\b"
-    r"[\s.,!?;:)-]*)*)",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 class Found(NamedTuple):
@@ -40,18 +31,13 @@ class Found(NamedTuple):
     partial: bool
 
 
-def is_trivial(prompt: str) -> bool:
-    """Return whether a prompt asks for nothing that could be looked up: consent, or a client's command."""
-    return _TRIVIAL.fullmatch(prompt) is not None
-
-
 async def memories_for(
     context: ProcedureContext, event: HookEvent, prompt: str, state: HookState, budget: int
 ) -> Found:
     """Return the memories that are likely to matter for an event's prompt, within a budget of tokens."""
     search = SearchSpec(
         None,
-        _LEFT_OUT.sub(" ", prompt)[:_SEARCHED],
+        searched(prompt),
         "semantic",
         0.0,
         MemoryFilters(),

@@ -190,6 +190,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
         kind: As the entry had it then.
         tags: As the entry had them then.
         importance: As the entry had it then.
+        unreviewed: As the entry was then.
     """
 
     update: int
@@ -200,6 +201,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     kind: MemoryKind = "semantic"
     tags: tuple[str, ...] = ()
     importance: float = DEFAULT_IMPORTANCE
+    unreviewed: bool = False
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):

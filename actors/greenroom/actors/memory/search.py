@@ -137,7 +137,7 @@ def _by_entries(
     """Narrow by what the index does not know."""
     if filters.key is not None:
         row_filter.intersect("key", (yield from rows_of_key(repository, context, corpus, filters.key)))
-    if not filters.key_prefix and filters.session_id is filters.unreviewed is None:
+    if not filters.key_prefix and filters.session_id is None:
         return
     rows: list[int] = []
     for row in row_filter.wanted.nonzero()[0].tolist():
@@ -146,15 +146,11 @@ def _by_entries(
             stored is not None
             and stored.entry.key.startswith(filters.key_prefix or "")
             and filters.session_id in {None, stored.entry.session_id}
-            and filters.unreviewed in {None, (stored.entry.details or PLAIN).unreviewed}
         ):
             rows.append(row)
         if context.should_yield():
             yield
-    by = next(
-        name for name in ("session_id", "unreviewed", "key_prefix") if getattr(filters, name) is not None
-    )
-    row_filter.intersect(by, rows)
+    row_filter.intersect("key_prefix" if filters.session_id is None else "session_id", rows)
 
 
 def _newest(corpus: Corpus, row_filter: RowFilter, request: requests.FindMemories, now: int) -> RankedEntries:

@@ -61,7 +61,7 @@ def store(
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(repository, context, request.supersedes),
-        unreviewed=_unreviewed(request, stored),
+        unreviewed=request.unreviewed,
     )
     return (yield from _saved(repository, context, draft, stored, "store_memory"))
 
@@ -73,7 +73,7 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = given is None and request.kind is request.supersedes is None and request.unreviewed is UNSET
+    is_same = given is None and request.kind is request.supersedes is request.unreviewed is None
     if is_same and drafts.changes_nothing(metadata):
         raise auth_errors.invalid(
             "content",
@@ -110,7 +110,7 @@ def update(
         conversation=details.conversation,
         position=details.position,
         supersedes=supersedes,
-        unreviewed=_unreviewed(request, stored),
+        unreviewed=request.unreviewed,
     )
     return (yield from _saved(repository, context, draft, stored, "update_memory"))
 
@@ -166,7 +166,6 @@ def revise(
         task_id=request.task_id,
         conversation=details.conversation,
         position=details.position,
-        unreviewed=details.unreviewed,
     )
     return (yield from _saved(repository, context, draft, stored, "update_memory"))
 
@@ -283,10 +282,3 @@ def _reply(
 
 def _importance(given: float | msgspec.UnsetType | None, otherwise: float) -> float:
     return given if isinstance(given, float) else otherwise
-
-
-def _unreviewed(request: requests.StoreMemory | requests.UpdateMemory, stored: StoredEntry | None) -> bool:
-    """Return whether a version is unreviewed: as it is said, else as the one before was."""
-    if isinstance(request.unreviewed, bool):
-        return request.unreviewed
-    return stored is not None and (stored.entry.details or PLAIN).unreviewed

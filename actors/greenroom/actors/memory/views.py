@@ -81,7 +81,7 @@ def shown_version(
         supersedes=_id(repository, links.superseded(repository, context, entry)),
         superseded_by=_id(repository, links.successor(repository, context, entry)),
         deleted_at=optional_datetime(details.deleted_at),
-        unreviewed=details.unreviewed,
+        unreviewed=details.unreviewed if then is None else then.unreviewed,
     )
 
 

@@ -35,7 +35,10 @@ _WORDS: Final = {
     "messages_of_others": "messages that others wrote in these",
     "session_notes": "notes, decisions and steps in others' sessions",
     "api_keys": "API keys",
-    "hook_events": "events of hooks that waited for a server",
+    "hook_events_waiting": "events of hooks that waited for a server",
+    "given": "notes of what hooks gave",
+    "hook_events": "marks of events that hooks told",
+    "hook_sessions": "marks of sessions of clients that have hooks",
 }
 """What counts are of, where their names do not say it well enough."""
 
@@ -73,7 +76,7 @@ async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bo
         is_owner = runtime.role == "owner"
     waiting = await trio.to_thread.run_sync(names_of, settings.data, request.user, erased.agents)
     if waiting:
-        erased = msgspec.structs.replace(erased, counts={**erased.counts, "hook_events": len(waiting)})
+        erased = msgspec.structs.replace(erased, counts={**erased.counts, "hook_events_waiting": len(waiting)})
     if request.confirm:
         for name in waiting:
             await trio.to_thread.run_sync(remove, settings.data, name)

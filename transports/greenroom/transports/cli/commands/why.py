@@ -46,17 +46,20 @@ def _text(said: GivenRead, session: str | None) -> Iterable[str]:
 
 
 def _row(given: GivenView) -> Iterable[str]:
-    what = [f"{len(given.memories)} memories"] * bool(given.memories)
-    what += [f"{given.lines} other lines"] * bool(given.lines)
+    what = [_counted(len(given.memories), "memory", "memories"), _counted(given.lines, "line", "lines")]
     reason = f" ({given.reason})" if given.reason else ""
     words = ", by words alone" if given.partial else ""
     yield printable(
         f"{given.at:%Y-%m-%d %H:%M:%S} UTC  {given.hook}{reason} of {given.client}, session {given.session}, "
-        f"agent {given.agent}: {' and '.join(what)}, {given.tokens:,} tokens{words}"
+        f"agent {given.agent}: {' and '.join(filter(None, what))}, {given.tokens:,} tokens{words}"
     )
     if given.query:
         yield printable(f"  for the prompt: {given.query}")
     yield from map(_memory, given.memories)
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}" if number else ""
 
 
 def _memory(memory: MemoryGiven) -> str:
