@@ -12,6 +12,7 @@ import trio
 from greenroom.actors import Agent, GetAuditLog
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.cli.commands.setup_hooks import hooks_state
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator
 from greenroom.transports.cli.support.client_entry import started
@@ -38,6 +39,7 @@ class Checked(msgspec.Struct, kw_only=True):
         version: Its own version; None where nothing tells that cheaply.
         server: The version of Greenroom that its entry starts; None where it was not tried, or in vain.
         tools: How many tools that has.
+        hooks: What it has of hooks; None where it has none.
         last_seen: When an agent of its name last did something in the folder; None where no record tells.
         wrong: What is wrong, one sentence each.
     """
@@ -49,6 +51,7 @@ class Checked(msgspec.Struct, kw_only=True):
     version: str | None = None
     server: str | None = None
     tools: int | None = None
+    hooks: str | None = None
     last_seen: datetime | None = None
     wrong: list[str] = msgspec.field(default_factory=list)
 
@@ -76,6 +79,11 @@ async def _checked(name: str, resolved: Resolved) -> Checked:
         record, entry = record_of(client.path()), configured(client, read(client.path()))
         result.configured = entry is not None
         await _try(client, entry, record, Start(*started(name, resolved)), result)
+    except SetupError as error:
+        result.wrong.append(str(error))
+    try:
+        result.hooks, wrong = hooks_state(name, resolved)
+        result.wrong += wrong
     except SetupError as error:
         result.wrong.append(str(error))
     return result
@@ -129,6 +137,8 @@ def _show(result: Checked) -> None:
         state = ["found, not configured" if result.found else "not found"]
     if result.server is not None:
         state[0] += f", greenroom {result.server} starts and lists {result.tools} tools"
+    if result.hooks is not None:
+        state.append(result.hooks)
     if result.version is not None:
         state.append(f"its version {printable(result.version)}")
     if result.last_seen is not None:
