@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any
 
 import pytest
 from conformance import node
@@ -15,7 +17,7 @@ from support.model_stand_in import COMMAND, SAID, StandIn, model_stand_in
 
 from greenroom.actors.auth.namespaces import project_of_path
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
-from greenroom.transports.setup.hook_files import are_off, hook_entries, put_in
+from greenroom.transports.setup.hook_files import are_off, hook_entries, hooks_path, put_in, untrusted_events
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-hooks")]
 
@@ -119,6 +121,47 @@ def test_a_clients_own_switch_stops_the_hooks(tmp_path: Path, name: str) -> None
         done = run(name, tmp_path, model, asking(name, model)[0])
     assert SAID in done.stdout
     assert not log.exists()
+
+
+def listed_by_codex(home: Path) -> list[dict[str, Any]]:
+    """Return what Codex CLI says of the hooks that it finds."""
+    requests: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "tests", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(home)]}},
+    ]
+    command = [*node.command("codex"), "app-server"]
+    with subprocess.Popen(
+        command, env=clean_environment(home), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(f"{json.dumps({'jsonrpc': '2.0', **each})}\n" for each in requests))
+        server.stdin.flush()
+        answer = next(told for told in map(json.loads, server.stdout) if told.get("id") == 2)
+        server.kill()
+    found = answer["result"]["data"][0]
+    assert (found["warnings"], found["errors"]) == ([], [])
+    hooks: list[dict[str, Any]] = found["hooks"]
+    return hooks
+
+
+def test_codex_runs_a_hook_once_it_is_trusted_and_that_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    set_up("codex", tmp_path)
+    text = hooks_path("codex").read_text()
+    entries = {event: items[0] for event, items in json.loads(text)["hooks"].items()}
+    listed = listed_by_codex(tmp_path)
+    assert [each["trustStatus"] for each in listed] == ["untrusted"] * len(entries)
+    assert untrusted_events("codex", text, entries, None) == list(entries)
+    trusted = [f'[hooks.state."{each["key"]}"]\ntrusted_hash = "{each["currentHash"]}"\n' for each in listed]
+    (tmp_path / ".codex/config.toml").write_text("\n".join(trusted))
+    assert {each["trustStatus"] for each in listed_by_codex(tmp_path)} == {"trusted"}
+    assert untrusted_events("codex", text, entries, "\n".join(trusted)) == []
+    assert untrusted_events("codex", text, entries, "\n".join(trusted[1:])) != []
 
 
 def with_greenroom(name: str, home: Path) -> None:

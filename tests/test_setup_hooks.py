@@ -68,6 +68,10 @@ def commented(value: object, indent: int | None, comment: str, trailing: str) ->
     return f"// head , }}\n{text}\n/* end */\n"
 
 
+def windows(text: str | None) -> str | None:
+    return text and text.replace("\n", "\r\n")
+
+
 FILES = (
     st.none()
     | st.just("")
@@ -79,6 +83,7 @@ FILES = (
         st.sampled_from(["", ","]),
     )
 )
+FILES |= FILES.map(windows)
 
 
 def comments(text: str) -> int:

@@ -43,6 +43,7 @@ class HookClient(NamedTuple):
         start: Members of its file besides, where it has to be made.
         off: The member of its file that switches all hooks off, by its names with dots between, and its value
             that does.
+        trust: The file beside, in TOML, in which it notes which hooks its user trusts; it runs no others.
         after: What its user does next.
     """
 
@@ -53,6 +54,7 @@ class HookClient(NamedTuple):
     unit: int = 1
     start: Mapping[str, int] = {}
     off: tuple[str, bool] | None = None
+    trust: str | None = None
     after: str = "start a new session"
 
 
@@ -80,6 +82,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-end": Event("SessionEnd"),
         },
         variable=("CODEX_HOME", "hooks.json"),
+        trust="config.toml",
         after="start a new session, and trust them there with `/hooks`: they do not run before",
     ),
     "gemini": HookClient(
