@@ -136,6 +136,21 @@ async def test_the_same_said_again_is_one_memory_and_one_that_was_forgotten_stay
 
 
 @pytest.mark.promise("hook-context.findings")
+async def test_what_is_told_in_parts_is_understood_as_a_whole(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        proposal = model("I recommend using LMDB for the cart.")
+        await ann.tells("stop", user("What shall we use for the cart?"), proposal)
+        assert await memories(ann) == []
+        await ann.tells("stop", user("Yes, do that."), session="other")
+        assert await memories(ann) == []
+        await ann.tells("stop", user("Yes, do that."))
+        (memory,) = await memories(ann)
+        assert "LMDB" in (memory.content or "")
+        assert memory.tags[0] == "decision"
+
+
+@pytest.mark.promise("hook-context.findings")
 async def test_a_program_finds_what_is_worth_a_memory_by_means_of_its_own(enter: Enter) -> None:
     async def find(turns: Sequence[Turn], /) -> list[Finding]:
         if "fail" in turns[0].text:

@@ -17,6 +17,7 @@ from greenroom.actors.hooks import records
 from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
 from greenroom.actors.schemas import hook_work as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.schemas.hooks import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 TIMER: Final = "forget"
@@ -49,6 +50,7 @@ class HookActor(Actor):
             memories=has.memories,
             lines=has.lines,
             open=list(_open(has, context)),
+            carried=context.get(records.carried_key(request.of), list[Turn]) or [],
             earlier=earlier,
             findings=[
                 each for each in request.findings if context.get(records.finding_key(each), int) is None
@@ -113,6 +115,10 @@ class HookActor(Actor):
         for finding in request.findings:
             context.put(records.finding_key(finding), context.now)
         self._touch(request, context, request=request.request, ended=request.ended)
+        if request.carried and request.ended is None:
+            context.put(records.carried_key(request.of), request.carried)
+        else:
+            context.delete(records.carried_key(request.of))
         for number, memory_id in request.used:
             self._use(number, memory_id, context)
         audit_record.record(
@@ -159,7 +165,8 @@ class HookActor(Actor):
                 if place < surplus or at < since:
                     context.delete(key)
                     if prefix == records.SESSIONS:
-                        context.delete(records.HAS + key[len(records.SESSIONS) :])
+                        for other in (records.HAS, records.CARRIED):
+                            context.delete(other + key[len(records.SESSIONS) :])
                 else:
                     has_more = True
         if has_more:

@@ -40,7 +40,7 @@ async def memories_for(
         searched(prompt),
         "semantic",
         0.0,
-        MemoryFilters(),
+        MemoryFilters(unreviewed=False),
         _CANDIDATES,
         debug=True,
         min_relevance=None,

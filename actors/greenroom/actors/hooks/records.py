@@ -4,6 +4,7 @@ i id                    an event that was taken: when
 f digest                a finding that was stored: when
 s digest                a session of a client, by the digest of the client and its id
 h digest                what that session has
+c digest                what of its turns matters for those to come
 g number                a row of the ledger; numbers are as the rows were written
 n                       the next number
 """
@@ -22,11 +23,12 @@ EVENTS: Final = b"i"
 FINDINGS: Final = b"f"
 SESSIONS: Final = b"s"
 HAS: Final = b"h"
+CARRIED: Final = b"c"
 GIVEN: Final = b"g"
 NEXT: Final = b"n"
 _DIGEST_BYTES: Final = 16
 _NUMBER_BYTES: Final = 8
-_OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS})
+_OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
@@ -99,6 +101,11 @@ def session_key(of: ClientSession) -> bytes:
 def has_key(of: ClientSession) -> bytes:
     """Return the key of what a client's session has."""
     return HAS + session_key(of)[len(SESSIONS) :]
+
+
+def carried_key(of: ClientSession) -> bytes:
+    """Return the key of the turns that are carried over to a session's next event."""
+    return CARRIED + session_key(of)[len(SESSIONS) :]
 
 
 def given_key(number: int) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction import Extractor, Finding, found_in
+from greenroom.actors.hooks.extraction import Extractor, Finding, carried, found_in
 from greenroom.actors.hooks.turns import (
     finding_key,
     kept_turns,
@@ -41,9 +42,11 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         """Keep what it tells."""
         event, address = self.event, hook_address(user_namespace(context.principal))
         of = session_of(event)
-        if (await context.ask(address, LookUpSession(of=of, event_id=event.id))).taken:
+        before = await context.ask(address, LookUpSession(of=of, event_id=event.id))
+        if before.taken:
             return
-        findings = {finding_key(each, of): each for each in await findings_in(event.turns)}
+        found = await _found_in(event.turns, before.carried)
+        findings = {finding_key(each, of): each for each in found.findings}
         state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
         for key in state.findings:
             await self._remember(context, key, findings[key])
@@ -72,6 +75,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                 request=last_request(event.turns),
                 used=used,
                 findings=state.findings,
+                carried=found.carried,
             ),
         )
 
@@ -129,11 +133,23 @@ def use_extractor(extractor: Extractor | None) -> None:
     _Current.extractor = extractor
 
 
-async def findings_in(turns: Sequence[Turn]) -> list[Finding]:
-    """Return what is found in turns; where an extractor of somebody's own fails, by the plain rules."""
+class _Found(NamedTuple):
+    """What was found in turns, and what of them matters for the next ones."""
+
+    findings: list[Finding]
+    carried: list[Turn]
+
+
+async def _found_in(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
+    """Look through turns; where an extractor of somebody's own fails, the plain rules take its place."""
+    by_rules = await run_in_thread(_by_rules, turns, before)
     if _Current.extractor is not None:
         try:
-            return await _Current.extractor(turns)
+            return by_rules._replace(findings=await _Current.extractor(turns))
         except Exception:  # whatever it is: what a hook told is not lost for it
             logger.exception("the extractor failed; the rules take its place")
-    return await run_in_thread(found_in, turns)
+    return by_rules
+
+
+def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
+    return _Found(found_in(turns, before), carried(turns, before))

@@ -118,7 +118,7 @@ class HookedSession(ReadableSession):
             timestamp=turn.at,
             visibility="private",
         )
-        partition = policy.partition_of(principal, "private")
+        partition = policy.partition_of(principal, event.visibility)
         message_id = self._append(context, partition, session_events.stored(event, context.now))
         context.put(session_events.event_key(partition, event_id), message_id)
 
