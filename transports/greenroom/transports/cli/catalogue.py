@@ -138,6 +138,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         every_setting=True,
         examples=("config", "config --json"),
     ),
+    "doctor": Command(
+        "look for what may be wrong with the folder, this machine and the clients; changes nothing",
+        ("doctor", "doctor"),
+        every_setting=True,
+        examples=("doctor", "doctor --json"),
+    ),
     "watch": Command(
         "print a session's messages as they are written, until it ends, by any server on the folder",
         ("watch", "watch"),
@@ -569,7 +575,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("setup", "serve", "demo", "config"),
-    "to see what happens": ("watch", "top", "stats", "savings"),
+    "to see what happens": ("doctor", "watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

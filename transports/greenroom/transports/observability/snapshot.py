@@ -6,6 +6,7 @@ Taking one is cheap. It is frozen, so that it can be rendered in another thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -117,6 +118,7 @@ class ObservedServer:
         snapshot = self.snapshot()
         figures: dict[str, Any] = {
             "running": True,
+            "version": version("greenroom"),
             **msgspec.to_builtins(snapshot.runtime),
             "embedding": msgspec.to_builtins(await self.runtime.query(GetEmbedding())),
             "requests": self.outcomes(),

@@ -1,0 +1,99 @@
+"""The checks of `greenroom doctor`, each within its time, all of them beside each other."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import trio
+
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.doctor import disk, folder, limits, locks, permissions, versions
+from greenroom.transports.cli.doctor.facts import Facts, Mounts, gather
+from greenroom.transports.cli.doctor.finding import Finding, error
+from greenroom.transports.config.load import Resolved
+
+Check = Callable[[Facts], Iterable[Finding]]
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "versions": versions.check,
+    "folder": folder.check,
+    "locks": locks.check,
+    "permissions": permissions.check,
+    "disk": disk.check,
+    "limits": limits.check,
+}
+"""The checks by topic, in the order in which they are shown."""
+
+SECONDS: Final = 15.0
+"""How long one check may take."""
+logger = logging.getLogger(__name__)
+
+
+def mounted() -> Mounts:
+    """Return mount points and the kinds of their file systems, in the order of mounting."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only this needs it
+
+    return [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]
+
+
+async def examine(
+    resolved: Resolved,
+    environment: Mapping[str, str],
+    *,
+    checks: Mapping[str, Check] = CHECKS,
+    mounts: Callable[[], Mounts] = mounted,
+    clock: Callable[[], float] = time.time,
+) -> list[Finding]:
+    """Return what every check found, by topic in the order of the checks.
+
+    Args:
+        resolved: The settings in force.
+        environment: The environment's variables.
+        checks: The checks by topic.
+        mounts: Returns the file systems.
+        clock: Returns the time in seconds since 1970 UTC.
+    """
+    with trio.move_on_after(SECONDS) as gathering:
+        facts = await gather(resolved, environment, clock(), mounts)
+    if gathering.cancelled_caught:
+        return [_stuck("folder", f"{resolved.settings.data} cannot be looked at")]
+    found: dict[str, list[Finding]] = {topic: [] for topic in checks}
+    limiter = trio.CapacityLimiter(len(checks))
+
+    async def run(topic: str, check: Check) -> None:
+        found[topic] = await _checked(topic, check, facts, limiter)
+
+    async with trio.open_nursery() as nursery:
+        for topic, check in checks.items():
+            nursery.start_soon(run, topic, check)
+    return [each for findings in found.values() for each in findings]
+
+
+async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.CapacityLimiter) -> list[Finding]:
+    """Run one check; that it hangs or fails is a finding, and the others go on."""
+    with trio.move_on_after(SECONDS):
+        try:
+            return await trio.to_thread.run_sync(
+                lambda: list(check(facts)), abandon_on_cancel=True, limiter=limiter
+            )
+        except OSError as failure:
+            place = f"{failure.filename}: " if failure.filename else ""
+            sentence = f"this could not be looked at ({place}{failure.strerror or failure})"
+            return [error(topic, sentence, "see to it that this user may read it", exit_codes.NO_ACCESS)]
+        except Exception as failure:
+            logger.debug("the check of %s failed", topic, exc_info=True)
+            sentence = f"the check itself failed ({type(failure).__name__}: {failure})"
+            return [error(topic, sentence, "report this as a fault of Greenroom", exit_codes.INTERNAL)]
+    return [_stuck(topic, "this could not be looked at")]
+
+
+def _stuck(topic: str, what: str) -> Finding:
+    return error(
+        topic,
+        f"{what} within {SECONDS:g} s: something hangs, such as a disk on the network",
+        "see whether `ls` of the folders that `greenroom config` names hangs, too",
+        exit_codes.NO_ACCESS,
+    )
