@@ -97,14 +97,18 @@ class Survey:
         unlock = None if encryption is None else encryption.key()
         return record_cipher.SealedCodec(record_cipher.unwrap(self._seal, unlock, str(self._path)))
 
-    def rows(self, index: str, of: type[T], codec: RecordCodec) -> Iterator[tuple[bytes, T]]:
-        """Yield the sort keys of the rows of a shared index, and what these say.
+    def rows(
+        self, index: str, of: type[T], codec: RecordCodec, *, start: bytes = b""
+    ) -> Iterator[tuple[bytes, T]]:
+        """Yield the sort keys of the rows of a shared index, from one on, and what the rows say.
 
         Raises:
             StoreDamagedError: a page or a record is not what was written.
         """
+        prefix = keys.index_prefix(index)
         with closing(Prover(self._path, codec)) as prover:
-            for key, payload in ProvenSnapshot(prover).scan(INDEXES, keys.index_prefix(index)):
+            found = ProvenSnapshot(prover).scan(INDEXES, prefix, start=prefix + keys.sortable(start))
+            for key, payload in found:
                 record = keys.decode(payload, keys.RowRecord)
                 place = record.sort_key or keys.sort_key_of(index, key)
                 yield place, keys.decode(record.value, of)

@@ -10,7 +10,19 @@ from typing import Final
 import trio
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.doctor import disk, folder, limits, locks, permissions, versions
+from greenroom.transports.cli.doctor import (
+    audit,
+    clock,
+    disk,
+    embedder,
+    encryption,
+    folder,
+    limits,
+    locks,
+    permissions,
+    server,
+    versions,
+)
 from greenroom.transports.cli.doctor.facts import Facts, Mounts, gather
 from greenroom.transports.cli.doctor.finding import Finding, error
 from greenroom.transports.config.load import Resolved
@@ -21,8 +33,13 @@ CHECKS: Final[Mapping[str, Check]] = {
     "versions": versions.check,
     "folder": folder.check,
     "locks": locks.check,
+    "server": server.check,
     "permissions": permissions.check,
+    "encryption": encryption.check,
+    "audit": audit.check,
+    "embedder": embedder.check,
     "disk": disk.check,
+    "clock": clock.check,
     "limits": limits.check,
 }
 """The checks by topic, in the order in which they are shown."""
@@ -45,7 +62,7 @@ async def examine(
     *,
     checks: Mapping[str, Check] = CHECKS,
     mounts: Callable[[], Mounts] = mounted,
-    clock: Callable[[], float] = time.time,
+    now: Callable[[], float] = time.time,
 ) -> list[Finding]:
     """Return what every check found, by topic in the order of the checks.
 
@@ -54,10 +71,10 @@ async def examine(
         environment: The environment's variables.
         checks: The checks by topic.
         mounts: Returns the file systems.
-        clock: Returns the time in seconds since 1970 UTC.
+        now: Returns the time in seconds since 1970 UTC.
     """
     with trio.move_on_after(SECONDS) as gathering:
-        facts = await gather(resolved, environment, clock(), mounts)
+        facts = await gather(resolved, environment, now(), mounts)
     if gathering.cancelled_caught:
         return [_stuck("folder", f"{resolved.settings.data} cannot be looked at")]
     found: dict[str, list[Finding]] = {topic: [] for topic in checks}
