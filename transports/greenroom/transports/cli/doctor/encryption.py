@@ -20,9 +20,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if wanted is not None:
             wanted.key()
         if facts.head is None:
-            yield ok(
-                _TOPIC, "there is a key for a store that is encrypted" if wanted else "none is asked for"
-            )
+            yield ok(_TOPIC, "the key that is named is there" if wanted else "no key is named")
             return
         if facts.head.is_encrypted:
             with facts.survey() as found:
