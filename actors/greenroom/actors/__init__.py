@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from greenroom.actors.embedding.embedder import read_choice as read_choice
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
+    from greenroom.actors.hooks.answering import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
+    from greenroom.actors.hooks.why import WhyGiven as WhyGiven
     from greenroom.actors.ingest.places import Reach as Reach
     from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
     from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
@@ -161,6 +164,12 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.entities import RelationshipView as RelationshipView
     from greenroom.actors.schemas.entities import SessionMention as SessionMention
     from greenroom.actors.schemas.entities import Suggestion as Suggestion
+    from greenroom.actors.schemas.hook_work import GivenRead as GivenRead
+    from greenroom.actors.schemas.hook_work import GivenView as GivenView
+    from greenroom.actors.schemas.hook_work import MemoryGiven as MemoryGiven
+    from greenroom.actors.schemas.hooks import HookAnswer as HookAnswer
+    from greenroom.actors.schemas.hooks import HookEvent as HookEvent
+    from greenroom.actors.schemas.hooks import Turn as Turn
     from greenroom.actors.schemas.ingest import DocumentsIngested as DocumentsIngested
     from greenroom.actors.schemas.ingest import LeftOutFile as LeftOutFile
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory

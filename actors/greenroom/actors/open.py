@@ -33,6 +33,10 @@ from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
+from greenroom.actors.hooks.actor import HookActor
+from greenroom.actors.hooks.answering import AnswerHook
+from greenroom.actors.hooks.taking import TakeHookEvent
+from greenroom.actors.hooks.why import WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
@@ -100,6 +104,7 @@ KINDS: Final = (
     CorpusActor,
     SavingsActor,
     WorkflowActor,
+    HookActor,
 )
 """All actors but those of sessions, which are configured."""
 
@@ -226,6 +231,9 @@ async def open_greenroom(
             ReadCorpusResource,
             CompleteNames,
             ReadProject,
+            AnswerHook,
+            TakeHookEvent,
+            WhyGiven,
             *queries,
         ],
         sidecar=partial(open_embedding, choice=choice),

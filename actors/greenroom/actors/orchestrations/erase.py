@@ -23,11 +23,13 @@ from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration, report_progress
 from greenroom.actors.corpus import catalogue
+from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.savings.actor import savings_address
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
+from greenroom.actors.schemas.hook_work import KIND as HOOKS
 from greenroom.actors.schemas.keys import ReadKeys
 from greenroom.actors.schemas.passports import KIND as PASSPORT
 from greenroom.actors.schemas.preferences import KIND as PREFERENCES
@@ -130,6 +132,7 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
             yield steps.address
         yield from reader.addresses(WORKFLOW)
         yield from reader.addresses(PREFERENCES)
+        yield from reader.addresses(HOOKS)
 
 
 class UserErased(Reply, frozen=True, kw_only=True):
@@ -191,7 +194,11 @@ class EraseUser(Orchestration[UserErased], frozen=True, kw_only=True):
             [
                 KEYS_ADDRESS,
                 *traces.addresses,
-                *(of(root) for root in person.roots for of in (memory_address, savings_address)),
+                *(
+                    of(root)
+                    for root in person.roots
+                    for of in (memory_address, savings_address, hook_address)
+                ),
             ]
         )
         counts = await self._erased(runtime, principal, person, addresses)

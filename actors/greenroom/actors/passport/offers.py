@@ -11,6 +11,7 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session import directory, migrations
+from greenroom.actors.session.hook_turns import APP as HOOKS
 from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import (
     ActorFailedError,
@@ -70,6 +71,7 @@ class FindOpen(Query[list[str]], frozen=True, kw_only=True):
                 base is not None
                 and base.status not in CLOSED
                 and base.project_id == self.project_id
+                and base.app_name != HOOKS
                 and policy.may_see_session(reader.principal, base.project_id)
                 and (row.value is not None or _is_own(reader.principal, base))
             ):

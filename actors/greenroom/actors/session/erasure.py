@@ -12,6 +12,7 @@ from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.events import event_key
 from greenroom.actors.session.handover import TIMER
+from greenroom.actors.session.hook_turns import HookedSession
 from greenroom.actors.session.migrations import StoredMigration
 from greenroom.actors.session.portable_actor import STAGED_TIMER
 from greenroom.actors.session.records import (
@@ -24,11 +25,10 @@ from greenroom.actors.session.records import (
     StoredMessage,
     partition_prefix,
 )
-from greenroom.actors.session.resource import ReadableSession
 from greenroom.runtime import Context, Slices, handles
 
 
-class ErasableSession(ReadableSession):
+class ErasableSession(HookedSession):
     """A session from which a person can be erased."""
 
     @handles(EraseFrom)
@@ -100,8 +100,8 @@ class ErasableSession(ReadableSession):
             if context.should_yield():
                 yield
         common = self._common(context)
-        found += [key for key, decision in common.decisions.items() if person.has_agent(decision.by)]
-        if common.workflow is not None and person.has_agent(common.workflow.by):
+        found += [key for key, decision in common.decisions.items() if _made(person, decision)]
+        if common.workflow is not None and _made(person, common.workflow):
             found.append(work_context.prefix_of(work_context.COMMON) + b"w")
         found += [
             key
@@ -109,6 +109,10 @@ class ErasableSession(ReadableSession):
             if person.has_agent(move.by)
         ]
         return found
+
+
+def _made(person: Person, said: work_context.StoredDecision | work_context.StoredWorkflow) -> bool:
+    return person.has_agent(said.by) or said.user == person.user
 
 
 def _senders(context: Context) -> list[SenderCounter]:

@@ -58,16 +58,14 @@ class PortableSession(SessionActor):
         if not any(said):
             raise auth_errors.nothing_recorded()
         own, common = self._own(context), self._common(context)
-        principal: Principal = context.principal
         for use in request.files_accessed:
             own.record_file(context, use)
         for query in request.recent_searches:
             own.record_search(context, query, "record_context")
         for made in request.decisions:
-            decision = work_context.StoredDecision(made.what, made.why, context.now, principal.agent_id)
-            common.put_decision(context, decision)
+            common.put_decision(context, _decision(made.what, made.why, context))
         if request.workflow_state is not None:
-            common.put_workflow(context, _workflow(request.workflow_state, context.now, principal.agent_id))
+            common.put_workflow(context, _workflow(request.workflow_state, context))
         audit_record.record(
             context,
             "record_context",
@@ -123,8 +121,7 @@ class PortableSession(SessionActor):
         self._open(context)
         own, common = self._own(context), self._common(context)
         if request.summary is not None:
-            by = context.principal.agent_id
-            common.put_decision(context, work_context.StoredDecision(request.summary, None, context.now, by))
+            common.put_decision(context, _decision(request.summary, None, context))
             self._tell_of_decisions(context, self._visible(context))
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
@@ -371,7 +368,20 @@ def slices(handled: R | Slices[R]) -> Slices[R]:
     return handled
 
 
-def _workflow(state: travel.WorkflowState, now: int, by: str) -> work_context.StoredWorkflow:
+def _decision(what: str, why: str | None, context: Context) -> work_context.StoredDecision:
+    who: Principal = context.principal
+    return work_context.StoredDecision(what, why, context.now, who.agent_id, who.user or "")
+
+
+def _workflow(state: travel.WorkflowState, context: Context) -> work_context.StoredWorkflow:
+    who: Principal = context.principal
     return work_context.StoredWorkflow(
-        state.task, state.step, state.status, list(state.next), list(state.blockers), now, by
+        state.task,
+        state.step,
+        state.status,
+        list(state.next),
+        list(state.blockers),
+        context.now,
+        who.agent_id,
+        who.user or "",
     )

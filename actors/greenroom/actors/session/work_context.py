@@ -15,14 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime, with_datetime
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.session_travel import MOST_DECISIONS, MOST_FILES, MOST_MEMORIES, MOST_SEARCHES
 from greenroom.runtime import Context
+
+V = TypeVar("V", travel.DecisionView, travel.WorkflowView)
 
 CONTEXT: Final = b"c"
 COMMON: Final = ""
@@ -62,16 +65,17 @@ class StoredMemoryUse(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredDecision(msgspec.Struct, frozen=True, array_like=True):
-    """A decision."""
+    """A decision; ``user`` is whose agent recorded it, empty for nobody's, None where that is not known."""
 
     what: str
     why: str | None
     at: int
     by: str
+    user: str | None = None
 
 
 class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
-    """Where the work stands."""
+    """Where the work stands; ``user`` as in `StoredDecision`."""
 
     task: str
     step: str | None
@@ -80,6 +84,7 @@ class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
     blockers: list[str]
     at: int
     by: str
+    user: str | None = None
 
 
 def prefix_of(owner: str) -> bytes:
@@ -213,9 +218,29 @@ def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
                 own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
             )
         ],
-        decisions=[with_datetime(travel.DecisionView, made) for made in _newest(common.decisions)],
-        workflow_state=None if workflow is None else with_datetime(travel.WorkflowView, workflow),
+        decisions=[_without_user(travel.DecisionView, made) for made in _newest(common.decisions)],
+        workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
     )
+
+
+def view_of_user(own: WorkContext, common: WorkContext, principal: Principal) -> travel.SessionContext:
+    """Return as much of a reader's view as agents of its own user made."""
+    part = WorkContext(COMMON)
+    part.decisions = {key: made for key, made in common.decisions.items() if _is_own(made, principal)}
+    if common.workflow is not None and _is_own(common.workflow, principal):
+        part.workflow = common.workflow
+    return view(own, part)
+
+
+def _is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:
+    if principal.user is None:
+        return made.user == "" and made.by == principal.agent_id
+    return made.user == principal.user
+
+
+def _without_user(view_type: type[V], record: StoredDecision | StoredWorkflow) -> V:
+    fields = {name: value for name, value in msgspec.structs.asdict(record).items() if name != "user"}
+    return view_type(**{**fields, "at": to_datetime(record.at)})
 
 
 def _newest(table: dict[bytes, Any]) -> Iterable[Any]:

@@ -14,9 +14,12 @@ from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
 from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.config.parsers import integer, list_of, name, number, word
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.hooks.guard import LIMIT
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,38 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--print": Option("only show the changes", dest="only_print"),
             "--check": Option("say what is installed and configured, and try what is"),
             "--undo": Option("take back what was set up, and nothing else"),
+            "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
         },
         several=True,
         optional=True,
-        examples=("setup", "setup cursor codex --yes", "setup --check", "setup --undo"),
+        examples=(
+            "setup",
+            "setup cursor codex --yes",
+            "setup claude-code --hooks",
+            "setup --check",
+            "setup --undo",
+        ),
+    ),
+    "hook": Command(
+        "answer an event of a client, as its hooks are run, or keep what it tells; always ends with 0",
+        ("hook", "hook"),
+        {"name": ", ".join(get_args(HookName))},
+        json=False,
+        options={
+            "--client": Option(
+                f"the client whose event it is: {', '.join(HOOK_CLIENTS)} [default claude-code]",
+                "NAME",
+                default="claude-code",
+            ),
+            "--limit": Option(
+                f"how long it may take [default {LIMIT:g}]",
+                "SECONDS",
+                number(0.01, 60, "seconds"),
+                default=LIMIT,
+            ),
+        },
+        settings=_WHO,
+        examples=("hook session-start --client claude-code < event.json",),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
@@ -574,7 +605,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "serve", "demo", "config"),
+    "to begin with": ("setup", "hook", "serve", "demo", "config"),
     "to see what happens": ("doctor", "watch", "top", "stats", "savings"),
     "documents, memories and sessions": (
         "ingest",

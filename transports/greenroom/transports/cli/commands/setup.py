@@ -6,7 +6,9 @@ import argparse
 import difflib
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import trio
 
@@ -15,10 +17,14 @@ from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.startup_notice import program
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.setup.change import SetupError, configured, put_in, taken_out
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.setup import hook_files
+from greenroom.transports.setup.change import Record, SetupError, configured, put_in, taken_out
 from greenroom.transports.setup.clients import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.setup.files import keep_record, read, record_of, replace
 from greenroom.transports.setup.trial import tried
+
+_HOOKS: Final = "hooks"
 
 
 async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -35,22 +41,23 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return complain("setup", nothing, exit_codes.FAILED)
     code = exit_codes.OK
     for name in dict.fromkeys(names):
-        try:
-            await _one(name, chosen, resolved)
-        except SetupError as error:
-            code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
+        for part in (_server, _hooks):
+            try:
+                await part(name, chosen, resolved)
+            except SetupError as error:
+                code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
     return code
 
 
 def _found(*, every: bool, recorded: bool) -> list[str]:
     if recorded:
-        return [name for name, client in CLIENTS.items() if record_of(client.path()) is not None]
+        return [name for name, client in CLIENTS.items() if record_of(client.path()) or _hooks_record(name)]
     return [
         name for name, client in CLIENTS.items() if every or (client.is_installed() and not client.project)
     ]
 
 
-async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+async def _server(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
     if name in BY_HAND:
         say(BY_HAND[name])
         command, arguments = _started(name, resolved)
@@ -67,40 +74,109 @@ async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> Non
         await _set_up(name, client, chosen, resolved)
 
 
+async def _hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+    if chosen.check and name in HOOK_CLIENTS:
+        _check_hooks(name, resolved)
+    elif chosen.hooks and not chosen.check and not chosen.undo:
+        await _set_up_hooks(name, chosen, resolved)
+
+
 async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
     path, text = client.path(), read(client.path())
     command, arguments = _started(name, resolved)
     record = put_in(client, text, client.entry(command, arguments), record_of(path))
-    if record.written == text:
-        say(f"{name}: {printable(str(path))} has it already")
-    else:
-        _show(client, text, record.written)
-        if chosen.only_print:
-            return
-        if not await _is_agreed(name, chosen):
-            raise SetupError("nothing was written; --yes does it")
-        keep_record(path, record)  # first, so that whatever is written can be taken back
-        replace(path, text, record.written)
-        say(f"{name}: written")
+    await _write(name, path, text, record, chosen)
     if not chosen.only_print:
         found = await tried(command, arguments)
         say(f"{name}: greenroom {found.version} starts and lists {found.tools} tools")
         say(f"{name}: now {client.after}")
 
 
+async def _set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+    if name not in HOOK_CLIENTS:
+        nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
+        if name in chosen.clients:
+            raise SetupError(nothing)
+        say(f"{name}: {nothing}")
+        return
+    path, text = hook_files.hooks_path(name), read(hook_files.hooks_path(name))
+    record = hook_files.put_in(name, text, _hook_entries(name, resolved), _hooks_record(name))
+    await _write(name, path, text, record, chosen, _HOOKS)
+    if not chosen.only_print:
+        say(f"{name}: hooks are set up; {HOOK_CLIENTS[name].after}")
+
+
+async def _write(
+    name: str, path: Path, text: str | None, record: Record, chosen: argparse.Namespace, part: str = ""
+) -> None:
+    """Show a change and write it, once somebody has agreed."""
+    if record.written == text:
+        say(f"{name}: {printable(str(path))} has {'them' if part else 'it'} already")
+        return
+    _show(path, text, record.written)
+    if chosen.only_print:
+        return
+    if not await _is_agreed(name, chosen):
+        raise SetupError("nothing was written; --yes does it")
+    keep_record(path, record, part)  # first, so that whatever is written can be taken back
+    replace(path, text, record.written)
+    say(f"{name}: written")
+
+
 async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
-    path, record = client.path(), record_of(client.path())
-    if record is None:
+    """Take back what was set up last first: both may be in one file."""
+    hooks, server = _hooks_record(name), None if chosen.hooks else record_of(client.path())
+    if hooks is None and server is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
+    if hooks is not None:
+        path, out = hook_files.hooks_path(name), hook_files.taken_out
+        await _take_back(name, path, lambda text: out(name, text, hooks), chosen, _HOOKS)
+    if server is not None:
+        await _take_back(name, client.path(), lambda text: taken_out(client, text, server), chosen)
+
+
+async def _take_back(
+    name: str,
+    path: Path,
+    without: Callable[[str], str | None],
+    chosen: argparse.Namespace,
+    part: str = "",
+) -> None:
     text = read(path)
-    without = None if text is None else taken_out(client, text, record)
-    if without != text:
-        _show(client, text, without)
+    left = None if text is None else without(text)
+    if left != text:
+        _show(path, text, left)
         if not await _is_agreed(name, chosen):
             raise SetupError("nothing was taken back; --yes does it")
-        replace(path, text, without)
-    keep_record(path, None)
-    say(f"{name}: taken back")
+        replace(path, text, left)
+    keep_record(path, None, part)
+    say(f"{name}: {part and part + ' '}taken back")
+
+
+def _check_hooks(name: str, resolved: Resolved) -> None:
+    """Say whether a client's hooks are as they were set up."""
+    text = read(hook_files.hooks_path(name))
+    entries = _hook_entries(name, resolved)
+    missing, changed = hook_files.stray_events(name, text, entries)
+    if not missing:
+        say(f"{name}: hooks are set up")
+    elif changed:
+        raise SetupError(f"hooks are changed under {', '.join(changed)}; see {hook_files.hooks_path(name)}")
+    elif len(missing) < len(entries) or _hooks_record(name):
+        raise SetupError(
+            f"hooks are missing under {', '.join(missing)}; `greenroom setup {name} --hooks` mends it"
+        )
+    else:
+        say(f"{name}: no hooks")
+
+
+def _hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
+    command, before = program()
+    return hook_files.hook_entries(name, [command, *before], _data_option(resolved))
+
+
+def _hooks_record(name: str) -> Record | None:
+    return record_of(hook_files.hooks_path(name), _HOOKS) if name in HOOK_CLIENTS else None
 
 
 async def _check(name: str, client: Client) -> None:
@@ -122,14 +198,18 @@ def _started(name: str, resolved: Resolved) -> tuple[str, list[str]]:
     """Return how a client starts its server; the folder is named where it is not the default one."""
     command, before = program()
     arguments = [*before, "serve", "--agent", name.removesuffix("-project")]
-    if resolved.sources["data"].kind != "default":
-        arguments += ["--data", str(resolved.settings.data.absolute())]
-    return command, arguments
+    return command, [*arguments, *_data_option(resolved)]
 
 
-def _show(client: Client, before: str | None, after: str | None) -> None:
+def _data_option(resolved: Resolved) -> list[str]:
+    if resolved.sources["data"].kind == "default":
+        return []
+    return ["--data", str(resolved.settings.data.absolute())]
+
+
+def _show(path: Path, before: str | None, after: str | None) -> None:
     """Show what changes, with two lines around it: the others may hold keys of other servers."""
-    name = str(client.path())
+    name = str(path)
     lines = difflib.unified_diff(
         (before or "").splitlines(), (after or "").splitlines(), name, name, n=2, lineterm=""
     )

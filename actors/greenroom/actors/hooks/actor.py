@@ -1,0 +1,298 @@
+"""The actor that keeps what a user's hooks did: which events are taken, and what was given to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import DAY, optional_datetime, to_datetime, to_microseconds
+from greenroom.actors.hooks import records
+from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
+from greenroom.actors.schemas import hook_work as schemas
+from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.runtime import Actor, Address, Context, Slices, handles
+
+TIMER: Final = "forget"
+EARLIER: Final = 3
+"""Sessions of the same project that are told of."""
+_MOST_OPEN: Final = 50
+"""Rows of a session that are looked at for uses; of older ones none is seen any more."""
+
+
+def hook_address(owner: str) -> Address:
+    """Return the actor of an owner, a user's namespace or that of an agent that works for none."""
+    return Address(schemas.KIND, owner)
+
+
+class HookActor(Actor):
+    """What the hooks of one user's clients told and were given; its key is the user's namespace."""
+
+    kind = schemas.KIND
+    names = staticmethod(records.names_in)
+
+    @handles(schemas.LookUpSession)
+    def look_up(self, request: schemas.LookUpSession, context: Context) -> Slices[schemas.HookState]:
+        """Answer what a session has, and whether an event is taken."""
+        self._check(context)
+        has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
+        earlier = yield from self._earlier(request.of, context)
+        return schemas.HookState(
+            taken=bool(request.event_id)
+            and context.get(records.event_key(request.event_id), int) is not None,
+            memories=has.memories,
+            lines=has.lines,
+            open=list(_open(has, context)),
+            earlier=earlier,
+            findings=[
+                each for each in request.findings if context.get(records.finding_key(each), int) is None
+            ],
+        )
+
+    @handles(schemas.NoteGiven)
+    def note_given(self, request: schemas.NoteGiven, context: Context) -> None:
+        """Keep a row of the ledger, and that the session has what is in it."""
+        self._check(context)
+        given = request.given
+        self._touch(request, context, request=given.query)
+        if not given.memories and not given.lines:
+            return
+        number = context.get(records.NEXT, int) or 0
+        context.put(records.NEXT, number + 1)
+        row = StoredGiven(
+            at=context.now,
+            client=request.of.client,
+            session=request.of.session,
+            project=request.of.project,
+            agent=given.agent,
+            hook=given.hook,
+            reason=given.reason,
+            query=given.query,
+            memories=[StoredMemory(**msgspec.structs.asdict(each)) for each in given.memories],
+            lines=len(given.lines),
+            tokens=given.tokens,
+            partial=given.partial,
+        )
+        context.put(records.given_key(number), row)
+        if number >= schemas.MOST_GIVEN:
+            context.delete(records.given_key(number - schemas.MOST_GIVEN))
+        has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
+        memories = {**has.memories, **{each.memory_id: each.version for each in given.memories}}
+        changed = StoredHas(
+            memories=dict(list(memories.items())[-schemas.MOST_HAD :]),
+            lines=list(dict.fromkeys([*has.lines, *given.lines]))[-schemas.MOST_HAD :],
+            open=[*has.open, *([number] if given.memories else [])][-_MOST_OPEN:],
+        )
+        context.put(records.has_key(request.of), changed)
+        audit_record.record(
+            context,
+            "give_context",
+            None,
+            hook=given.hook,
+            client=request.of.client[: audit_record.LONGEST],
+            memories=len(given.memories),
+            lines=len(given.lines),
+            tokens=given.tokens,
+        )
+
+    @handles(schemas.NoteTaken)
+    def note_taken(self, request: schemas.NoteTaken, context: Context) -> None:
+        """Keep that an event is taken, and which memories were used."""
+        self._check(context)
+        if context.get(records.event_key(request.event_id), int) is not None:
+            return
+        context.put(records.event_key(request.event_id), context.now)
+        for finding in request.findings:
+            context.put(records.finding_key(finding), context.now)
+        self._touch(request, context, request=request.request, ended=request.ended)
+        for number, memory_id in request.used:
+            self._use(number, memory_id, context)
+        audit_record.record(
+            context,
+            "take_hook_event",
+            None,
+            client=request.of.client[: audit_record.LONGEST],
+            findings=len(request.findings),
+            used=len(request.used),
+        )
+
+    @handles(schemas.ReadGiven)
+    def read(self, request: schemas.ReadGiven, context: Context) -> Slices[schemas.GivenRead]:
+        """Answer rows of the ledger, newest first."""
+        self._check(context)
+        shown: list[schemas.GivenView] = []
+        total = 0
+        for _, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
+            if row.session.startswith(request.session):
+                total += 1
+                if len(shown) < request.limit:
+                    shown.append(_view(row))
+            if context.should_yield():
+                yield
+        audit_record.record_read(context, context.principal, "read_given", None, found=len(shown))
+        return schemas.GivenRead(given=shown, total=total)
+
+    @handles(schemas.ForgetOldHooks)
+    def forget(self, _: schemas.ForgetOldHooks, context: Context) -> Slices[None]:
+        """Forget what is too old, or too much; come back for the rest."""
+        context.use_reserve()
+        since = context.now - schemas.KEPT_DAYS * DAY
+        most = {records.FINDINGS: schemas.MOST_FINDINGS, records.SESSIONS: schemas.MOST_SESSIONS}
+        has_more = False
+        for prefix in (records.EVENTS, records.FINDINGS, records.SESSIONS, records.GIVEN):
+            times: list[tuple[int, bytes]] = []
+            for key, record in context.scan(_TYPES[prefix], prefix=prefix):
+                times.append((_time_of(record), key))
+                if context.should_yield():
+                    yield
+            times.sort()
+            surplus = len(times) - most.get(prefix, len(times))
+            for place, (at, key) in enumerate(times):
+                if place < surplus or at < since:
+                    context.delete(key)
+                    if prefix == records.SESSIONS:
+                        context.delete(records.HAS + key[len(records.SESSIONS) :])
+                else:
+                    has_more = True
+        if has_more:
+            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
+
+    @handles(EraseFrom)
+    def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+        """Forget all of it, where it is a person's who is erased."""
+        counts = {"hook_events": 0, "hook_sessions": 0, "given": 0}
+        named = {records.EVENTS: "hook_events", records.SESSIONS: "hook_sessions", records.GIVEN: "given"}
+        keys: list[bytes] = []
+        if request.person.has_root(context.address.key):
+            for key, _ in context.scan(msgspec.Raw):
+                keys.append(key)
+                if key[:1] in named:
+                    counts[named[key[:1]]] += 1
+                if context.should_yield():
+                    yield
+        if keys and not request.dry_run:
+            context.use_reserve()
+            context.cancel_timer(TIMER)
+            for key in keys:
+                context.delete(key)
+                if context.should_yield():
+                    yield
+        return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
+
+    # -- parts -------------------------------------------------------------
+
+    def _check(self, context: Context) -> None:
+        """Check that this is the sender's own.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: it is another's.
+        """
+        if user_namespace(context.principal) != context.address.key:
+            raise auth_errors.permission_denied("hooks", "hooks: they are another's")
+
+    def _touch(
+        self,
+        told: schemas.NoteGiven | schemas.NoteTaken,
+        context: Context,
+        *,
+        request: str,
+        ended: str | None = None,
+    ) -> None:
+        """Stage that a session was heard of; what waited in a spool is no later than what came since."""
+        principal: Principal = context.principal
+        of, at = told.of, min(to_microseconds(told.at), context.now)
+        key = records.session_key(of)
+        known = context.get(key, StoredSession) or StoredSession(
+            of.client, of.session, of.project, principal.agent_id, at, at
+        )
+        if at < known.last:
+            ended, request = known.reason if known.ended else None, known.request
+        context.put(
+            key,
+            msgspec.structs.replace(
+                known,
+                project=of.project or known.project,
+                last=max(at, known.last),
+                ended=None if ended is None else max(at, known.last),
+                reason="" if ended is None else ended,
+                request=request or known.request,
+            ),
+        )
+        if context.timer_due(TIMER) is None:
+            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
+
+    def _earlier(self, of: schemas.ClientSession, context: Context) -> Slices[list[schemas.Earlier]]:
+        """Return the last sessions of a session's project but itself."""
+        own = records.session_key(of)
+        found: list[StoredSession] = []
+        for key, session in context.scan(StoredSession, prefix=records.SESSIONS):
+            if key != own and session.project == of.project:
+                found.append(session)
+            if context.should_yield():
+                yield
+        found.sort(key=lambda each: each.last, reverse=True)
+        return [
+            schemas.Earlier(
+                client=each.client,
+                session=each.session,
+                began=to_datetime(each.began),
+                last=to_datetime(each.last),
+                ended=optional_datetime(each.ended),
+                reason=each.reason,
+                request=each.request,
+            )
+            for each in found[:EARLIER]
+        ]
+
+    def _use(self, number: int, memory_id: str, context: Context) -> None:
+        """Stage that a use of a memory was seen."""
+        key = records.given_key(number)
+        row = context.get(key, StoredGiven)
+        if row is None:
+            return
+        memories = [
+            msgspec.structs.replace(each, used=context.now)
+            if each.memory_id == memory_id and each.used is None
+            else each
+            for each in row.memories
+        ]
+        context.put(key, msgspec.structs.replace(row, memories=memories))
+
+
+_TYPES: Final[dict[bytes, Any]] = {
+    records.EVENTS: int,
+    records.FINDINGS: int,
+    records.SESSIONS: StoredSession,
+    records.GIVEN: StoredGiven,
+}
+
+
+def _time_of(record: int | StoredSession | StoredGiven) -> int:
+    if isinstance(record, StoredSession):
+        return record.last
+    return record.at if isinstance(record, StoredGiven) else record
+
+
+def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, Any, schemas.GivenMemory]]:
+    for number in has.open:
+        row = context.get(records.given_key(number), StoredGiven)
+        for memory in () if row is None else row.memories:
+            if memory.used is None:
+                fields = msgspec.structs.asdict(memory)
+                del fields["used"]
+                yield number, to_datetime(row.at), schemas.GivenMemory(**fields)
+
+
+def _view(row: StoredGiven) -> schemas.GivenView:
+    fields = msgspec.structs.asdict(row)
+    memories = []
+    for memory in row.memories:
+        shown = msgspec.structs.asdict(memory)
+        del shown["marks"]
+        memories.append(schemas.MemoryGiven(**{**shown, "used": optional_datetime(memory.used)}))
+    return schemas.GivenView(**{**fields, "at": to_datetime(row.at), "memories": memories})

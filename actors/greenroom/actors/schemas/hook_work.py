@@ -1,0 +1,244 @@
+"""Messages between the actors that keep what hooks tell. None of them is a tool."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.schemas.hooks import HookName, Short
+from greenroom.actors.schemas.session_travel import SessionContext
+from greenroom.runtime import Message
+
+KIND = "hooks"
+KEPT_DAYS = 90
+"""How long the ledger knows what was given, and which events were taken."""
+MOST_GIVEN = 5_000
+"""Most rows of a user's ledger."""
+MOST_SESSIONS = 1_000
+"""Most sessions of clients of which is known what they have."""
+MOST_FINDINGS = 10_000
+"""Most findings that are known to be stored."""
+MOST_HAD = 500
+"""Most memories, and most other lines, that are known to be in one session; the oldest are forgotten."""
+
+Beginning = Annotated[str, Meta(max_length=400)]
+
+
+class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of a client: the client's name, its own id of the session, and the project of its folder."""
+
+    client: str
+    session: str
+    project: str
+
+
+class GivenMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was put into a session's context.
+
+    Attributes:
+        version: The version that was given.
+        score: Its relevance, 0 to 1; None where nothing was ranked.
+        signals: What made the score, by name.
+        marks: Digests of words that tell it from others, by which a use of it is seen.
+    """
+
+    memory_id: str
+    version: int
+    namespace: str
+    key: str
+    score: float | None = None
+    signals: dict[str, float] = msgspec.field(default_factory=dict)
+    marks: list[int] = msgspec.field(default_factory=list)
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a hook gave.
+
+    Attributes:
+        query: How the prompt begins that it was for, without secrets; empty where there was none.
+        lines: Digests of the lines that are no memories.
+        tokens: What it cost, about.
+        partial: Whether words alone decided.
+    """
+
+    hook: HookName
+    agent: str
+    query: Beginning = ""
+    reason: Short = ""
+    memories: list[GivenMemory] = msgspec.field(default_factory=list)
+    lines: list[int] = msgspec.field(default_factory=list)
+    tokens: int = 0
+    partial: bool = False
+
+
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier session of a client.
+
+    Attributes:
+        began: When it was first heard of.
+        last: When it was last heard of.
+        ended: When it ended, if it said so.
+        reason: Why it ended, in the client's word.
+        request: How the person's last request begins, without secrets.
+    """
+
+    client: str
+    session: str
+    began: datetime
+    last: datetime
+    ended: datetime | None
+    reason: str
+    request: str
+
+
+class HookState(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `LookUpSession`.
+
+    Attributes:
+        taken: Whether the event that was asked about is taken.
+        memories: The versions of the memories that the session has, by their ids.
+        lines: Digests of the other lines that it has.
+        open: What was given to it of which no use was seen, by the number of its row.
+        earlier: The project's sessions before it, the newest first.
+        findings: Those of the findings that were asked about that are not stored yet.
+    """
+
+    taken: bool = False
+    memories: dict[str, int] = msgspec.field(default_factory=dict)
+    lines: list[int] = msgspec.field(default_factory=list)
+    open: list[tuple[int, datetime, GivenMemory]] = msgspec.field(default_factory=list)
+    earlier: list[Earlier] = msgspec.field(default_factory=list)
+    findings: list[str] = msgspec.field(default_factory=list)
+
+
+class LookUpSession(Message[HookState], frozen=True, kw_only=True):
+    """Ask what a client's session has, and what else is known before an event of it is worked on.
+
+    Attributes:
+        findings: Keys of memories that the event would make.
+    """
+
+    of: ClientSession
+    event_id: str = ""
+    findings: list[str] = msgspec.field(default_factory=list)
+
+
+class NoteGiven(Message[None], frozen=True, kw_only=True):
+    """Note that something was given to a session; without a memory or a line only that it asked."""
+
+    of: ClientSession
+    at: datetime
+    given: Given
+
+
+class NoteTaken(Message[None], frozen=True, kw_only=True):
+    """Note that an event is taken: all that it tells is stored.
+
+    Attributes:
+        ended: Why the session ended; None while it goes on.
+        request: How the person's last request begins, if there is one.
+        used: Memories whose use was seen: the number of the ledger's row, and the id.
+        findings: Keys of the memories that it made.
+    """
+
+    of: ClientSession
+    event_id: str
+    at: datetime
+    ended: str | None = None
+    request: Beginning = ""
+    used: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    findings: list[str] = msgspec.field(default_factory=list)
+
+
+class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
+    """The actor's word to itself: a day went by."""
+
+
+class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
+    """Read the ledger, newest first.
+
+    Attributes:
+        session: Only what was given to the client's session of this id, or one that begins so.
+    """
+
+    session: str = ""
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory in the ledger; ``used`` is when a use of it was seen."""
+
+    memory_id: str
+    version: int
+    namespace: str
+    key: str
+    score: float | None
+    signals: dict[str, float]
+    used: datetime | None
+
+
+class GivenView(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the ledger: what was given to whom, when and why."""
+
+    at: datetime
+    client: str
+    session: str
+    agent: str
+    project: str
+    hook: HookName
+    reason: str
+    query: str
+    lines: int
+    tokens: int
+    partial: bool
+    memories: list[MemoryGiven]
+
+
+class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadGiven`; ``total`` is how many rows fit."""
+
+    given: list[GivenView]
+    total: int
+
+
+# -- to a session -------------------------------------------------------
+
+
+class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn as a session keeps it."""
+
+    role: str
+    text: str
+    at: datetime | None = None
+
+
+class KeepTurns(Message[None], frozen=True, kw_only=True):
+    """Keep turns of a client's session, which begins with the first of them; a repeat keeps nothing.
+
+    Attributes:
+        files: Files that were worked with, and how often; a written one counts twice.
+        ends: Whether the client's session is over.
+    """
+
+    event_id: str
+    of: ClientSession
+    purpose: str
+    turns: list[KeptTurn]
+    files: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    ends: bool = False
+
+
+class OwnWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadOwnWork`: a session's context as far as the asker's user made it."""
+
+    purpose: str
+    is_open: bool
+    last: datetime
+    context: SessionContext
+
+
+class ReadOwnWork(Message[OwnWork | None], frozen=True, kw_only=True):
+    """Read what the asker's user worked at in a session; None for one that is hidden or somebody else's."""

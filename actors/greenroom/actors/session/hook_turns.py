@@ -1,0 +1,164 @@
+"""A session that hooks keep: the turns of a client's session, and the files that were worked with in it.
+
+Only the agent whose client it is reads them: they are what a person said to it, not what a project shares.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.schemas import hook_work
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.session import events as session_events
+from greenroom.actors.session import migrations, work_context
+from greenroom.actors.session.portable_actor import slices
+from greenroom.actors.session.records import CLOSED, Header
+from greenroom.actors.session.resource import ReadableSession
+from greenroom.runtime import Context, Slices, handles
+
+APP: Final = "greenroom-hooks"
+"""The program that such sessions belong to."""
+MOST_TURNS: Final = 5_000
+"""Turns that a session keeps of a client's session; what comes then is left out."""
+_LONGEST_PATH: Final = 1_024
+_ELLIPSIS: Final = "\u2026"
+
+
+class HookedSession(ReadableSession):
+    """A session into which hooks write."""
+
+    @handles(hook_work.KeepTurns)
+    def keep_turns(self, request: hook_work.KeepTurns, context: Context) -> Slices[None]:
+        """Keep turns, in a session that is made if need be and opened again if it had ended.
+
+        Raises:
+            Refusal: ``SESSION_EXISTS``: the session is not one of the sender's that hooks made.
+        """
+        header = self._header
+        if header is None:
+            header = yield from self._made(request, context)
+        elif header.app_name != APP or not _is_of(header, context.principal):
+            raise auth_errors.session_exists(context.address.key)
+        kept = 0
+        if not self._is_repeat(request, context):
+            for number, turn in enumerate(request.turns):
+                if self._counters.count(policy.partitions(context.principal)) >= MOST_TURNS:
+                    break
+                self._keep(request, number, turn, context)
+                kept += 1
+                if context.should_yield():
+                    yield
+            self._use_files(request, context)
+            self._settle(header, context, ends=request.ends)
+        audit_record.record(
+            context, "keep_turns", context.address.key, turns=kept, left_out=len(request.turns) - kept
+        )
+
+    @handles(hook_work.ReadOwnWork)
+    def own_work(self, _: hook_work.ReadOwnWork, context: Context) -> hook_work.OwnWork | None:
+        """Answer what the sender's user did here."""
+        header, principal = self._header, context.principal
+        if (
+            header is None
+            or not _is_of(header, principal)
+            or not policy.may_see_session(principal, header.project_id)
+        ):
+            return None
+        own, common = self._own(context), self._common(context)
+        audit_record.record_read(context, principal, "read_own_work", context.address.key)
+        return hook_work.OwnWork(
+            purpose=header.purpose,
+            is_open=header.status not in CLOSED,
+            last=to_datetime(max(header.updated_at, *(row.at for row in self._activity.values()))),
+            context=work_context.view_of_user(own, common, principal),
+        )
+
+    def _made(self, request: hook_work.KeepTurns, context: Context) -> Slices[Header]:
+        """Stage the session. It is not offered to be taken up: it is another program's own."""
+        principal: Principal = context.principal
+        project = request.of.project or None
+        made = requests.CreateSession(
+            session_id=context.address.key,
+            purpose=request.purpose,
+            app_name=APP,
+            project_id=project,
+            metadata=msgspec.Raw(
+                msgspec.json.encode({"client": request.of.client, "client_session": request.of.session})
+            ),
+        )
+        yield from slices(self.create(made, context))
+        migrations.remove_recent(context, user_namespace(principal), project)
+        assert self._header is not None, "it was made"
+        return self._header
+
+    def _is_repeat(self, request: hook_work.KeepTurns, context: Context) -> bool:
+        """Return whether the turns are here: all of them came in one commit."""
+        return bool(request.turns) and session_events.find(context, _event_id(request, 0)) is not None
+
+    def _keep(
+        self, request: hook_work.KeepTurns, number: int, turn: hook_work.KeptTurn, context: Context
+    ) -> None:
+        principal: Principal = context.principal
+        event_id = _event_id(request, number)
+        event = requests.AppendEvent(
+            session_id=context.address.key,
+            event_id=event_id,
+            event_type="tool_call" if turn.role == "tool" else "message",
+            actor="user" if turn.role == "user" else f"agent:{principal.agent_id}",
+            content=msgspec.Raw(msgspec.json.encode({"text": _cut(turn.text, self.content_limit)})),
+            timestamp=turn.at,
+            visibility="private",
+        )
+        partition = policy.partition_of(principal, "private")
+        message_id = self._append(context, partition, session_events.stored(event, context.now))
+        context.put(session_events.event_key(partition, event_id), message_id)
+
+    def _use_files(self, request: hook_work.KeepTurns, context: Context) -> None:
+        own = self._own(context)
+        for path, uses in request.files:
+            for _ in range(uses):
+                own.record_file(context, travel.FileUse(path=path[:_LONGEST_PATH]))
+        if request.files:
+            self._tell_of_work(context)
+
+    def _settle(self, header: Header, context: Context, *, ends: bool) -> None:
+        """Stage that the session goes on, or has ended."""
+        later = max(context.now, header.updated_at)
+        if ends:
+            changed = msgspec.structs.replace(
+                header, status="terminated", terminated_at=later, updated_at=later
+            )
+        else:
+            status = "active" if header.status in CLOSED else header.status
+            changed = msgspec.structs.replace(header, status=status, terminated_at=None, updated_at=later)
+        current = self._header
+        assert current is not None, "it is there"
+        self._change(context, msgspec.structs.replace(changed, ahead=current.ahead))
+
+
+def _is_of(header: Header, principal: Principal) -> bool:
+    """Return whether a session is of the same user, or of the same agent where nobody knows the user."""
+    return header.user_id == principal.user and (
+        principal.user is not None or header.created_by == principal.agent_id
+    )
+
+
+def _event_id(request: hook_work.KeepTurns, number: int) -> str:
+    return f"{request.event_id}-{number}"
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text's two ends, if it is longer than allowed."""
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return f"{text[:half]}{_ELLIPSIS}{text[len(text) - half :]}" if half else text[:most]
