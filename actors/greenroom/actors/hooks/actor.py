@@ -60,6 +60,8 @@ class HookActor(Actor):
         self._check(context)
         given = request.given
         self._touch(request, context, request=given.query)
+        if request.fresh:
+            context.delete(records.has_key(request.of))
         if not given.memories and not given.lines:
             return
         number = context.get(records.NEXT, int) or 0

@@ -8,18 +8,32 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from greenroom.actors.auth.namespaces import user_namespace
+import msgspec
+
+from greenroom.actors.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.schemas.hook_work import ClientSession, KeepTurns, KeptTurn, LookUpSession, NoteTaken
+from greenroom.actors.hooks.extraction import Finding, found_in
+from greenroom.actors.hooks.use import comes_back
+from greenroom.actors.schemas.hook_work import (
+    ClientSession,
+    HookState,
+    KeepTurns,
+    KeptTurn,
+    LookUpSession,
+    NoteTaken,
+)
 from greenroom.actors.schemas.hooks import HookEvent, Turn
-from greenroom.runtime import Address, Procedure, ProcedureContext
+from greenroom.actors.schemas.memories import NoteHelp, StoreMemory
+from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal
 
 MOST_CHARACTERS: Final = 200_000
 """Characters of an event's turns that are kept, the newest ones."""
 _TURN: Final = 4_000
 _CALLS: Final = 500
-_REQUEST: Final = 300
+MOST_REQUEST: Final = 300
+"""Characters of a person's request that are kept beside what was given for it."""
 _PROJECT: Final = 128
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -37,9 +51,13 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         """Keep what it tells."""
         event, address = self.event, hook_address(user_namespace(context.principal))
         of = session_of(event)
-        state = await context.ask(address, LookUpSession(of=of, event_id=event.id))
-        if state.taken:
+        if (await context.ask(address, LookUpSession(of=of, event_id=event.id))).taken:
             return
+        findings = {finding_key(each, of): each for each in await run_in_thread(found_in, event.turns)}
+        state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
+        for key in state.findings:
+            await self._remember(context, key, findings[key])
+        used = await self._used(context, state)
         turns = kept_turns(event.turns)
         ends = event.name == "session-end"
         if turns or ends:
@@ -62,8 +80,57 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                 at=event.at,
                 ended=event.reason if ends else None,
                 request=last_request(event.turns),
+                used=used,
+                findings=state.findings,
             ),
         )
+
+    async def _remember(self, context: ProcedureContext, key: str, finding: Finding) -> None:
+        """Store a finding as a memory that nobody reviewed, unless it is there."""
+        event = self.event
+        provenance = {
+            "client": event.client,
+            "session": event.session,
+            "hook": event.name,
+            "at": event.at,
+            "rule": finding.rule,
+        }
+        owner = user_namespace(context.principal)
+        store = StoreMemory(
+            content=finding.text,
+            key=key,
+            namespace=f"{owner}:{segment(event.project)}" if event.project else owner,
+            kind=finding.kind,
+            tags=list(finding.tags),
+            metadata=msgspec.Raw(msgspec.json.encode({"provenance": provenance})),
+            expected_version=0,
+        )
+        try:
+            await context.ask(memory_address(owner), store)
+        except Refusal as refusal:
+            if refusal.code != "VERSION_CONFLICT":
+                raise
+
+    async def _used(self, context: ProcedureContext, state: HookState) -> list[tuple[int, str]]:
+        """Return which of the memories that the session was given the model used, and rate these."""
+        used: list[tuple[int, str]] = []
+        for number, at, memory in state.open:
+            said = [
+                turn.text
+                for turn in self.event.turns
+                if turn.role == "assistant" and (turn.at or self.event.at) >= at
+            ]
+            if comes_back(memory.marks, said):
+                help_seen = NoteHelp(memory_id=memory.memory_id, event_id=self.event.id)
+                await context.ask(memory_address(memory.namespace), help_seen)
+                used.append((number, memory.memory_id))
+        return used
+
+
+def finding_key(finding: Finding, of: ClientSession) -> str:
+    """Return the key of a finding's memory: the same thing said again is the same memory."""
+    said = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
+    return f"{finding.rule}-{blake2b(said.encode(), digest_size=10).hexdigest()}"
 
 
 def session_of(event: HookEvent) -> ClientSession:
@@ -109,7 +176,7 @@ def used_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 def last_request(turns: Sequence[Turn]) -> str:
     """Return how the person's last turn begins."""
     said = (turn.text for turn in reversed(turns) if turn.role == "user" and turn.text.strip())
-    return next(said, "")[:_REQUEST]
+    return next(said, "")[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:

@@ -99,6 +99,7 @@ class MemoryActor(Actor):
     count = _by(memories.MemoryStats, statistics.count)
     find = _by(memories.FindMemories, search.find)
     locate = _by(memories.LocateKey, reads.locate)
+    note_help = _by(memories.NoteHelp, ratings.note_help)
     note_uses = _by(memories.NoteUses, search.count_uses)
 
     # -- the memory service ----------------------------------------------------

@@ -114,8 +114,8 @@ def _ratings(person: Person, context: Context) -> Slices[list[tuple[bytes, Ratin
     """Return the ratings that a person or their agents gave, with their keys."""
     found: list[tuple[bytes, Rating]] = []
     for key, rating in context.scan(Rating, prefix=records.RATINGS):
-        user, _, _agent = rating.rater.removeprefix(":").partition("\0")
-        if (user == person.user) if rating.rater.startswith(":") else person.has_agent(rating.rater):
+        first, _, _ = rating.rater.removeprefix(":").partition("\0")
+        if (first == person.user) if rating.rater.startswith(":") else person.has_agent(first):
             found.append((key, rating))
         if context.should_yield():
             yield

@@ -123,6 +123,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         deleted_at: When it was forgotten.
         form: `JSON` or `TEXT`, and whether `COMPRESSED`.
         stored_size: The bytes of the stored value.
+        by_owner: Whether its owner wrote the newest version, as far as that is known.
     """
 
     partition: int
@@ -138,6 +139,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     deleted_at: int | None = None
     form: int = JSON
     stored_size: int = 0
+    by_owner: bool = False
 
 
 PLAIN = EntryDetails(0)

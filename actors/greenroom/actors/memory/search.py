@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
@@ -319,11 +321,19 @@ def _shown(
                 odds=hit.odds,
                 components=dict(hit.components) if request.debug else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
+                own=_is_own(repository, context, entry),
             )
         )
         if context.should_yield():
             yield
     return found
+
+
+def _is_own(repository: MemoryRepository, context: Context, entry: records.Entry) -> bool:
+    """Return whether a memory is the sender's, and nobody else can have written what it says now."""
+    if not policy.owns_memory(context.principal, repository.partition(entry)):
+        return False
+    return repository.root == user_namespace(context.principal) or (entry.details or PLAIN).by_owner
 
 
 def _parts(parts: Mapping[str, Any], at: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.memory import indexing, links, records, removal, root_summary
 from greenroom.actors.memory.records import Entry, EntryDetails, Quality, Version, VersionDetails
@@ -194,6 +195,7 @@ def _details(
         superseded_by=links.superseded_by,
         form=draft.form | (0 if packed is None else records.COMPRESSED),
         stored_size=len(draft.value if packed is None else packed),
+        by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
     )
 
 

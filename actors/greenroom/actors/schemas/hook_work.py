@@ -127,11 +127,16 @@ class LookUpSession(Message[HookState], frozen=True, kw_only=True):
 
 
 class NoteGiven(Message[None], frozen=True, kw_only=True):
-    """Note that something was given to a session; without a memory or a line only that it asked."""
+    """Note that something was given to a session; without a memory or a line only that it asked.
+
+    Attributes:
+        fresh: Whether the session has nothing of what it was given before.
+    """
 
     of: ClientSession
     at: datetime
     given: Given
+    fresh: bool = False
 
 
 class NoteTaken(Message[None], frozen=True, kw_only=True):

@@ -187,6 +187,17 @@ class NoteUses(Message[None], frozen=True, kw_only=True):
     memory_ids: list[str]
 
 
+class NoteHelp(Message[None], frozen=True, kw_only=True):
+    """Count a memory as used, and rate it a little better: an agent that was given it used it. Not a tool.
+
+    Attributes:
+        event_id: By what it was seen; a repeat counts nothing.
+    """
+
+    memory_id: kinds.MemoryId
+    event_id: str
+
+
 class AddMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store the first version of a memory; a key that is there is refused. Not a tool."""
 

@@ -329,6 +329,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         components: Why, with ``debug``.
         compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
             is without it then.
+        own: Whether it is the asker's user's, and that user's agents wrote what it says now.
     """
 
     memory: MemoryView
@@ -338,6 +339,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     odds: float | None = None
     components: dict[str, float] | None = None
     compressed: CompressedForm | UnsetType = UNSET
+    own: bool = False
 
 
 class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):

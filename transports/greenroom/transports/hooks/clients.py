@@ -13,7 +13,7 @@ SECONDS: Final[Mapping[HookName, int]] = {
     "pre-compact": 10,
     "post-tool": 5,
     "stop": 10,
-    "session-end": 10,
+    "session-end": 3,  # Codex allows no more
 }
 """How long a client lets each hook run; a hook ends sooner by itself."""
 
@@ -35,10 +35,13 @@ class HookClient(NamedTuple):
 
     Attributes:
         file: Its file of hooks below the home folder: JSON, with lists by event under ``hooks``.
-        events: Its event for each hook that it can have.
+        events: Its event for each hook that is of use: what is called is in the transcripts of most, and one
+            program more for each call would be for nothing.
         grouped: Whether a list has groups of hooks with a matcher, and not the hooks themselves.
         unit: How many of its units of time are a second.
         start: Members of its file besides, where it has to be made.
+        off: The member of its file that switches all hooks off, by its names with dots between, and its value
+            that does.
         after: What its user does next.
     """
 
@@ -47,6 +50,7 @@ class HookClient(NamedTuple):
     grouped: bool = True
     unit: int = 1
     start: Mapping[str, int] = {}
+    off: tuple[str, bool] | None = None
     after: str = "start a new session"
 
 
@@ -57,10 +61,10 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("UserPromptSubmit"),
             "pre-compact": Event("PreCompact"),
-            "post-tool": Event("PostToolUse", "Bash|Edit|MultiEdit|Write|NotebookEdit"),
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        off=("disableAllHooks", True),
         after="start a new session; `/hooks` there shows them",
     ),
     "codex": HookClient(
@@ -69,7 +73,6 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("UserPromptSubmit"),
             "pre-compact": Event("PreCompact"),
-            "post-tool": Event("PostToolUse", "Bash|apply_patch"),
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
@@ -80,12 +83,15 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
         {
             "session-start": Event("SessionStart"),
             "user-prompt": Event("BeforeAgent"),
-            "pre-compact": Event("PreCompress"),
-            "post-tool": Event("AfterTool", "run_shell_command|replace|write_file"),
+            "pre-compact": Event(
+                "PreCompress", "manual"
+            ),  # the other comes before each question to its model
+            "post-tool": Event("AfterTool", "^(run_shell_command|replace|write_file)$"),
             "stop": Event("AfterAgent"),
             "session-end": Event("SessionEnd"),
         },
         unit=1_000,
+        off=("hooksConfig.enabled", False),
     ),
     # What answers `beforeSubmitPrompt` does not reach its model.
     "cursor": HookClient(

@@ -26,11 +26,13 @@ class Record(msgspec.Struct, frozen=True):
         original: The text before; None where there was no file.
         written: The text that was written.
         entry: What stands under the server's name in that text.
+        by_client: Whether the client wrote that text, with more in it that is its own.
     """
 
     original: str | None
     written: str
     entry: dict[str, Any]
+    by_client: bool = False
 
 
 def configured(client: Client, text: str | None) -> Any:
@@ -39,24 +41,26 @@ def configured(client: Client, text: str | None) -> Any:
     return held.get(SERVER) if isinstance(held, dict) else None
 
 
-def put_in(client: Client, text: str | None, entry: dict[str, Any], record: Record | None) -> Record:
-    """Return what the file is to be with the entry, and what it is without."""
+def put_in(
+    client: Client, text: str | None, entry: dict[str, Any], record: Record | None
+) -> tuple[str | None, Record]:
+    """Return what the file is to be with the entry, and the record of that."""
     without = text
     if record is not None and text is not None and configured(client, text) == record.entry:
         if record.entry == entry:
-            return Record(record.original, text, entry) if text == record.written else record
+            return text, record
         without = taken_out(client, text, record)
     before = _parsed(client, without or "")
-    if not isinstance(before.get(client.key, {}), dict | None):
+    if not isinstance(before.get(client.key), dict | None):
         raise SetupError(
             f"{client.path()} has something else than servers under {client.key}; it is left alone"
         )
     wanted = copy.deepcopy(before)
     wanted[client.key] = {**(before.get(client.key) or {}), SERVER: entry}
     if before == wanted:
-        return Record(without, without or "", entry)
+        return without, Record(without, without or "", entry)
     written = _sound(client, wanted, "put", without or "", (client.key, SERVER), entry)
-    return Record(without, written, entry)
+    return written, Record(without, written, entry)
 
 
 def taken_out(client: Client, text: str, record: Record) -> str | None:
@@ -65,28 +69,54 @@ def taken_out(client: Client, text: str, record: Record) -> str | None:
     Raises:
         SetupError: The entry is not the one that was written.
     """
-    if text == record.written:
+    if text == record.written and not record.by_client:
         return record.original
     now = _parsed(client, text)
-    held = configured(client, text)
-    if held is None:
+    if not is_ours(client, text, record):
         return text
-    if held != record.entry:
-        raise SetupError(
-            f"{SERVER} in {client.path()} has been changed since it was set up; it is left "
-            "as it is, remove it by hand"
-        )
-    original = _parsed(client, record.original or "")
-    earlier = (original.get(client.key) or {}).get(SERVER)
+    earlier = entry_before(client, record)
     wanted = copy.deepcopy(now)
     if earlier is not None:
         wanted[client.key][SERVER] = earlier
         return _sound(client, wanted, "put", text, (client.key, SERVER), earlier)
     del wanted[client.key][SERVER]
-    if wanted[client.key] or client.key in original:
+    if wanted[client.key] or client.key in _parsed(client, record.original or ""):
         return _sound(client, wanted, "take", text, (client.key, SERVER))
     del wanted[client.key]
     return _sound(client, wanted, "take", text, (client.key,))
+
+
+def is_ours(client: Client, text: str | None, record: Record) -> bool:
+    """Return whether the entry that was written still stands there; False where none does.
+
+    Raises:
+        SetupError: It is another one.
+    """
+    held = configured(client, text)
+    if held is not None and held != record.entry:
+        raise SetupError(
+            f"{SERVER} in {client.path()} has been changed since it was set up; it is left "
+            "as it is, remove it by hand"
+        )
+    return held is not None
+
+
+def entry_before(client: Client, record: Record) -> Any:
+    """Return what stood under the server's name before, or None."""
+    return configured(client, record.original)
+
+
+def shown(client: Client, text: str | None, *, ours: bool) -> str:
+    """Return a text of the file as it may be shown: without the values of others, which may be keys.
+
+    Args:
+        client: Whose file it is.
+        text: What is in it.
+        ours: Whether the entry under the server's name is shown.
+    """
+    entry = (client.key, SERVER) if ours and configured(client, text) is not None else None
+    masked: str = _TEXTS[client.format].masked(text or "", entry)
+    return masked
 
 
 def _parsed(client: Client, text: str) -> dict[str, Any]:

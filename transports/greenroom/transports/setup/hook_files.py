@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
+from greenroom.transports.hooks.guard import LIMIT
 from greenroom.transports.setup import json_text
 from greenroom.transports.setup.change import Record, SetupError
+from greenroom.transports.setup.plugin import PLUGIN
 
 _HOOKS: Final = "hooks"
 
@@ -35,16 +37,17 @@ def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ())
         options: More options of the subcommand.
     """
     client = HOOK_CLIENTS[name]
-    entries = {}
+    entries: dict[str, Any] = {}
     for hook, event in client.events.items():
-        typed = shlex.join([*command, "hook", hook, "--client", name, "--agent", name, *options])
+        sooner = ["--limit", str(SECONDS[hook] - 1)] if SECONDS[hook] <= LIMIT else []
+        typed = shlex.join([*command, "hook", hook, "--client", name, "--agent", name, *sooner, *options])
         matcher = {"matcher": event.matcher} if event.matcher else {}
         limit = SECONDS[hook] * client.unit
         if client.grouped:
-            entry = {**matcher, _HOOKS: [{"type": "command", "command": typed, "timeout": limit}]}
+            command_hook = {"type": "command", "command": typed, "timeout": limit}
+            entries[event.name] = {**matcher, _HOOKS: [command_hook]}
         else:
-            entry = {"command": typed, **matcher, "timeout": limit}
-        entries[event.name] = entry
+            entries[event.name] = {"command": typed, **matcher, "timeout": limit}
     return entries
 
 
@@ -53,6 +56,21 @@ def stray_events(name: str, text: str | None, entries: Mapping[str, Any]) -> tup
     held = _parsed(name, text or "")
     missing = [event for event, entry in entries.items() if _place(held, event, entry) is None]
     return missing, [event for event in missing if _has_command_of_ours(name, held, event)]
+
+
+def are_off(name: str, text: str | None) -> bool:
+    """Whether a client's own switch for all hooks is off."""
+    off = HOOK_CLIENTS[name].off
+    held: Any = _parsed(name, text or "")
+    for member in off[0].split(".") if off else ():
+        held = held.get(member) if isinstance(held, dict) else None
+    return off is not None and held is off[1]
+
+
+def has_plugin(name: str, text: str | None) -> bool:
+    """Whether a client has the hooks by the plugin."""
+    plugins = _parsed(name, text or "").get("enabledPlugins")
+    return isinstance(plugins, dict) and bool(plugins.get(PLUGIN))
 
 
 def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record | None) -> Record:
@@ -68,6 +86,8 @@ def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record 
         without = taken_out(name, text, record)
     elif not stray_events(name, text, entries)[0]:
         return Record(text, text or "", entries)
+    if has_plugin(name, without):
+        raise SetupError(f"{name} has the plugin {PLUGIN}, and with it the hooks")
     start = HOOK_CLIENTS[name].start
     blank = not (without or "").strip()
     edited = f"{json.dumps(start, indent=2)}\n" if blank and start else without or ""
@@ -110,6 +130,14 @@ def taken_out(name: str, text: str, record: Record) -> str | None:
     if wanted.get(_HOOKS) == {} and _HOOKS not in original:
         text = _taken(name, text, wanted, (_HOOKS,))
     return _sound(name, text, wanted)
+
+
+def shown(name: str, text: str | None, record: Record | None) -> str:
+    """Return a text of the file as it may be shown: without values, which may be secret, but ours."""
+    held = _parsed(name, text or "")
+    places = {event: _place(held, event, entry) for event, entry in (record.entry if record else {}).items()}
+    found = [(_HOOKS, event, *place) for event, place in places.items() if place is not None]
+    return json_text.masked(text or "", *found)
 
 
 def _taken(name: str, text: str, wanted: Any, path: tuple[str | int, ...]) -> str:

@@ -12,11 +12,13 @@ from typing import Any, Final, NamedTuple
 
 _OR_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _OR_COMMA: Final = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+_TO_MASK: Final = re.compile(
+    r"""(?P<key>"(?:\\.|[^"\\])*"\s*:)|"(?:\\.|[^"\\])*"|-?\d[\w.+-]*|(?P<line>//[^\n]*)|/\*.*?\*/""",
+    re.DOTALL,
+)
+_COMMENT_AT_END: Final = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\n])*\*/)*[ \t]*(?://[^\r\n]*)?(?=\r?\n)")
 _SPACE: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
-
-
-_COMMENT_AT_END: Final = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\n])*\*/)*[ \t]*(?://[^\r\n]*)?(?=\r?\n)")
 
 
 class _Member(NamedTuple):
@@ -41,12 +43,14 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
     root = _start(_strict(text), 0)
     found = _find(text, root, outer)
     if found is None:
-        return _insert(text, root, f"{json.dumps(outer)}: {_shown({inner: value}, step, step)}", step, 1)
+        return _insert(text, root, f"{json.dumps(outer)}: ", {inner: value}, step, 1)
+    if text[found.value : found.end] == "null":
+        text = f"{text[: found.value]}{{}}{text[found.end :]}"
     within = _find(text, found.value, inner)
     if within is None:
-        named = f"{json.dumps(inner)}: {_shown(value, step, step * 2)}"
-        return _insert(text, found.value, named, step, 2)
-    return text[: within.value] + _shown(value, step, step * 2) + text[within.end :]
+        return _insert(text, found.value, f"{json.dumps(inner)}: ", value, step, 2)
+    shown = _shown(value, step if "\n" in text[within.value : within.end] else None, step * 2)
+    return text[: within.value] + shown + text[within.end :]
 
 
 def add(text: str, path: tuple[str, str], value: Any) -> str:
@@ -58,7 +62,7 @@ def add(text: str, path: tuple[str, str], value: Any) -> str:
         return put(text, path, [value])
     step, items = _step(text), _members(text, inner.value, "[")
     if not items:
-        return _insert(text, inner.value, _shown(value, step, step * 3), step, 3)
+        return _insert(text, inner.value, "", value, step, 3)
     last = items[-1]
     begin = _line_start(text, last.start)
     commented = _without_comments(text)
@@ -69,10 +73,20 @@ def add(text: str, path: tuple[str, str], value: Any) -> str:
         found = _COMMENT_AT_END.match(text, end)
         stop = found.end() if found else end
     else:
-        item, stop = f" {json.dumps(value, ensure_ascii=False)}", end
+        item, stop = f" {_shown(value, None, '')}", end
     if end > last.end:
         return text[:stop] + item + "," + text[stop:]
     return text[:end] + "," + text[end:stop] + item + text[stop:]
+
+
+def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
+    """Return the text with … for every comment and value but those at some paths, which may be shown."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(_span(text, path) for path in paths if path is not None):
+        pieces += [_TO_MASK.sub(_mask, text[done:start]), text[start:end]]
+        done = end
+    return "".join([*pieces, _TO_MASK.sub(_mask, text[done:])])
 
 
 def take(text: str, path: tuple[str | int, ...]) -> str:
@@ -118,6 +132,14 @@ def _strict(text: str) -> str:
     return _OR_COMMA.sub(_spaces, _without_comments(text))
 
 
+def _mask(found: re.Match[str]) -> str:
+    if found["key"]:
+        return found[0]
+    if found[0].startswith("/"):
+        return "// …" if found["line"] else "/* … */"
+    return '"…"' if found[0].startswith('"') else "…"
+
+
 def _start(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     assert found is not None
@@ -136,6 +158,15 @@ def _commented_gap(gap: str, rest: str) -> str:
         return rest
     ends = rest.lstrip(" \t").startswith(("\n", "\r\n"))
     return (gap.rstrip() if ends else gap) + rest
+
+
+def _span(text: str, path: tuple[str | int, ...]) -> tuple[int, int]:
+    """Return where the value at a path begins and ends, which is there."""
+    start, end = _start(_strict(text), 0), len(text)
+    for name in path:
+        member = next(each for each in _members(text, start) if each.name == name)
+        start, end = member.value, member.end
+    return start, end
 
 
 def _find(text: str, start: int, name: str) -> _Member | None:
@@ -167,17 +198,20 @@ def _step(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _shown(value: Any, step: str, margin: str) -> str:
+def _shown(value: Any, step: str | None, margin: str) -> str:
     return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + margin)
 
 
-def _insert(text: str, start: int, shown: str, step: str, depth: int) -> str:
-    """Put a member first into what starts there; comments of the others stay where they are."""
-    member = f"\n{step * depth}{shown}"
+def _insert(text: str, start: int, label: str, value: Any, step: str, depth: int) -> str:
+    """Put a value first into what starts there; comments of the others stay where they are."""
     rest = text[start + 1 :]
-    if _members(text, start):
-        comma = "," if rest.lstrip(" \t").startswith(("\n", "\r\n")) else f",\n{step * depth}"
-        return text[: start + 1] + member + comma + (rest if comma == "," else rest.lstrip(" \t"))
+    members = _members(text, start)
+    if members and "\n" not in text[start : members[0].start]:  # an object on one line stays one
+        before = members[0].start
+        return f"{text[:before]}{label}{_shown(value, None, '')}, {text[before:]}"
+    member = f"\n{step * depth}{label}{_shown(value, step, step * depth)}"
+    if members:
+        return f"{text[: start + 1]}{member},{rest}"
     # There are comments alone, or the object is closed on another line.
     if rest.lstrip(" \t").startswith(("\n", "\r\n", "/")):
         return text[: start + 1] + member + rest

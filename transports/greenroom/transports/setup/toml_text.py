@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from typing import Any
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
+
+_OR_COMMENT: Final = re.compile(r""""(?:\\.|[^"\\])*"|'[^'\n]*'|#[^\n]*""")
 
 
 def parse(text: str) -> Any:
@@ -38,3 +42,26 @@ def take(text: str, path: tuple[str, ...]) -> str:
         return tomlkit.dumps(document)
     except TOMLKitError as error:
         raise ValueError(str(error)) from None
+
+
+def masked(text: str, path: tuple[str, str] | None) -> str:
+    """Return the text with … for every comment and value but one, which may be shown."""
+    document = tomlkit.parse(text)
+    _mask(document, path or ())
+    return _OR_COMMENT.sub(
+        lambda found: "# …" if found[0].startswith("#") else found[0], tomlkit.dumps(document)
+    )
+
+
+def _mask(held: MutableMapping[str, Any], ours: tuple[str, ...]) -> None:
+    for name, value in list(held.items()):
+        rest = ours[1:] if ours[:1] == (name,) else ()
+        if ours[:1] == (name,) and not rest:
+            continue
+        if isinstance(value, MutableMapping):
+            _mask(value, rest)
+        elif isinstance(value, list) and value and all(isinstance(each, MutableMapping) for each in value):
+            for each in value:
+                _mask(each, ())
+        else:
+            held[name] = "…"

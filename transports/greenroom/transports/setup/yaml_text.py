@@ -5,9 +5,14 @@ The parser's marks leave every other line as it is, byte for byte; writing the w
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
 
 import yaml
+
+_COMMENT: Final = re.compile(r"(?m)(^|(?<=\s))#[^\n]*")
 
 
 def parse(text: str) -> Any:
@@ -26,12 +31,16 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
         text = take(text, path)
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     found = _find(root, outer)
-    if (root is not None and root.flow_style) or (found and found[1].value and found[1].flow_style):
-        raise ValueError(f"what {inner} belongs to stands between braces")
+    if found is None and root is not None and root.flow_style:
+        return _put_between_braces(text, root, outer, {inner: value})
+    if found and found[1].value and found[1].flow_style:
+        return _put_between_braces(text, found[1], inner, value)
     if found is None:
         apart = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{apart}{outer}:\n" + _block(inner, value, 2)
     key, held = found
+    if root.flow_style:
+        return _put_between_braces(text, held, inner, value)
     if isinstance(held, yaml.MappingNode) and held.value:
         first = held.value[0][0].start_mark
         at = first.index - first.column
@@ -50,7 +59,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
         node = _find(node, name)[1]  # type: ignore[index]
     key, held = _find(node, path[-1])  # type: ignore[misc]
     if node.flow_style:
-        raise ValueError(f"{path[-1]} stands between braces")
+        return _take_from_braces(text, node, key, held)
     start = key.start_mark.index - key.start_mark.column
     end = text.find("\n", max(_end(held), key.end_mark.index))
     before, after = text[:start], "" if end < 0 else text[end + 1 :]
@@ -58,6 +67,52 @@ def take(text: str, path: tuple[str, ...]) -> str:
         head = before.rstrip()
         return f"{head} {{}}{before[len(head) :]}{after}"
     return before + after
+
+
+def masked(text: str, path: tuple[str, str] | None) -> str:
+    """Return the text with … for every comment and value but one, which may be shown."""
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    ours = None
+    if path is not None:
+        ours = _find(_find(root, path[0])[1], path[1])[1]  # type: ignore[index]
+    pieces, at = [], 0
+    for node in sorted(_values(root, ours, set()), key=lambda each: each.start_mark.index):
+        start, end = node.start_mark.index, _end(node) if node is ours else node.end_mark.index
+        kept = text[start:end]
+        pieces.append(_COMMENT.sub("# …", text[at:start]))
+        pieces.append(kept if node is ours else "…" + kept[len(kept.rstrip()) :])
+        at = end
+    return "".join(pieces) + _COMMENT.sub("# …", text[at:])
+
+
+def _values(node: Any, ours: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield the scalars that are no names of members, and what is ours as a whole; aliases but once."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if node is ours or isinstance(node, yaml.ScalarNode):
+        if node is ours or node.end_mark.index > node.start_mark.index:
+            yield node
+        return
+    for each in node.value:
+        yield from _values(each[1] if isinstance(each, tuple) else each, ours, seen)
+
+
+def _put_between_braces(text: str, node: Any, name: str, value: Any) -> str:
+    """Put a member first into a mapping between braces, where JSON is YAML."""
+    if not isinstance(node, yaml.MappingNode) or text[node.start_mark.index] != "{":
+        raise ValueError(f"what {name} belongs to is no mapping")
+    member = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+    at = node.value[0][0].start_mark.index if node.value else node.start_mark.index + 1
+    return f"{text[:at]}{member}{', ' if node.value else ''}{text[at:]}"
+
+
+def _take_from_braces(text: str, node: Any, key: Any, held: Any) -> str:
+    place = next(n for n, each in enumerate(node.value) if each[0] is key)
+    if place + 1 < len(node.value):
+        return text[: key.start_mark.index] + text[node.value[place + 1][0].start_mark.index :]
+    start = node.value[place - 1][1].end_mark.index if place else key.start_mark.index
+    return text[:start] + text[held.end_mark.index :]
 
 
 def _find(node: Any, name: str) -> tuple[Any, Any] | None:

@@ -1,0 +1,207 @@
+"""What a session should know when it starts: how the last one ended, open work, decisions, preferences, files."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.hooks.inert import Section
+from greenroom.actors.hooks.lines import Line, may_be_given, of_memory, roots_of, said, within
+from greenroom.actors.preferences.actor import preferences_address
+from greenroom.actors.recall.search import SearchSpec, find
+from greenroom.actors.schemas.hook_work import Earlier, HookState, OwnWork, ReadOwnWork
+from greenroom.actors.schemas.hooks import HookEvent
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
+from greenroom.actors.schemas.preferences import KnownPreferences
+from greenroom.actors.schemas.resource_uris import preferences_uri
+from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.session.directory import ListSessions
+from greenroom.runtime import Address, GreenroomError, ProcedureContext, Refusal
+
+DECISION: Final = "decision"
+PREFERENCE: Final = "preference"
+"""Tags of memories that every session of a project is given."""
+_SESSIONS: Final = 12
+"""Sessions of the project that are asked for their work, those of the newest activity."""
+_LISTED: Final = 60
+_STALE: Final = timedelta(days=30)
+_TAGGED: Final = 40
+_LINE: Final = 300
+_PREFERENCE: Final = 200
+_FOR_PROGRAMS: Final = frozenset(KnownPreferences.__struct_fields__)
+_MOST: Final = {"last": 1, "work": 6, "decisions": 8, "preferences": 8, "files": 8}
+
+
+class Briefing(NamedTuple):
+    """Sections of lines, and all lines that are in them."""
+
+    sections: list[Section]
+    lines: list[Line]
+
+
+class _Work(NamedTuple):
+    session_id: str
+    read: OwnWork
+
+
+async def briefing(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Briefing:
+    """Return what a project's next session should know, the most important first, within a budget of tokens."""
+    works = await _works(context, event)
+    tagged = [
+        hit for hit in await _tagged(context, event) if may_be_given(hit, event.project, state.memories)
+    ]
+    since = to_datetime(context.now) - _STALE
+    offered = {
+        "last": ("How the last session ended", _last(state.earlier)),
+        "work": ("Open work", _open_work(works, since)),
+        "decisions": ("Decisions", [*_of_tag(tagged, DECISION), *_decisions(works)]),
+        "preferences": (
+            "What the user prefers",
+            [*await _document(context), *_of_tag(tagged, PREFERENCE)],
+        ),
+        "files": ("Files that matter", _files(works, event.folder)),
+    }
+    has = set(state.lines)
+    sections: list[Section] = []
+    lines: list[Line] = []
+    for name, (title, candidates) in offered.items():
+        left = budget - (len(title) + 4) // 4 - 1
+        fresh = [line for line in candidates if line.memory is not None or line.digest not in has]
+        kept, left = within(fresh, left, _MOST[name])
+        if kept:
+            budget = left
+            sections.append(Section(title, [line.text for line in kept]))
+            lines += kept
+    return Briefing(sections, lines)
+
+
+async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
+    """Return what the user did in sessions of the project, the newest first."""
+    if not event.project:
+        return []
+    listed = await context.query(ListSessions(project_id=event.project, limit=_LISTED))
+    works: list[_Work] = []
+    for session in listed.sessions:
+        if session.user_id != context.principal.user:
+            continue
+        try:
+            read = await context.ask(Address("session", session.session_id), ReadOwnWork())
+        except GreenroomError:  # the others are there all the same
+            continue
+        if read is not None:
+            works.append(_Work(session.session_id, read))
+            if len(works) == _SESSIONS:
+                break
+    return works
+
+
+async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemory]:
+    """Return the newest memories that are tagged as decisions or preferences."""
+    search = SearchSpec(
+        None,
+        None,
+        "semantic",
+        0.0,
+        MemoryFilters(tags=[DECISION, PREFERENCE]),
+        _TAGGED,
+        roots=roots_of(context.principal, event.project),
+    )
+    return (await find(context, search)).hits
+
+
+def _last(earlier: Sequence[Earlier]) -> list[Line]:
+    if not earlier:
+        return []
+    last = earlier[0]
+    if last.ended is None:
+        how = f"it has not said that it ended, and was last heard of {_time(last.last)}"
+    else:
+        how = f"it ended {_time(last.ended)}{f' ({last.reason})' if last.reason else ''}"
+    request = f"; the person's last request was: {last.request}" if last.request else ""
+    return [
+        said(f"{last.client} since {_time(last.began)}: {how}{request}", f"session {last.session}", _LINE * 2)
+    ]
+
+
+def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
+    lines: list[Line] = []
+    for work in works:
+        state = work.read.context.workflow_state
+        if state is None or state.status == "done" or state.at < since:
+            continue
+        source = f"session {work.session_id} by {state.by}, {state.at:%Y-%m-%d}"
+        step = f", at: {state.step}" if state.step else ""
+        lines.append(said(f"{state.task} ({state.status}){step}", source, _LINE))
+        if state.next:
+            lines.append(said(f"Next for it: {'; '.join(state.next[:5])}", source, _LINE))
+        if state.blockers:
+            lines.append(said(f"It waits for: {'; '.join(state.blockers[:5])}", source, _LINE))
+    return lines
+
+
+def _decisions(works: Iterable[_Work]) -> list[Line]:
+    made = [(each, work.session_id) for work in works for each in work.read.context.decisions]
+    made.sort(key=lambda each: each[0].at, reverse=True)
+    return [
+        said(
+            decision.what + (f" (because {decision.why})" if decision.why else ""),
+            f"session {session_id} by {decision.by}, {decision.at:%Y-%m-%d}",
+            _LINE,
+        )
+        for decision, session_id in made
+    ]
+
+
+async def _document(context: ProcedureContext) -> list[Line]:
+    """Return the members of the user's preferences that are not for programs."""
+    address = preferences_address(context.principal)
+    owner = context.principal.user or context.principal.agent_id
+    try:
+        read: Any = await context.ask(address, ReadResource(uri=preferences_uri(owner)))
+    except Refusal:  # a session starts without them
+        return []
+    members = msgspec.json.decode(read.preferences, type=dict[str, msgspec.Raw])
+    source = f"the user's preferences, version {read.version}"
+    return [
+        said(f"{name}: {bytes(value).decode()}", source, _PREFERENCE)
+        for name, value in members.items()
+        if name not in _FOR_PROGRAMS
+    ]
+
+
+def _of_tag(tagged: Iterable[FoundMemory], tag: str) -> list[Line]:
+    return [of_memory(hit) for hit in tagged if tag in hit.memory.tags]
+
+
+def _files(works: Iterable[_Work], folder: str) -> list[Line]:
+    uses: Counter[str] = Counter()
+    last: dict[str, tuple[datetime, str]] = {}
+    for work in works:
+        for file in work.read.context.files_accessed:
+            uses[file.path] += file.uses
+            last[file.path] = max(
+                last.get(file.path, (file.last_used, "")), (file.last_used, work.session_id)
+            )
+    lines: list[Line] = []
+    for path, count in uses.most_common(_MOST["files"]):
+        at, session_id = last[path]
+        lines.append(
+            said(_below(path, folder), f"used {count} times, session {session_id}, {at:%Y-%m-%d}", _LINE)
+        )
+    return lines
+
+
+def _below(path: str, folder: str) -> str:
+    """Return a path as it is below the folder that the client works in."""
+    root = folder.rstrip("/") + "/"
+    return posixpath.relpath(path, root) if folder and path.startswith(root) else path
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

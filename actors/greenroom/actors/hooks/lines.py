@@ -1,0 +1,114 @@
+"""Lines of what a hook gives: each a text of somebody, made inert, with its source; and the rule of what may be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from msgspec import UNSET
+
+from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, user_namespace
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.hooks.inert import inert, line_tokens
+from greenroom.actors.hooks.use import marks_of
+from greenroom.actors.recall.scatter_gather import Root
+from greenroom.actors.schemas.hook_work import GivenMemory
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryView
+
+MOST_OF_MEMORY: Final = 480
+"""Characters of a memory that a line has."""
+MOST_OF_SOURCE: Final = 160
+_OF_A_PROJECT: Final = re.compile(r".*-[0-9a-f]{8}")
+"""What `project_of_path` makes, as a segment of a namespace."""
+_DIGEST_BYTES: Final = 6
+
+
+class Line(NamedTuple):
+    """A line, and the memory that it is; None where it is none."""
+
+    text: str
+    memory: GivenMemory | None = None
+
+    @property
+    def digest(self) -> int:
+        """Stands for the line in what a session has."""
+        return int.from_bytes(blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest())
+
+
+def said(text: str, source: str, most: int) -> Line:
+    """Return what somebody said, with its source."""
+    return Line(f"{inert(text, most)} [{inert(source, MOST_OF_SOURCE)}]")
+
+
+def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
+    """Return a memory as a line."""
+    memory = hit.memory
+    text = content_of(memory)
+    by = f" by {memory.author}" if memory.author else ""
+    source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
+    given = GivenMemory(
+        memory_id=memory.memory_id,
+        version=memory.version,
+        namespace=memory.namespace,
+        key=memory.key,
+        score=None if hit.odds is None else round(hit.score, 4),
+        signals=_telling(hit.components or {}),
+        marks=marks_of(text[:MOST_OF_MEMORY], prompt),
+    )
+    return Line(said(text, source, MOST_OF_MEMORY).text, given)
+
+
+def content_of(memory: MemoryView) -> str:
+    """Return a memory's text; of a value its JSON."""
+    if memory.content is not None:
+        return memory.content
+    return "" if memory.value is UNSET else bytes(memory.value).decode()
+
+
+def may_be_given(hit: FoundMemory, project: str, has: Mapping[str, int]) -> bool:
+    """Return whether a memory may be put into a context without being asked for.
+
+    It is the user's, and agents of that user wrote it; it is of no other project; and the session has not
+    got this version of it.
+    """
+    memory = hit.memory
+    return (
+        hit.own
+        and not memory.withheld
+        and _is_of(memory.namespace, project)
+        and has.get(memory.memory_id) != memory.version
+    )
+
+
+def roots_of(principal: Principal, project: str) -> list[Root]:
+    """Return the namespace roots whose memories may be given: the user's own, and the project's."""
+    names = [user_namespace(principal)]
+    if project:
+        names.append(PROJECT + segment(project))
+    return [Root(name, memory_address(name)) for name in names]
+
+
+def within(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
+    """Return the first lines that a budget of tokens has room for, and what is left of it."""
+    kept: list[Line] = []
+    for line in lines:
+        cost = line_tokens(line.text)
+        if len(kept) < most and cost <= budget:
+            budget -= cost
+            kept.append(line)
+    return kept, budget
+
+
+def _is_of(namespace: str, project: str) -> bool:
+    """Return whether a namespace is no other project's, as far as its name tells."""
+    _, _, *below = namespace.split(":")
+    own = segment(project) if project else ""
+    return not below or below[0] == own or not _OF_A_PROJECT.fullmatch(below[0])
+
+
+def _telling(components: Mapping[str, float]) -> dict[str, float]:
+    """Return the signals that counted, the strongest first."""
+    counted = sorted(components.items(), key=lambda each: -abs(each[1]))
+    return dict([(name, value) for name, value in counted if value][:6])
