@@ -173,6 +173,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "look for what may be wrong with the folder, this machine and the clients; changes nothing",
         ("doctor", "doctor"),
         every_setting=True,
+        options={
+            "--try-clients": Option("start the server of each client that is configured, as it would, too"),
+        },
         examples=("doctor", "doctor --json"),
     ),
     "watch": Command(

@@ -6,19 +6,30 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
+from typing import Final
 
 import msgspec
 
-from greenroom.transports.cli.doctor.examination import examine
+from greenroom.transports.cli.commands.doctor_clients import (
+    check_clients,
+    check_hooks,
+    check_spool,
+    tried_clients,
+)
+from greenroom.transports.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.cli.doctor.finding import Finding, Report, exit_code, worst
 from greenroom.transports.cli.output import say
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 
+_CHECKS: Final = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}
+
 
 async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Look at everything and show what was found; return the exit code."""
-    findings = await examine(resolved, os.environ)
+    findings = await examine(resolved, os.environ, checks=_CHECKS)
+    if chosen.try_clients:
+        findings += await tried_clients(resolved)
     if chosen.json:
         report = Report(
             version=version("greenroom"),
