@@ -11,6 +11,7 @@ from greenroom.transports.cli.doctor.facts import Facts
 from greenroom.transports.cli.doctor.finding import Finding, ok, warning
 from greenroom.transports.cli.support.store_texts import size
 from greenroom.transports.config.load import Resolved
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
 from greenroom.transports.hooks.failures import failures_of
 from greenroom.transports.hooks.spool import MAX_BYTES, MAX_FILES, REFUSED, Waiting, waiting
 from greenroom.transports.setup.clients import CLIENTS
@@ -64,9 +65,15 @@ def of_client(result: Checked) -> Iterator[Finding]:
 
 def check_hooks(facts: Facts) -> Iterator[Finding]:
     """Tell which hooks failed lately."""
+    having = [name for name in HOOK_CLIENTS if looked_at(name, facts.resolved).hooks is not None]
     failures = failures_of(facts.settings.data)
     if not failures.count or failures.last_at is None:
-        yield ok(_HOOKS, "none has failed")
+        who = (
+            f"{', '.join(having)} {'has' if len(having) == 1 else 'have'} them"
+            if having
+            else "no client has any"
+        )
+        yield ok(_HOOKS, f"{who}; none has failed")
         return
     many = "1 has" if failures.count == 1 else f"{failures.count:,} have"
     sentence = (

@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
+import trio
+
 from greenroom.actors.embedding.embedder import EmbedderChoice, EmbedderError
-from greenroom.actors.embedding.loader import check_choice
+from greenroom.actors.embedding.loader import check_choice, load
 from greenroom.actors.embedding.models import resolved
 from greenroom.actors.embedding.rows import INDEX, MINILM, SPACES, STATIC, Space, Waiting, serving_key
 from greenroom.runtime import GreenroomError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.maintenance.survey import Survey
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, ok, refused, warning
+from greenroom.transports.cli.doctor.finding import Finding, error, ok, refused, warning
 from greenroom.transports.cli.support.open_store import embedder_choice, encryption
 
 _TOPIC: Final = "embedder"
 _SERVING: Final = serving_key("")
 _MOST_SPACES: Final = 100
+_LOADED: Final = frozenset({"static", "minilm", "http"})
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """Tell what the owner says of its embedder, or what a server started now would have."""
+async def check(facts: Facts) -> list[Finding]:
+    """Tell what the owner says of its embedder, or load the one that a server started now would have."""
     if facts.parts is not None:
-        yield from _of_owner(facts)
-        return
+        return list(_of_owner(facts))
     try:
         wanted = embedder_choice(facts.settings, facts.environment)
-        choice, reason = resolved(wanted, looks_inside=True)
-        check_choice(choice)
-    except (EmbedderError, ValueError) as failure:
-        yield refused(_TOPIC, failure if isinstance(failure, EmbedderError) else GreenroomError(str(failure)))
-        return
+        choice, reason = await trio.to_thread.run_sync(partial(resolved, wanted, looks_inside=True))
+        await trio.to_thread.run_sync(check_choice, choice)
+    except EmbedderError as failure:
+        return [refused(_TOPIC, failure)]
+    except ValueError as failure:
+        return [error(_TOPIC, str(failure), None, exit_codes.USAGE)]
     if choice.kind == "none":
-        yield ok(_TOPIC, "none is wanted, so searches go by words alone")
-    elif wanted.kind == "auto" and choice.kind != "minilm":
-        yield ok(_TOPIC, f"it will be {choice}: {reason}")
-    else:
-        yield ok(_TOPIC, f"it will be {choice}, and what it needs is there")
-    if choice.kind != "none" and facts.head is not None and facts.owner is None:
-        yield from _stored(facts, choice)
+        return [ok(_TOPIC, "none is wanted, so searches go by words alone")]
+    found = [await _loaded(choice, f"{choice}, for {reason}" if wanted.kind == "auto" else str(choice))]
+    if facts.head is not None and facts.owner is None:
+        found += await trio.to_thread.run_sync(lambda: list(_stored(facts, choice)))
+    return found
+
+
+async def _loaded(choice: EmbedderChoice, name: str) -> Finding:
+    """Load an embedder; one that runs others' code, or may take long, is only looked at."""
+    if choice.kind not in _LOADED:
+        return ok(_TOPIC, f"it will be {name}; it was not loaded, and what can be looked at is there")
+    try:
+        embedder = await load(choice)
+    except EmbedderError as failure:
+        sentence = f"it will be {name}, which cannot be had now, so searches go by words alone: {failure}"
+        return warning(_TOPIC, sentence, "mend what the sentence names, or choose another with --embedder")
+    await embedder.aclose()
+    return ok(_TOPIC, f"it will be {name}; it was loaded")
 
 
 def _of_owner(facts: Facts) -> Iterator[Finding]:

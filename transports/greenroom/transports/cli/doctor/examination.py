@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
+from typing import Final, cast
 
 import trio
 
@@ -21,19 +22,21 @@ from greenroom.transports.cli.doctor import (
     locks,
     permissions,
     server,
+    settings,
     versions,
 )
 from greenroom.transports.cli.doctor.facts import Facts, Mounts, gather
 from greenroom.transports.cli.doctor.finding import Finding, error
 from greenroom.transports.config.load import Resolved
 
-Check = Callable[[Facts], Iterable[Finding]]
+Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
 
 CHECKS: Final[Mapping[str, Check]] = {
     "versions": versions.check,
     "folder": folder.check,
     "locks": locks.check,
     "server": server.check,
+    "settings": settings.check,
     "permissions": permissions.check,
     "encryption": encryption.check,
     "audit": audit.check,
@@ -62,6 +65,7 @@ async def examine(
     *,
     checks: Mapping[str, Check] = CHECKS,
     mounts: Callable[[], Mounts] = mounted,
+    patience: float = 5.0,
     now: Callable[[], float] = time.time,
 ) -> list[Finding]:
     """Return what every check found, by topic in the order of the checks.
@@ -71,10 +75,11 @@ async def examine(
         environment: The environment's variables.
         checks: The checks by topic.
         mounts: Returns the file systems.
+        patience: Seconds to wait for each sign of the owner.
         now: Returns the time in seconds since 1970 UTC.
     """
     with trio.move_on_after(SECONDS) as gathering:
-        facts = await gather(resolved, environment, now(), mounts)
+        facts = await gather(resolved, environment, now(), mounts, patience)
     if gathering.cancelled_caught:
         return [_stuck("folder", f"{resolved.settings.data} cannot be looked at")]
     found: dict[str, list[Finding]] = {topic: [] for topic in checks}
@@ -93,8 +98,12 @@ async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.Capacit
     """Run one check; that it hangs or fails is a finding, and the others go on."""
     with trio.move_on_after(SECONDS):
         try:
+            if iscoroutinefunction(check):
+                return list(await check(facts))
             return await trio.to_thread.run_sync(
-                lambda: list(check(facts)), abandon_on_cancel=True, limiter=limiter
+                lambda: list(cast("Iterable[Finding]", check(facts))),
+                abandon_on_cancel=True,
+                limiter=limiter,
             )
         except OSError as failure:
             place = f"{failure.filename}: " if failure.filename else ""

@@ -29,7 +29,6 @@ from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 PlaceKind = Literal["missing", "no folder", "closed", "empty", "foreign", "no store", "store"]
-PATIENCE: Final = 5.0  # seconds for each sign of the owner
 _STARTING_SECONDS: Final = 2.0  # how long a server may hold the lock before it listens
 _RETRY_SECONDS: Final = 0.1
 _TRIES: Final = 5  # of reading a file that a server is writing
@@ -70,6 +69,7 @@ class Facts:
         environment: The environment's variables.
         now: The time in seconds since 1970 UTC.
         place: The folder.
+        patience: Seconds to wait for each sign of the owner.
         lock: What its lock file says; None where there is none.
         lock_trouble: Why that cannot be read.
         figures: What the owner says of itself, as `greenroom stats --json` has it; None without an answer.
@@ -83,6 +83,7 @@ class Facts:
     environment: Mapping[str, str]
     now: float
     place: Place
+    patience: float
     lock: LockState | None = None
     lock_trouble: str = ""
     figures: Mapping[str, Any] | None = None
@@ -109,7 +110,11 @@ class Facts:
 
 
 async def gather(
-    resolved: Resolved, environment: Mapping[str, str], now: float, mounts: Callable[[], Mounts]
+    resolved: Resolved,
+    environment: Mapping[str, str],
+    now: float,
+    mounts: Callable[[], Mounts],
+    patience: float,
 ) -> Facts:
     """Gather what all checks go by.
 
@@ -118,9 +123,10 @@ async def gather(
         environment: The environment's variables.
         now: The time in seconds since 1970 UTC.
         mounts: Returns mount points and the kinds of their file systems, in the order of mounting.
+        patience: Seconds to wait for each sign of the owner.
     """
     place = await _in_thread(lambda: look_at(resolved.settings.data, mounts()))
-    facts = Facts(resolved=resolved, environment=environment, now=now, place=place)
+    facts = Facts(resolved=resolved, environment=environment, now=now, place=place, patience=patience)
     if place.kind in {"no store", "store"}:
         facts = await _with_owner(facts)
     if place.kind == "store":
@@ -173,7 +179,7 @@ def _asked(facts: Facts) -> Facts:
     if facts.owner is None:
         return facts
     try:
-        figures = json.loads(call(folder, Stats(often=True), patience=PATIENCE))
+        figures = json.loads(call(folder, Stats(often=True), patience=facts.patience))
     except NoOwnerError:
         return facts
     except ControlSocketError as failure:

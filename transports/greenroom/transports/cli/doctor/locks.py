@@ -10,6 +10,7 @@ from greenroom.transports.cli.doctor.facts import Facts
 from greenroom.transports.cli.doctor.finding import Finding, error, ok, warning
 
 _TOPIC: Final = "locks"
+_NOT_UNDERSTOOD: Final = "the request cannot be understood"
 _RESTORE: Final = "bring a backup back with `greenroom restore`, or see `greenroom verify`"
 
 
@@ -35,6 +36,9 @@ def _owner(facts: Facts, owner: int) -> Iterator[Finding]:
     elif facts.owner_trouble and _is_stopped(owner):
         sentence = f"{name} owns the folder and was suspended: {facts.owner_trouble}"
         yield error(_TOPIC, sentence, f"let it go on: kill -CONT {owner}", exit_codes.OWNED)
+    elif _NOT_UNDERSTOOD in facts.owner_trouble:
+        sentence = f"{name} owns the folder and is of a version that was asked in vain: {facts.owner_trouble}"
+        yield warning(_TOPIC, sentence, "restart the clients that started it, so that all have one version")
     elif facts.owner_trouble:
         remedy = (
             f"end it, which loses nothing that was answered: kill {owner}, and if it stays kill -KILL {owner}"
