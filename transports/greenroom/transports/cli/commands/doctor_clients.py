@@ -68,11 +68,7 @@ def check_hooks(facts: Facts) -> Iterator[Finding]:
     having = [name for name in HOOK_CLIENTS if looked_at(name, facts.resolved).hooks is not None]
     failures = failures_of(facts.settings.data)
     if not failures.count or failures.last_at is None:
-        who = (
-            f"{', '.join(having)} {'has' if len(having) == 1 else 'have'} them"
-            if having
-            else "no client has any"
-        )
+        who = f"set up for {', '.join(having)}" if having else "no client has any"
         yield ok(_HOOKS, f"{who}; none has failed")
         return
     many = "1 has" if failures.count == 1 else f"{failures.count:,} have"

@@ -23,6 +23,7 @@ from greenroom.transports.cli.support.open_store import embedder_choice, encrypt
 _TOPIC: Final = "embedder"
 _SERVING: Final = serving_key("")
 _MOST_SPACES: Final = 100
+_REMEDY: Final = "mend what this names, or choose another one with --embedder"
 _LOADED: Final = frozenset({"static", "minilm", "http"})
 
 
@@ -35,9 +36,9 @@ async def check(facts: Facts) -> list[Finding]:
         choice, reason = await trio.to_thread.run_sync(partial(resolved, wanted, looks_inside=True))
         await trio.to_thread.run_sync(check_choice, choice)
     except EmbedderError as failure:
-        return [refused(_TOPIC, failure)]
+        return [refused(_TOPIC, failure, _REMEDY)]
     except ValueError as failure:
-        return [error(_TOPIC, str(failure), None, exit_codes.USAGE)]
+        return [error(_TOPIC, str(failure), _REMEDY, exit_codes.USAGE)]
     if choice.kind == "none":
         return [ok(_TOPIC, "none is wanted, so searches go by words alone")]
     found = [await _loaded(choice, f"{choice}, for {reason}" if wanted.kind == "auto" else str(choice))]
@@ -54,7 +55,7 @@ async def _loaded(choice: EmbedderChoice, name: str) -> Finding:
         embedder = await load(choice)
     except EmbedderError as failure:
         sentence = f"it will be {name}, which cannot be had now, so searches go by words alone: {failure}"
-        return warning(_TOPIC, sentence, "mend what the sentence names, or choose another with --embedder")
+        return warning(_TOPIC, sentence, _REMEDY)
     await embedder.aclose()
     return ok(_TOPIC, f"it will be {name}; it was loaded")
 

@@ -11,6 +11,7 @@ from greenroom.transports.cli.doctor.finding import Finding, ok, refused, warnin
 from greenroom.transports.cli.support.open_store import encryption
 
 _TOPIC: Final = "encryption"
+_REMEDY: Final = "bring the key back to where it was, or name where it is with --encryption-key"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -28,11 +29,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield ok(_TOPIC, "the store is encrypted, and the key that is named opens it")
             return
     except StoreKeyError as failure:
-        yield refused(_TOPIC, failure)
+        yield refused(_TOPIC, failure, _REMEDY)
         return
     if facts.settings.encrypt:
         sentence = "the store is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it"
-        yield refused(_TOPIC, StoreKeyError(sentence))
+        yield refused(_TOPIC, StoreKeyError(sentence), _REMEDY)
     elif wanted is not None:
         remedy = "rewrite it: greenroom encrypt"
         yield warning(_TOPIC, "a key is named, and the store is not encrypted", remedy)

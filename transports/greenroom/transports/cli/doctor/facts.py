@@ -29,7 +29,6 @@ from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 PlaceKind = Literal["missing", "no folder", "closed", "empty", "foreign", "no store", "store"]
-_STARTING_SECONDS: Final = 2.0  # how long a server may hold the lock before it listens
 _RETRY_SECONDS: Final = 0.1
 _TRIES: Final = 5  # of reading a file that a server is writing
 T = TypeVar("T")
@@ -160,14 +159,14 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 async def _with_owner(facts: Facts) -> Facts:
-    """Ask the owner; one that just starts is waited for a moment."""
-    with trio.move_on_after(_STARTING_SECONDS):
-        while True:
-            facts = await _in_thread(partial(_asked, facts))
-            if facts.owner is None or facts.figures is not None or facts.owner_trouble:
-                break
-            await trio.sleep(_RETRY_SECONDS)
-    return facts
+    """Ask the owner; one that holds the lock and does not listen yet is waited for a moment."""
+    patience_ends = trio.current_time() + facts.patience
+    while True:
+        facts = await _in_thread(partial(_asked, facts))
+        is_starting = facts.owner is not None and facts.figures is None and not facts.owner_trouble
+        if not is_starting or trio.current_time() >= patience_ends:
+            return facts
+        await trio.sleep(_RETRY_SECONDS)
 
 
 def _asked(facts: Facts) -> Facts:

@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         level: ``ok``; ``warning``: it works, and something is not as it should be; ``error``: something does
             not work, or will not at the next start.
         finding: What was found, in a sentence.
-        remedy: What to do about it, a command or a sentence; None where nothing is to be done.
+        remedy: What to do about it, a command or a sentence; None of what is ok.
         code: Of an error, the exit code that stands for it.
     """
 
@@ -64,15 +64,22 @@ def warning(topic: str, finding: str, remedy: str) -> Finding:
     return Finding(topic=topic, level="warning", finding=finding, remedy=remedy)
 
 
-def error(topic: str, finding: str, remedy: str | None, code: int) -> Finding:
+def error(topic: str, finding: str, remedy: str, code: int) -> Finding:
     """Return a finding of something that does not work; the code is one of `exit_codes`."""
     return Finding(topic=topic, level="error", finding=finding, remedy=remedy, code=code)
 
 
-def refused(topic: str, failure: GreenroomError) -> Finding:
-    """Return the finding for what a server would be refused with; its sentence names the remedy."""
+def refused(topic: str, failure: GreenroomError, remedy: str) -> Finding:
+    """Return the finding for what a server would be refused with.
+
+    Args:
+        topic: What it is about.
+        failure: The error; where its sentence says what to do, it does so after its last semicolon.
+        remedy: What to do where it does not.
+    """
     code, sentence = exit_code_for([failure]) or (exit_codes.INTERNAL, str(failure))
-    return error(topic, sentence, None, code)
+    what, _, own = sentence.rpartition("; ")
+    return error(topic, what or sentence, own if what else remedy, code)
 
 
 def worst(findings: Sequence[Finding]) -> Level:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from greenroom.runtime import StoreDamagedError, older_stores
+from greenroom.runtime import older_stores
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, is_remote
 from greenroom.runtime.maintenance.backup import LEFT_OVER
@@ -81,9 +81,9 @@ def _store(facts: Facts) -> Iterator[Finding]:
         remedy = "run servers as the user whose folder it is, or mount its disk for writing"
         yield error(_TOPIC, sentence, remedy, exit_codes.NO_ACCESS)
     if facts.head_trouble is not None:
-        yield refused(_TOPIC, facts.head_trouble)
+        yield refused(_TOPIC, facts.head_trouble, "see to it that this user may read it")
     elif not place.file_bytes:
-        yield refused(_TOPIC, StoreDamagedError(f"{place.path / DATA_FILE} is empty; {REMEDY}"))
+        yield error(_TOPIC, f"{place.path / DATA_FILE} is empty", REMEDY, exit_codes.DAMAGED)
     else:
         yield ok(_TOPIC, _described(facts))
     yield from _left_over(facts)

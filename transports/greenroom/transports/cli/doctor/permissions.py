@@ -92,7 +92,7 @@ def _secret(facts: Facts) -> Iterator[Finding]:
             if (file := place / f"{identity.store_id}.key").exists():
                 read_secret(file)
     except StoreError as failure:
-        yield refused(_TOPIC, failure)
+        yield refused(_TOPIC, failure, "bring the right file back from a copy")
     except OSError as failure:
         sentence = f"the store's secret cannot be read: {failure.filename}: {failure.strerror or failure}"
         yield error(_TOPIC, sentence, "name another folder of secrets with --secrets", exit_codes.NO_ACCESS)
