@@ -30,6 +30,7 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     findings = await examine(resolved, os.environ, checks=_CHECKS)
     if chosen.try_clients:
         findings += await tried_clients(resolved)
+    findings = [_printable(each) for each in findings]
     if chosen.json:
         report = Report(
             version=version("greenroom"),
@@ -44,11 +45,17 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_code(findings)
 
 
+def _printable(finding: Finding) -> Finding:
+    """Return a finding without what commands a terminal or is no text: names of files may hold anything."""
+    remedy = None if finding.remedy is None else printable(finding.remedy)
+    return msgspec.structs.replace(finding, finding=printable(finding.finding), remedy=remedy)
+
+
 def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     for each in findings:
-        yield f"{each.level:<8} {each.topic:<12} {printable(each.finding)}"
+        yield f"{each.level:<8} {each.topic:<12} {each.finding}"
         if each.remedy is not None:
-            yield f"{'':<8} {'':<12} -> {printable(each.remedy)}"
+            yield f"{'':<8} {'':<12} -> {each.remedy}"
     wrong = {level: sum(each.level == level for each in findings) for level in ("error", "warning")}
     counts = [f"{many:,} {level}{'s' if many > 1 else ''}" for level, many in wrong.items() if many]
     yield ", ".join(counts) if counts else "nothing wrong was found"

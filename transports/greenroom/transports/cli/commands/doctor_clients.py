@@ -37,7 +37,7 @@ def check_clients(facts: Facts) -> Iterator[Finding]:
 
 async def tried_clients(resolved: Resolved) -> list[Finding]:
     """Start the server of each client that is configured, as the client would; return what came of it."""
-    findings = []
+    findings: list[Finding] = []
     for name in CLIENTS:
         result = looked_at(name, resolved)
         if result.configured:

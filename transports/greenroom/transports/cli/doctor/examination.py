@@ -25,7 +25,7 @@ from greenroom.transports.cli.doctor import (
     settings,
     versions,
 )
-from greenroom.transports.cli.doctor.facts import Facts, Mounts, gather
+from greenroom.transports.cli.doctor.facts import Facts, Mounts, Place, gather
 from greenroom.transports.cli.doctor.finding import Finding, error
 from greenroom.transports.config.load import Resolved
 
@@ -49,6 +49,8 @@ CHECKS: Final[Mapping[str, Check]] = {
 
 SECONDS: Final = 15.0
 """How long one check may take."""
+_HUNG: Final = "something hangs, such as a disk on the network"
+_NOTHING: Final = f"nothing came for {SECONDS:g} s; {_HUNG}"
 logger = logging.getLogger(__name__)
 
 
@@ -78,10 +80,12 @@ async def examine(
         patience: Seconds to wait for each sign of the owner.
         now: Returns the time in seconds since 1970 UTC.
     """
-    with trio.move_on_after(SECONDS) as gathering:
-        facts = await gather(resolved, environment, now(), mounts, patience)
-    if gathering.cancelled_caught:
-        return [_stuck("folder", f"{resolved.settings.data} cannot be looked at")]
+    hung = Place(
+        path=resolved.settings.data, kind="closed", trouble=f"nothing came for {SECONDS:g} s; {_HUNG}"
+    )
+    facts = Facts(resolved=resolved, environment=environment, now=now(), place=hung, patience=patience)
+    with trio.move_on_after(SECONDS):
+        facts = await gather(facts, mounts)
     found: dict[str, list[Finding]] = {topic: [] for topic in checks}
     limiter = trio.CapacityLimiter(len(checks))
 
@@ -113,13 +117,6 @@ async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.Capacit
             logger.debug("the check of %s failed", topic, exc_info=True)
             sentence = f"the check itself failed ({type(failure).__name__}: {failure})"
             return [error(topic, sentence, "report this as a fault of Greenroom", exit_codes.INTERNAL)]
-    return [_stuck(topic, "this could not be looked at")]
-
-
-def _stuck(topic: str, what: str) -> Finding:
-    return error(
-        topic,
-        f"{what} within {SECONDS:g} s: something hangs, such as a disk on the network",
-        "see whether `ls` of the folders that `greenroom config` names hangs, too",
-        exit_codes.NO_ACCESS,
-    )
+    sentence = f"this could not be looked at within {SECONDS:g} s; {_HUNG}"
+    remedy = "see whether `ls` of the folders that `greenroom config` names hangs, too"
+    return [error(topic, sentence, remedy, exit_codes.NO_ACCESS)]

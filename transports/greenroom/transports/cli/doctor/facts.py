@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -108,24 +109,15 @@ class Facts:
             yield found
 
 
-async def gather(
-    resolved: Resolved,
-    environment: Mapping[str, str],
-    now: float,
-    mounts: Callable[[], Mounts],
-    patience: float,
-) -> Facts:
-    """Gather what all checks go by.
+async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
+    """Return facts with all that the folder, its owner and the store tell.
 
     Args:
-        resolved: The settings in force.
-        environment: The environment's variables.
-        now: The time in seconds since 1970 UTC.
+        facts: Those that are known before.
         mounts: Returns mount points and the kinds of their file systems, in the order of mounting.
-        patience: Seconds to wait for each sign of the owner.
     """
-    place = await _in_thread(lambda: look_at(resolved.settings.data, mounts()))
-    facts = Facts(resolved=resolved, environment=environment, now=now, place=place, patience=patience)
+    place = await _in_thread(lambda: look_at(facts.settings.data, mounts()))
+    facts = replace(facts, place=place)
     if place.kind in {"no store", "store"}:
         facts = await _with_owner(facts)
     if place.kind == "store":
@@ -140,18 +132,27 @@ def look_at(folder: Path, mounts: Mounts) -> Place:
     place = Place(path=path, kind="missing", mount=mount, file_system=file_system)
     try:
         entries = {each.name for each in path.iterdir()}
-        status = (path / DATA_FILE).stat() if DATA_FILE in entries else None
     except FileNotFoundError:
         return place
     except NotADirectoryError:
         return replace(place, kind="no folder")
     except OSError as failure:
         return replace(place, kind="closed", trouble=failure.strerror or str(failure))
-    if status is not None:
-        return replace(place, kind="store", file_bytes=status.st_size, modified=status.st_mtime)
+    if DATA_FILE in entries:
+        return _with_file(place)
     if OWNER_FILE in entries:
         return replace(place, kind="no store")
     return replace(place, kind="foreign" if entries - {"lost+found"} else "empty")
+
+
+def _with_file(place: Place) -> Place:
+    try:
+        status = (place.path / DATA_FILE).stat()
+    except OSError:  # a link to nowhere
+        return replace(place, kind="foreign")
+    if not stat.S_ISREG(status.st_mode):  # to open a pipe would wait for ever
+        return replace(place, kind="foreign")
+    return replace(place, kind="store", file_bytes=status.st_size, modified=status.st_mtime)
 
 
 async def _in_thread(function: Callable[[], T]) -> T:

@@ -14,8 +14,8 @@ from greenroom.transports.base.exit_codes import exit_code_for
 Level = Literal["ok", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = ("ok", "warning", "error")
 _GRAVEST_FIRST: Final = (
-    *(exit_codes.DAMAGED, exit_codes.STORE_FAILED, exit_codes.TOO_NEW, exit_codes.OWNED),
-    *(exit_codes.NO_ACCESS, exit_codes.INTERNAL, exit_codes.FAILED),
+    *(exit_codes.DAMAGED, exit_codes.TOO_NEW, exit_codes.OWNED, exit_codes.NO_ACCESS),
+    *(exit_codes.INTERNAL, exit_codes.USAGE, exit_codes.FAILED),
 )
 
 

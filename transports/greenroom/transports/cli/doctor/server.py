@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.doctor.facts import Facts
-from greenroom.transports.cli.doctor.finding import Finding, error, ok, warning
+from greenroom.transports.cli.doctor.finding import Finding, ok, warning
 
 _TOPIC: Final = "server"
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -25,12 +24,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     well = []
     for name, remedy in _REMEDIES.items():
         part = facts.parts[name]
-        match part.status:
-            case "failed":
-                yield error(_TOPIC, f"{name}: {part.cause}", remedy, exit_codes.STORE_FAILED)
-            case "degraded":
-                yield warning(_TOPIC, f"{name}: {part.cause}", remedy)
-            case _:
-                well.append(name)
+        if part.status == "degraded":
+            yield warning(_TOPIC, f"{name}: {part.cause}", remedy)
+        else:
+            well.append(name)
     if well:
         yield ok(_TOPIC, f"its {', '.join(well)} are well")
