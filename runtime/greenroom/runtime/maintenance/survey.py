@@ -6,10 +6,11 @@ process that takes the folder meanwhile may write over what is read: an error th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreTooNewError
 from greenroom.runtime.journal.chain import ChainPosition, head_key
@@ -31,6 +32,7 @@ from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
 
 T = TypeVar("T")
+_PLAIN: Final = re.compile(r"[0-9a-f]*")
 
 
 class Head(NamedTuple):
@@ -79,7 +81,11 @@ class Survey:
                 "upgrade Greenroom"
             )
         self._seal = names.get(SEAL_KEY)
-        identity = Identity(*((names.get(key) or b"").decode() for key in (STORE_KEY, SECRET_KEY)))
+        identity = Identity(
+            *((names.get(key) or b"").decode(errors="replace") for key in (STORE_KEY, SECRET_KEY))
+        )
+        if not all(_PLAIN.fullmatch(word) for word in identity):  # files are named by them
+            raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
         self.head = Head(
             int(found), identity, self._seal is not None, sum(tree.rows for tree in prover.trees())
         )

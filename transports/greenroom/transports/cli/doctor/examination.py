@@ -10,6 +10,7 @@ from typing import Final, cast
 
 import trio
 
+from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.doctor import (
     audit,
@@ -26,7 +27,7 @@ from greenroom.transports.cli.doctor import (
     versions,
 )
 from greenroom.transports.cli.doctor.facts import Facts, Mounts, Place, gather
-from greenroom.transports.cli.doctor.finding import Finding, error
+from greenroom.transports.cli.doctor.finding import Finding, error, refused
 from greenroom.transports.config.load import Resolved
 
 Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
@@ -113,6 +114,8 @@ async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.Capacit
             place = f"{failure.filename}: " if failure.filename else ""
             sentence = f"this could not be looked at ({place}{failure.strerror or failure})"
             return [error(topic, sentence, "see to it that this user may read it", exit_codes.NO_ACCESS)]
+        except GreenroomError as failure:  # of a store of which a part is damaged
+            return [refused(topic, failure, "see what is damaged: greenroom verify")]
         except Exception as failure:
             logger.debug("the check of %s failed", topic, exc_info=True)
             sentence = f"the check itself failed ({type(failure).__name__}: {failure})"
