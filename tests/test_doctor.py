@@ -25,10 +25,10 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.effort import by_night
+from support.embedding import WAITS, Settled
 from support.stores import small_disk
 
 from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
-from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.runtime import Encryption, FolderLock, RuntimeOptions, SharedRuntime, backup, key_source
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.doctor_clients import (
@@ -479,20 +479,33 @@ async def test_an_older_store_that_was_put_back(home: Home) -> None:
     await home.finding("audit", "warning", "were gone at a start on")
 
 
-async def test_vectors_of_another_embedder(home: Home) -> None:
-    async with home.opened(embedder="static") as runtime:
+LETTERS = """
+class Letters:
+    name = "letters:1"
+
+    def embed(self, texts):
+        return [[float(text.count(letter)) + 1 for letter in "abc"] for text in texts]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "other", "space"),
+    [
+        ("static", "python:doctors_letters:Letters", "static:"),
+        ("python:doctors_letters:Letters", "static", "python:letters:1:3"),
+    ],
+)
+async def test_vectors_of_another_embedder(
+    home: Home, monkeypatch: pytest.MonkeyPatch, kept: str, other: str, space: str
+) -> None:
+    (home.path / "doctors_letters.py").write_text(LETTERS)
+    monkeypatch.syspath_prepend(home.path)
+    async with home.opened(embedder=kept, queries=WAITS) as runtime:
         await Agent(runtime, ANN).ask(StoreMemory(namespace="user:ann", key="k", content="a pump is due"))
-        with trio.fail_after(60):
-            while (await runtime.query(GetEmbedding())).texts_waiting or not await is_embedded(runtime):
-                await trio.lowlevel.checkpoint()
-    assert levels(await home.examined("embedder", settings={"embedder": "static"})) == {"ok"}
-    own = {"embedder": "python:statistics:mean"}
-    await home.finding("embedder", "warning", "vectors of another embedder (static:", settings=own)
-
-
-async def is_embedded(runtime: SharedRuntime) -> bool:
-    statistics = await runtime.query(GetEmbedding())
-    return statistics.embedded > 0 or statistics.state == "ready"
+        await runtime.query(Settled())
+    assert levels(await home.examined("embedder", settings={"embedder": kept})) == {"ok"}
+    said = f"vectors of another embedder ({space}"
+    await home.finding("embedder", "warning", said, settings={"embedder": other})
 
 
 async def test_an_embedder_that_cannot_be_had(home: Home) -> None:
@@ -599,9 +612,7 @@ async def test_variables_that_are_none_of_ours(home: Home) -> None:
 # -- checks --------------------------------------------------------------------------
 
 
-async def test_a_check_that_hangs_or_fails_is_a_finding(
-    home: Home, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_a_check_that_hangs_is_a_finding(home: Home, mock_clock: trio.testing.MockClock) -> None:
     begun, over = threading.Event(), threading.Event()
 
     def hang(_: object) -> list[Finding]:
@@ -616,15 +627,18 @@ async def test_a_check_that_hangs_or_fails_is_a_finding(
     resolved = resolve({"data": str(home.store)}, {}, default_file=lambda: home.path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(let_time_pass)
-        checks = {"hung": hang, "broken": lambda _: 1 / 0, "denied": lambda _: [Path("/nowhere").stat()]}
-        found = await examine(resolved, {}, checks=checks)  # type: ignore[arg-type]
+        (found,) = await examine(resolved, {}, checks={"hung": hang})
     over.set()
-    assert [(each.topic, each.code) for each in found] == [
-        ("hung", exit_codes.NO_ACCESS),
-        ("broken", exit_codes.INTERNAL),
-        ("denied", exit_codes.NO_ACCESS),
-    ]
-    assert "within 15 s" in found[0].finding
+    assert (found.topic, found.code) == ("hung", exit_codes.NO_ACCESS)
+    assert "within 15 s" in found.finding
+
+
+async def test_a_check_that_fails_is_a_finding(home: Home) -> None:
+    resolved = resolve({"data": str(home.store)}, {}, default_file=lambda: home.path)
+    checks: dict[str, Any] = {"broken": lambda _: 1 / 0, "denied": lambda _: [Path("/nowhere").stat()]}
+    found = await examine(resolved, {}, checks=checks)
+    codes = [exit_codes.INTERNAL, exit_codes.NO_ACCESS]
+    assert [(each.topic, each.code) for each in found] == list(zip(checks, codes, strict=True))
 
 
 async def test_a_folder_that_hangs_does_not_keep_the_others_from_being_looked_at(
