@@ -390,6 +390,15 @@ async def test_a_part_of_the_owner_that_is_not_well(home: Home) -> None:
     assert "at 95 % writes stop" in found["disk"][1].finding
 
 
+async def test_a_lock_that_is_a_link_is_not_followed(home: Home) -> None:
+    await home.make()
+    lock = home.store / "owner.lock"
+    lock.rename(home.path / "elsewhere")
+    lock.symlink_to(home.path / "elsewhere")
+    found = await home.finding("locks", "error", "cannot be found out")
+    assert (found.code, str(lock) in found.finding) == (exit_codes.NO_ACCESS, True)
+
+
 # -- permissions ---------------------------------------------------------------------
 
 

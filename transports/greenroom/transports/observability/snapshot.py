@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from greenroom.actors import GetEmbedding, Imitations
+from greenroom.runtime.sharing.frames import program_version
 from greenroom.transports.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
@@ -125,7 +125,7 @@ class ObservedServer:
         snapshot = self.snapshot()
         figures: dict[str, Any] = {
             "running": True,
-            "version": version("greenroom"),
+            "version": program_version(),
             "clock": {"started_at": self._started_at, "up_seconds": _uptime() - self._uptime},
             **msgspec.to_builtins(snapshot.runtime),
             "embedding": msgspec.to_builtins(await self.runtime.query(GetEmbedding())),
