@@ -60,6 +60,10 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "hooks",
+    "hook_context",
+    "secrets",
+    "extraction",
 )
 RESULTS = Path(__file__).parent / "results"
 

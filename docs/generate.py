@@ -1,8 +1,9 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
 Five pages: the tools from their requests and replies, the prompts from their arguments, the settings from
-their table, the metrics from the fields of statistics, and the public Python names from their sources. And
-the tables of docs/security.md, from the policy. What is to be changed is the code, never the page.
+their table, the metrics from the fields of statistics, and the public Python names from their sources. A
+page for each client of `greenroom setup`, and the tables of docs/security.md, from the policy, and of
+docs/how-to/set-up-clients.md. What is to be changed is the code, never the page.
 """
 
 import argparse
@@ -10,13 +11,14 @@ import ast
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
+from client_pages import client_pages, files_of_clients, hooks_of_clients
 from python_names import prose, python_page
 
 from greenroom.actors import MemoryLine, is_write
@@ -43,6 +45,9 @@ from greenroom.transports.observability.prometheus import (
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
+CLIENTS: Final = ROOT / "docs" / "how-to" / "clients"
+HOOKS: Final = ROOT / "docs" / "how-to" / "hooks.md"
+SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
 
@@ -111,7 +116,12 @@ def main() -> int:
     pages["python.md"] = python_page()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
-    files[SECURITY] = with_tables(SECURITY.read_text())
+    files |= {CLIENTS / name: NOTICE + text for name, text in client_pages().items()}
+    files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)
+    head = ("client", "its name here", "file, on Linux", "on macOS, where it is another", "variable")
+    files[SET_UP] = with_tables(SET_UP.read_text(), {"clients": (head, files_of_clients)})
+    head = ("client", "its file", "its event for each hook", "what you do then")
+    files[HOOKS] = with_tables(HOOKS.read_text(), {"hooks": (head, hooks_of_clients)})
     stale = []
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:
@@ -125,9 +135,11 @@ def main() -> int:
     return 0
 
 
-def with_tables(page: str) -> str:
-    """Return a page with its tables as the policy has them now."""
-    for name, (head, rows) in ACCESS_TABLES.items():
+def with_tables(
+    page: str, tables: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterable[tuple[str, ...]]]]]
+) -> str:
+    """Return a page with its tables as the code has them now."""
+    for name, (head, rows) in tables.items():
         place = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->\n)", re.DOTALL)
         match = place.search(page)
         assert match is not None, f"the page has a place for the table {name}"
@@ -135,7 +147,7 @@ def with_tables(page: str) -> str:
     return page
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """Return a Markdown table; a bar in a cell is escaped."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

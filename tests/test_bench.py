@@ -43,6 +43,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
         "documents",
         "durable",
         "heavy",
+        "hook_context",
         "knowledge",
         "memory",
         "relay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
 import subprocess
 import sys
@@ -18,8 +19,12 @@ from greenroom.actors import (
     PROGRESS_CALLBACK,
     REQUESTS,
     Agent,
+    AnswerHook,
+    HookEvent,
     Principal,
     ReadResource,
+    TakeHookEvent,
+    Turn,
     finish_erasing,
     open_greenroom,
 )
@@ -118,6 +123,20 @@ async def live(runtime: RuntimeClient) -> None:
     aside = msgspec.structs.replace(event, **told)  # a program may write for any agent
     await runtime.ask(Address("session", "his"), aside, principal=HERS)
     await ask(runtime, HERS, "export_session", session_id="his")
+    for number, (who, name) in enumerate(((HERS, "wyvern"), (HIS, "bob"))):
+        ended = HookEvent(
+            id=f"{number:032x}",
+            name="session-end",
+            client="claude-code",
+            session=f"{name}-talk",
+            project=f"{name}-00000000",
+            folder=f"/{name}",
+            at=dt.datetime(2023, 11, 14, tzinfo=dt.UTC),
+            turns=[Turn(role="user", text=f"Remember that {name} sleeps in the morning.")],
+        )
+        await runtime.query(TakeHookEvent(event=ended), principal=who)
+        starts = msgspec.structs.replace(ended, name="session-start", session=f"{name}-next")
+        assert name in (await runtime.query(AnswerHook(event=starts), principal=who)).context
     for digit, who in (("1", HERS), ("2", HIS)):
         await runtime.ask(passport_address(digit * 32), KeepLink(session_id="his"), principal=who)
     await ask(runtime, HERS, "memory_search", query="tea of the wyvern")
@@ -171,15 +190,17 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
         assert erased.erased
         assert erased.counts == counted.counts
         assert erased.counts == {
-            "api_keys": 1, "exports": 1, "imports": 1, "memories": 6, "memory_versions": 8, "messages": 6,
-            "messages_of_others": 2, "passport_links": 1, "passports": 1, "ratings": 1, "session_fields": 2,
-            "session_notes": 3, "sessions": 1,
+            "api_keys": 1, "exports": 1, "given": 1, "hook_events": 1, "hook_sessions": 2, "imports": 1,
+            "memories": 7, "memory_versions": 9, "messages": 7, "messages_of_others": 2, "passport_links": 1,
+            "passports": 1, "ratings": 1, "session_fields": 4, "session_notes": 3, "sessions": 2,
         }  # fmt: skip
         assert await his_view(runtime) == before
         assert MARK not in str(await ask(runtime, HIS, "get_messages", session_id="his"))
         assert MARK not in str((await ask(runtime, HIS, "memory_search", query="wyvern plans tea")).memories)
         listed = (await ask(runtime, HIS, "list_sessions")).sessions
-        assert [(each.session_id, each.message_count) for each in listed] == [("his", 2)]
+        assert [(each.purpose, each.message_count) for each in listed] == [
+            ("claude-code in bob-00000000", 1), ("his work", 2),
+        ]  # fmt: skip
     assert encryption or MARK.encode() in contents(folder, None)
     info = finish_erasing(folder, **options(folder, encryption))
     assert info.redacted
@@ -225,7 +246,7 @@ async def test_a_name_is_no_pattern_and_no_other_spelling(folder: Path, name: st
         erased = await ask(runtime, ROOT, "erase_user", user=name, confirm=True)
         assert erased.counts == {}
         assert erased.agents == []
-        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 6
+        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 7
 
 
 async def test_an_agent_whose_id_ends_with_the_users_own_digits_is_theirs(folder: Path) -> None:
@@ -354,7 +375,7 @@ async def test_only_who_administers_erases(folder: Path) -> None:
                 await ask(runtime, Principal(agent_id="reviewer", user="wyvern", scopes=others),
                           "erase_user", user="wyvern", confirm=confirm)  # fmt: skip
             assert refused.value.code == "PERMISSION_DENIED"
-        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 6
+        assert (await ask(runtime, ROOT, "erase_user", user="wyvern")).counts["memories"] == 7
 
 
 class LeftError(Exception):

@@ -22,6 +22,7 @@ from greenroom.actors import (
     GetEmbedding,
     KeyRefusedError,
     PassportOptions,
+    RecallContext,
     VerifyMemories,
     open_greenroom,
     open_key_cache,
@@ -141,6 +142,9 @@ async def test_everything_that_was_read_is_read_as_it_was(home: Path) -> None:
         for call in transcript_of(home)["reads"]:
             if call.get("tool") != "get_audit_log":
                 assert differences(call["answer"], await house.call(call)) == [], call
+        asked = [RecallContext(task="maps in a box", unreviewed=each) for each in (False, True)]
+        seen = [await house.runtime.query(each, principal=PEOPLE["planner"]) for each in asked]
+        assert [each.count > 0 for each in seen] == [True, False], "all of it counts as looked at"
 
 
 @pytest.mark.promise("store.versions", "runtime.exactly-once")

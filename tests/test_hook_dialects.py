@@ -211,12 +211,19 @@ def test_a_rollout_of_codex_is_read() -> None:
             content=[{"type": "output_text", "text": "Fixed."}],
         ),
         item("event_msg", type="agent_message", message="Fixed."),
+        item(
+            "event_msg", type="item_completed", item={"type": "UserMessage", "content": [{"text": "Thanks"}]}
+        ),
+        item(
+            "event_msg", type="item_completed", item={"type": "AgentMessage", "content": [{"text": "Fixed."}]}
+        ),
     ]
     found = [turn for each in lines for turn in talk.turns_in(each.encode())]
     assert [(turn.role, turn.text) for turn in found] == [
         ("user", "Fix it"),
         ("tool", "boom"),
         ("assistant", "Fixed."),
+        ("user", "Thanks"),
     ]
     assert found[1].call == ToolCall("shell", "make", failed=True, output="boom")
     assert found[0].at is not None
@@ -225,5 +232,18 @@ def test_a_rollout_of_codex_is_read() -> None:
 @given(st.binary(max_size=200))
 def test_any_line_is_read_or_passed_over(data: bytes) -> None:
     for reader in ("messages", "rollout"):
-        list(Conversation(reader).turns_in(data))  # type: ignore[arg-type]
-        list(Conversation(reader).turns_in(b'{"type":"user","message":' + data + b"}"))  # type: ignore[arg-type]
+        list(Conversation(reader).turns_in(data))
+        list(Conversation(reader).turns_in(b'{"type":"user","message":' + data + b"}"))
+
+
+def test_what_hooks_answered_before_is_no_part_of_what_the_person_typed() -> None:
+    answered = "<hook_context>We decided on gcc.</hook_context>\n\n"
+    for prompt in (
+        f"{answered}Which compiler?",
+        f"{answered}{answered}",
+        "<hook_context>Which",
+        "Which </hook_context>",
+    ):
+        told = json.dumps({"session_id": "1", "prompt": prompt}).encode()
+        assert read("gemini", told).prompt == prompt.removeprefix(answered)
+        assert read("codex", told).prompt == prompt

@@ -142,11 +142,14 @@ async def test_each_kind_of_context_needs_its_own_scope(code: Path, tmp_path: Pa
     async with agents(tmp_path, code) as agent:
         whole = agent()
         await whole.ask(StoreMemory(key="ships", content="sink ship src/ship.py with marbles"))
+        heard = StoreMemory(key="heard", content="sink ship src/ship.py with pebbles", unreviewed=True)
+        await whole.ask(heard)
         session = (await whole.ask(StartSession(project_id="p"))).session_id
         await whole.ask(RecordContext(decisions=[DecisionMade(what="use pelicans")]))
         shown = {"code:read": "class Ship", "memory:read": "marbles", "sessions:read": "use pelicans"}
         everything = (await get(whole, "explain-code", path="src/ship.py")).text
         assert all(each in everything for each in shown.values())
+        assert "pebbles" not in everything, "nobody has looked at that"
         less = agent(*(set(SCOPES) - {scope}))
         await less.ask(StartSession(restore_from=session))
         filled = await get(less, "explain-code", path="src/ship.py")

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 import trio
 from conformance import node
+from harness import PROGRAM, clean_environment
 from mcp import Client, StdioServerParameters
 from support.client_homes import ClientHome
+from support.sdk_clients import Mode, answer
+
+from greenroom.actors.auth.namespaces import project_of_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-clients")]
 
@@ -43,10 +47,13 @@ def test_claude_code_adds_the_server_itself_connects_and_takes_it_out(tmp_path: 
     path = tmp_path / "elsewhere" / ".claude.json"
     path.parent.mkdir()
     mine = {"type": "stdio", "command": "/bin/mine", "args": []}
-    before = {
-        "numStartups": 7,
-        "mcpServers": {"other": {**mine, "env": {"KEY": "s3cr3t"}}, "greenroom": mine},
+    other = {
+        "type": "stdio",
+        "command": "/bin/sh",
+        "args": ["-c", f"env > '{tmp_path}/told'"],
+        "env": {"KEY": "s3cr3t"},
     }
+    before = {"numStartups": 7, "mcpServers": {"other": other, "greenroom": mine}}
     path.write_text(json.dumps(before))
     done = home.setup("claude-code", "--yes")
     assert "with its own command, `claude mcp add-json --scope user greenroom …`" in done
@@ -55,6 +62,8 @@ def test_claude_code_adds_the_server_itself_connects_and_takes_it_out(tmp_path: 
     seen = home.run("claude", "mcp", "get", "greenroom")
     assert "Scope: User config" in seen
     assert "Connected" in seen
+    home.run("claude", "mcp", "get", "other")
+    assert f"CLAUDE_PROJECT_DIR={home.work}" in (tmp_path / "told").read_text().split("\n")
     (checked,) = json.loads(home.setup("claude-code", "--check", "--json"))
     assert (checked["configured"], checked["version"], checked["wrong"]) == (True, "2.1.316", [])
     home.setup("--undo", "--yes")
@@ -113,6 +122,24 @@ def test_the_inspector_and_fastmcp_start_what_the_file_says(tmp_path: Path) -> N
     listed = home.run(*node.command("inspector"), *options, "--format", "json", "-q")
     assert len(json.loads(listed)["result"]["tools"]) == 15
     assert home.run(sys.executable, "-c", FASTMCP, str(path)).split() == ["15"]
+
+
+@pytest.mark.promise("passport.client-folder")
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_session_is_in_the_project_that_claude_code_tells_the_process(
+    tmp_path: Path, mode: Mode
+) -> None:
+    told = str(tmp_path / "atlas")
+    server = StdioServerParameters(
+        command=PROGRAM[0],
+        args=[*PROGRAM[1:], "serve"],
+        env=clean_environment(tmp_path, CLAUDE_PROJECT_DIR=told),
+    )
+    async with Client(server, mode=mode) as client:  # it offers no roots
+        began = await answer(client, "start_session")
+        assert began["project_id"] == project_of_path(told)
+        elsewhere = await answer(client, "start_session", workspace_path="/b", new=True)
+        assert elsewhere["project_id"] == project_of_path("/b")
 
 
 @pytest.mark.promise("cli.setup-shared")

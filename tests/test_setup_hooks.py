@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Meta
 
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.transports.hooks.clients import HOOK_CLIENTS
 from greenroom.transports.setup import json_text
 from greenroom.transports.setup.change import SetupError
-from greenroom.transports.setup.hook_files import are_off, hook_entries, put_in, stray_events, taken_out
+from greenroom.transports.setup.hook_files import (
+    are_off,
+    hook_entries,
+    hooks_path,
+    put_in,
+    stray_events,
+    taken_out,
+)
 
 pytestmark = pytest.mark.promise("cli.setup-hooks")
 
@@ -45,8 +54,8 @@ DOCUMENTS = st.tuples(st.dictionaries(TEXTS.map("x".__add__), TEXTS, max_size=2)
 )
 
 
-def commented(value: object, indent: int | None, comment: str) -> str:
-    """Write a value as JSON with comments at its two ends; with one behind each line, trailing commas too."""
+def commented(value: object, indent: int | None, comment: str, trailing: str) -> str:
+    """Write a value as JSON with comments at its two ends and behind each line, and trailing commas."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if indent and comment:
         lines = [re.sub(r": \[\](,?)$", rf": [{comment}\n]\1", line) for line in text.split("\n")]
@@ -54,18 +63,27 @@ def commented(value: object, indent: int | None, comment: str) -> str:
             more.strip()[:1] in {"}", "]"} and line[-1] in '"}]' for line, more in pairwise([*lines, ""])
         ]
         text = "\n".join(
-            f"{line}{',' if last else ''}{comment}" for line, last in zip(lines, closed, strict=True)
+            f"{line}{trailing if last else ''}{comment}" for line, last in zip(lines, closed, strict=True)
         )
     return f"// head , }}\n{text}\n/* end */\n"
+
+
+def windows(text: str | None) -> str | None:
+    return text and text.replace("\n", "\r\n")
 
 
 FILES = (
     st.none()
     | st.just("")
     | st.builds(
-        commented, DOCUMENTS, st.sampled_from([None, 2]), st.sampled_from(["", " // c, ]", " /* c */"])
+        commented,
+        DOCUMENTS,
+        st.sampled_from([None, 2]),
+        st.sampled_from(["", " // c, ]", " /* c */"]),
+        st.sampled_from(["", ","]),
     )
 )
+FILES |= FILES.map(windows)
 
 
 def comments(text: str) -> int:
@@ -97,6 +115,13 @@ def test_what_is_taken_out_of_an_edited_file_is_ours_alone(name: str, text: str 
     assert json_text.parse(left) == (json_text.parse(text) if text else HOOK_CLIENTS[name].start)
 
 
+def test_a_comment_stays_behind_what_it_is_about() -> None:
+    text = '{"hooks": {"stop": [\n  {"command": "x"} // mine\n]}}'
+    record = put_in("cursor", text, hook_entries("cursor", COMMAND), None)
+    assert '{"command": "x"}, // mine\n' in record.written
+    assert taken_out("cursor", f"{record.written}\n", record) == f"{text}\n"
+
+
 def changed(text: str, change: Callable[[Any], object]) -> str:
     """Change a file as another program does that writes all of it anew."""
     value = json.loads(text)
@@ -110,6 +135,7 @@ def test_what_others_put_into_our_group_or_our_list_stays() -> None:
     record = put_in("claude-code", None, entries, None)
 
     def change(hooks: Any) -> None:
+        hooks["Stop"].append(copy.deepcopy(hooks["Stop"][0]))
         hooks["Stop"][0]["hooks"].insert(0, mine)
         hooks["SessionEnd"][0]["matcher"] = "clear"
         hooks["PreCompact"].insert(0, {"hooks": [mine]})
@@ -172,14 +198,52 @@ def test_every_hook_is_an_event_of_every_client_where_it_is_of_use() -> None:
         assert len({event.name for event in client.events.values()}) == len(client.events)
 
 
-def test_a_shell_starts_the_program_of_the_command_with_its_arguments(tmp_path: Path) -> None:
-    folder = tmp_path / "a b" / 'it\'s "$HERE" `x`'
-    folder.mkdir(parents=True)
-    program = folder / "greenroom"
-    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
-    program.chmod(0o700)
-    entry = hook_entries("claude-code", [str(program)], ["--data", str(folder)])["Stop"]
-    typed = ["/bin/sh", "-c", entry["hooks"][0]["command"]]
-    done = subprocess.run(typed, capture_output=True, text=True, check=True)
-    options = ["--client", "claude-code", "--agent", "claude-code", "--data", str(folder)]
-    assert done.stdout.split("|") == ["hook", "stop", *options, ""]
+def test_hooks_are_where_the_client_looks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for client in HOOK_CLIENTS.values():
+        if client.variable is not None:
+            monkeypatch.delenv(client.variable[0], raising=False)
+    files = [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json", ".cursor/hooks.json"]
+    assert [hooks_path(name) for name in HOOK_CLIENTS] == [tmp_path / file for file in files]
+    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
+    assert str(hooks_path("codex")) == "/elsewhere/hooks.json"
+
+
+class CommandHook(msgspec.Struct, tag="command", forbid_unknown_fields=True):
+    command: Annotated[str, Meta(min_length=1)]
+    timeout: Annotated[int, Meta(gt=0)]
+
+
+class Group(msgspec.Struct, forbid_unknown_fields=True):
+    hooks: Annotated[list[CommandHook], Meta(min_length=1)]
+    matcher: str = ""
+
+
+class CursorHook(msgspec.Struct, forbid_unknown_fields=True):
+    command: Annotated[str, Meta(min_length=1)]
+    timeout: Annotated[int, Meta(gt=0)]
+    matcher: str = ""
+
+
+CLAUDE = "SessionStart UserPromptSubmit PreCompact PostToolUse Stop SessionEnd"
+PUBLISHED = {
+    # The JSON Schema Store's schemas, and what each program's own list of events has
+    "claude-code": (CLAUDE, Group),
+    "codex": (CLAUDE, Group),
+    # schemas/settings.schema.json of Gemini CLI
+    "gemini": ("SessionStart BeforeAgent PreCompress AfterTool AfterAgent SessionEnd", Group),
+    # Cursor's page of hooks
+    "cursor": ("sessionStart preCompact postToolUse stop sessionEnd", CursorHook),
+}
+"""What the published schemas allow, as of August 2026: events, and what is in their lists."""
+
+
+@pytest.mark.parametrize("name", HOOK_CLIENTS)
+def test_what_is_written_is_what_the_published_schemas_allow(name: str) -> None:
+    written = json.loads(put_in(name, None, hook_entries(name, COMMAND), None).written)
+    events, item = PUBLISHED[name]
+    assert written.pop("version", None) == (1 if name == "cursor" else None)
+    assert set(written) == {"hooks"}
+    assert set(written["hooks"]) <= set(events.split())
+    for items in written["hooks"].values():
+        assert msgspec.convert(items, list[item])  # type: ignore[valid-type]

@@ -13,7 +13,7 @@ import pytest
 from conformance import node
 from harness import PROGRAM, clean_environment
 
-from greenroom.transports.mcp.offered_tools import PROFILES
+from greenroom.transports.mcp.tool_profiles import PROFILES
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.plugin")]
 
@@ -32,18 +32,17 @@ def run(home: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Path) -> None:
     claude = node.command("claude-code")
+    assert run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes").returncode == 0
     folder = tmp_path / "a plugin"
     written = run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder))
     assert written.returncode == 0, written.stderr
     texts = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder)).returncode == 0
-    assert {path: path.read_text() for path in folder.rglob("*") if path.is_file()} == texts
-
     for strictness in (["--strict"], ["--profile", "directory"]):
         valid = run(tmp_path, *claude, "plugin", "validate", *strictness, "--json", str(folder))
         assert valid.returncode == 0, valid.stdout
         report = json.loads(valid.stdout)
         assert [report["manifest"]["errors"], report["manifest"]["warnings"]] == [[], []]
+    assert "and `greenroom setup --undo claude-code` first, or all is there twice" in written.stdout
     commands = re.findall(r"`(claude [^`]+)`", written.stdout)
     assert len(commands) == 2
     for command in commands:
@@ -57,19 +56,15 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     told = run(tmp_path, *claude, "plugin", "details", "greenroom").stdout
     assert "Skills (2)  memory, remember" in told
     assert "SessionStart, UserPromptSubmit, PreCompact, Stop, SessionEnd" in told
-    assert "hooks by the plugin" in run(tmp_path, *PROGRAM, "setup", "claude-code", "--check").stdout
-    refused = run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes")
-    assert "has the plugin greenroom@greenroom" in refused.stderr
 
     for text in texts.values():
         named = set(re.findall(r"`([a-z]+_[a-z_]+)`", text)) - {"workspace_path", "files_accessed"}
-        assert named <= set(PROFILES["core"].tools)
+        assert named <= set(PROFILES["core"].tools or ())
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(tmp_path))
-    assert (refused.returncode, "holds something else" in refused.stderr) == (1, True)
-    refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(tmp_path / "notes"))
-    assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+    for place, why in {tmp_path: "holds something else", tmp_path / "notes": "Not a directory"}.items():
+        refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(place))
+        assert (refused.returncode, why in refused.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == ["notes"]

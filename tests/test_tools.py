@@ -25,7 +25,7 @@ from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
 INPUT_BUDGET = 13_260
-WHOLE_BUDGET = 23_910
+WHOLE_BUDGET = 23_940
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",

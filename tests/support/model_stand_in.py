@@ -111,6 +111,7 @@ def _anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _openai(asked: dict[str, Any]) -> list[dict[str, Any]]:
     tools = {tool.get("name") for tool in asked.get("tools", ())}
+    item: dict[str, Any]
     if "exec_command" in tools and "function_call_output" not in str(asked["input"]):
         item = {
             "type": "function_call",

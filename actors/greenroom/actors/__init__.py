@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
-    from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
-    from greenroom.actors.embedding.embedder import TextRefusedError as TextRefusedError
     from greenroom.actors.embedding.embedder import read_choice as read_choice
+    from greenroom.actors.embedding.errors import EmbedderError as EmbedderError
+    from greenroom.actors.embedding.errors import TextRefusedError as TextRefusedError
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
     from greenroom.actors.hooks.answering import AnswerHook as AnswerHook
+    from greenroom.actors.hooks.findings import Extractor as Extractor
+    from greenroom.actors.hooks.findings import Finding as Finding
     from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
     from greenroom.actors.hooks.why import WhyGiven as WhyGiven
     from greenroom.actors.ingest.places import Reach as Reach

@@ -35,7 +35,8 @@ from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
-from greenroom.actors.hooks.taking import TakeHookEvent
+from greenroom.actors.hooks.extraction import Extractor
+from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
 from greenroom.actors.hooks.why import WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.memory import directory as namespaces
@@ -135,6 +136,7 @@ async def open_greenroom(
     audit_bytes: int | None = None,
     embedder: str | EmbedderChoice = "auto",
     languages: Sequence[str] = ("english",),
+    extractor: Extractor | None = None,
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
@@ -161,6 +163,8 @@ async def open_greenroom(
             counts.
         languages: Snowball's names of the languages whose words are reduced to their stems, for all that
             this process has open. After another choice an index is made anew when it is wanted.
+        extractor: Finds what is worth a memory in what hooks tell, in this process; plain rules do unless
+            given.
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
         queries: Queries and procedures of one's own besides.
@@ -186,6 +190,7 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
+    use_extractor(extractor)
     configured = type("SessionActor", (ErasableSession,), {"content_limit": content_limit, "tiers": tiers})
     async with open_shared_runtime(
         path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -275,15 +276,17 @@ _TYPES: Final[dict[bytes, Any]] = {
 
 
 def _time_of(record: int | StoredSession | StoredGiven) -> int:
-    if isinstance(record, StoredSession):
-        return record.last
-    return record.at if isinstance(record, StoredGiven) else record
+    if isinstance(record, int):
+        return record
+    return record.last if isinstance(record, StoredSession) else record.at
 
 
-def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, Any, schemas.GivenMemory]]:
+def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, datetime, schemas.GivenMemory]]:
     for number in has.open:
         row = context.get(records.given_key(number), StoredGiven)
-        for memory in () if row is None else row.memories:
+        if row is None:
+            continue
+        for memory in row.memories:
             if memory.used is None:
                 fields = msgspec.structs.asdict(memory)
                 del fields["used"]

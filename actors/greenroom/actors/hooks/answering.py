@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import user_namespace
@@ -13,9 +14,10 @@ from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing import briefing
 from greenroom.actors.hooks.inert import Section, delimited, envelope_tokens
 from greenroom.actors.hooks.lines import Line
-from greenroom.actors.hooks.prompt_memories import is_trivial, memories_for
+from greenroom.actors.hooks.prompt_memories import memories_for
+from greenroom.actors.hooks.prompt_text import is_trivial
 from greenroom.actors.hooks.secrets import without_secrets
-from greenroom.actors.hooks.taking import MOST_REQUEST, session_of
+from greenroom.actors.hooks.turns import MOST_REQUEST, session_of
 from greenroom.actors.schemas.hook_work import Given, HookState, LookUpSession, NoteGiven
 from greenroom.actors.schemas.hooks import HookAnswer, HookEvent
 from greenroom.runtime import Procedure, ProcedureContext
@@ -45,22 +47,23 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         fresh = is_start and event.reason not in _GOES_ON
         if fresh:
             state = HookState(earlier=state.earlier)
-        elif is_start:
-            state = HookState(memories=state.memories, lines=state.lines)
+        elif event.reason == "compact":  # nothing ended meanwhile
+            state = msgspec.structs.replace(state, earlier=[])
+        prompt = without_secrets(event.prompt)[0]
         budget = self.max_tokens - envelope_tokens()
         partial = False
         lines: Sequence[Line]
         if is_start:
             sections, lines = await briefing(context, event, state, budget)
         else:
-            lines, partial = await memories_for(context, event, state, budget)
+            lines, partial = await memories_for(context, event, prompt, state, budget)
             sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
         text = delimited(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
         given = Given(
             hook=event.name,
             agent=context.principal.agent_id,
-            query=without_secrets(event.prompt)[0][:MOST_REQUEST],
+            query=prompt[:MOST_REQUEST],
             reason=event.reason,
             memories=memories,
             lines=[line.digest for line in lines if line.memory is None],

@@ -1,4 +1,4 @@
-"""What a session should know when it starts: how the last one ended, open work, decisions, preferences, files."""
+"""What a session should know when it starts: how the last one ended, work, decisions, preferences, files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Work(NamedTuple):
 
 
 async def briefing(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Briefing:
-    """Return what a project's next session should know, the most important first, within a budget of tokens."""
+    """Return what a project's next session should know, the most important first, within a token budget."""
     works = await _works(context, event)
     tagged = [
         hit for hit in await _tagged(context, event) if may_be_given(hit, event.project, state.memories)
@@ -108,7 +108,7 @@ async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemo
         None,
         "semantic",
         0.0,
-        MemoryFilters(tags=[DECISION, PREFERENCE]),
+        MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False),
         _TAGGED,
         roots=roots_of(context.principal, event.project),
     )

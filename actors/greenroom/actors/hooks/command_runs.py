@@ -6,110 +6,119 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.findings import Finding, finding
+from greenroom.actors.hooks.command_purposes import is_general, only_looks, purpose_of
+from greenroom.actors.hooks.error_lines import cannot_run, error_line
+from greenroom.actors.hooks.findings import Finding, finding, on_a_line
 from greenroom.actors.schemas.hooks import Turn
 
-LONGEST_ERROR: Final = 200
-"""Characters of an error's line."""
-LONGEST_COMMAND: Final = 160
 _OFTEN: Final = 3
-"""A command that passed so often is how something is done here."""
+"""A command that passed so often is how something is done."""
 _MOST_STEPS: Final = 4
-_PURPOSES: Final = (
-    ("test", re.compile(r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|ctest|phpunit|tox|nox|tests?)\b")),
-    (
-        "lint",
-        re.compile(
-            r"\b(?:ruff|eslint|flake8|pylint|clippy|golangci-lint|lint|mypy|pyright|tsc|prettier|black|format|check)\b"
-        ),
-    ),
-    ("build", re.compile(r"\b(?:build|make|cmake|gradle|mvn|webpack|vite|compile|bundle)\b")),
-)
-_ERROR_LINES: Final = (
-    re.compile(r"^E\s{2,}(\w*(?:Error|Exception)\b.*)$", re.MULTILINE),
-    re.compile(r"^((?:[\w.]+\.)?\w*(?:Error|Exception)(?::.*)?)$", re.MULTILINE),
-    re.compile(
-        r"^((?:\S+:\s)?(?:fatal |compile )?error(?:\[\w+\])?:\s.*|.*\berror TS[0-9]+:.*)$",
-        re.MULTILINE | re.IGNORECASE,
-    ),
-    re.compile(
-        r"^((?:panic|fatal|FAIL|FAILED|npm ERR!)\b.*|.*: (?:command not found|No such file or directory))$",
-        re.MULTILINE,
-    ),
-)
+"""What fixed an error is one of so many steps at most; of more nobody can tell."""
+_NEXT: Final = 3
+"""Runs after one that could not start in which another may take its place."""
+_COMMAND: Final = 120
+_STEP: Final = 80
+_DOES: Final = {"test": "runs the tests", "lint": "checks the code", "build": "builds"}
+_UNKNOWN_END: Final = re.compile(r"[|;]|(?<![&>])&(?![&>0-9])")
+"""After these a shell tells how the last part ended, which need not be the part that matters."""
+_NO_PART: Final = re.compile(r"^(?:cd \S+ && )+|(?:\s+2>&1|\s+>\s?/dev/null)+$")
+_LEFT_OUT: Final = "[secret left out: "
 
 
 class _Run(NamedTuple):
-    """A command that ran; how it ended, and what it said."""
+    """A command that ran.
+
+    Attributes:
+        place: The turn.
+        command: Without what only changes the folder or where it prints.
+        passed: Whether it did; None if nobody can tell.
+        output: What it said.
+    """
 
     place: int
     command: str
-    failed: bool
+    passed: bool | None
     output: str
 
 
+class _Step(NamedTuple):
+    """Something that was done: at which turn, and in words."""
+
+    place: int
+    words: str
+
+
 def found_in_commands(turns: Sequence[Turn]) -> Iterator[Finding]:
-    """Yield what fixed an error, and which commands pass again and again."""
-    failures: dict[str, _Run] = {}
-    passed: dict[str, int] = {}
-    steps: list[tuple[int, str]] = []
-    for event in _events(turns):
-        if isinstance(event, tuple) and not isinstance(event, _Run):
-            steps.append(event)
-            continue
-        before = failures.pop(event.command, None)
-        if event.failed:
-            failures[event.command] = before or event
-        else:
-            passed[event.command] = passed.get(event.command, 0) + 1
-            if before is not None and (error := error_line(before.output)):
-                done = [step for place, step in steps if before.place < place < event.place]
-                if done:
-                    yield finding("fix", _fix_text(event.command, error, done), event.place)
-            if passed[event.command] == _OFTEN and (purpose := purpose_of(event.command)):
-                yield finding(
-                    "command", f"`{_short(event.command)}` works here for: {purpose}.", event.place, purpose
-                )
-        steps.append((event.place, f"running `{_short(event.command)}`"))
+    """Yield what fixed errors, and which commands work."""
+    happened = list(_happened(turns))
+    runs = [each for each in happened if isinstance(each, _Run)]
+    yield from _fixes(happened)
+    yield from _repeated(runs)
+    yield from _instead(runs)
 
 
-def _events(turns: Sequence[Turn]) -> Iterator[_Run | tuple[int, str]]:
-    called: list[str] = []
+def _happened(turns: Sequence[Turn]) -> Iterator[_Run | _Step]:
+    """Yield the runs of commands, and files that were written."""
     for place, turn in enumerate(turns):
-        if turn.role == "assistant" and turn.command:
-            called.append(turn.command)
-        elif turn.role == "tool":
-            command = turn.command or (called.pop(0) if called and not turn.path else "")
-            if command:
-                called = [each for each in called if each != command]
-                yield _Run(place, " ".join(command.split()), turn.failed, turn.text)
-        if turn.wrote and turn.path and not turn.failed and turn.role != "user":
-            yield (place, f"editing `{turn.path}`")
+        if turn.role != "tool":
+            continue
+        if turn.command and _LEFT_OUT not in turn.command:
+            command = _NO_PART.sub("", " ".join(turn.command.split()))
+            unknown = not turn.failed and _UNKNOWN_END.search(command) is not None
+            yield _Run(place, command, None if unknown else not turn.failed, turn.text)
+        elif turn.wrote and turn.path and not turn.failed:
+            yield _Step(place, f"editing `{on_a_line(turn.path, _STEP)}`")
 
 
-def error_line(output: str) -> str:
-    """Return the line of an output that tells its error; empty if there is none."""
-    for pattern in _ERROR_LINES:
-        lines = pattern.findall(output)
-        if lines:
-            return _quoted(lines[-1] if "Error" in pattern.pattern else lines[0], LONGEST_ERROR)
-    return ""
+def _fixes(happened: Sequence[_Run | _Step]) -> Iterator[Finding]:
+    """Yield errors that went away after something was done about them."""
+    failures: dict[str, _Run] = {}
+    steps: list[_Step] = []
+    for each in happened:
+        if isinstance(each, _Step):
+            steps.append(each)
+            continue
+        if each.passed is False:
+            failures[each.command] = each
+            continue
+        failure = failures.pop(each.command, None) if each.passed else None
+        if failure is not None:
+            done = list(dict.fromkeys(step.words for step in steps if step.place > failure.place))
+            error = error_line(failure.output)
+            if error and 0 < len(done) <= _MOST_STEPS and len(each.command) <= _COMMAND:
+                failing = f"`{on_a_line(each.command, _COMMAND)}` failed with \u201c{error}\u201d"
+                yield finding("fix", f"{failing} and passed after {' and '.join(done)}.", each.place)
+        if not only_looks(each.command):
+            steps.append(_Step(each.place, f"running `{on_a_line(each.command, _STEP)}`"))
 
 
-def purpose_of(command: str) -> str:
-    """Return what a command is for, as ``test``, ``lint`` or ``build``; empty if that is not known."""
-    return next((purpose for purpose, pattern in _PURPOSES if pattern.search(command)), "")
+def _repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
+    """Yield commands for a purpose that pass again and again."""
+    passed: dict[str, int] = {}
+    for run in runs:
+        purpose = purpose_of(run.command) if run.passed else ""
+        if purpose and len(run.command) <= _COMMAND and is_general(run.command):
+            passed[run.command] = passed.get(run.command, 0) + 1
+            if passed[run.command] == _OFTEN:
+                yield _works(run, purpose, f"it passed {_OFTEN} times in one session")
 
 
-def _fix_text(command: str, error: str, done: list[str]) -> str:
-    steps = list(dict.fromkeys(done))[-_MOST_STEPS:]
-    return f"`{_short(command)}` failed with \u201c{error}\u201d and passed after {', '.join(steps)}."
+def _instead(runs: Sequence[_Run]) -> Iterator[Finding]:
+    """Yield commands that worked where another one for the same purpose could not even start."""
+    passed = {run.command for run in runs if run.passed}
+    for number, failed in enumerate(runs):
+        purpose = purpose_of(failed.command)
+        error = error_line(failed.output) if failed.passed is False and purpose else ""
+        if not (cannot_run(error) and failed.command not in passed):
+            continue
+        for run in runs[number + 1 : number + 1 + _NEXT]:
+            if run.passed and len(run.command) <= _COMMAND and purpose_of(run.command) == purpose:
+                without = on_a_line(failed.command, _COMMAND)
+                yield _works(run, purpose, f"`{without}` fails with \u201c{error}\u201d")
+                break
 
 
-def _short(command: str) -> str:
-    return _quoted(command, LONGEST_COMMAND)
-
-
-def _quoted(text: str, most: int) -> str:
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split()).replace("`", "'")
-    return line if len(line) <= most else line[: most - 1] + "\u2026"
+def _works(run: _Run, purpose: str, why: str) -> Finding:
+    text = f"`{on_a_line(run.command, _COMMAND)}` {_DOES[purpose]}; {why}."
+    return finding("command", text, run.place, purpose)

@@ -13,7 +13,7 @@ from greenroom.actors.schemas.memory_types import MemoryKind
 
 Rule = Literal["decision", "preference", "remember", "fix", "command"]
 
-MAX_FINDING: Final = 600
+MAX_FINDING: Final = 800
 """Most characters of a finding's text."""
 KINDS: Final[dict[Rule, MemoryKind]] = {
     "decision": "semantic",
@@ -52,3 +52,9 @@ class Extractor(Protocol):
 def finding(rule: Rule, text: str, turn: int, *tags: str) -> Finding:
     """Return a finding of a rule, with its kind and its tags."""
     return Finding(rule=rule, kind=KINDS[rule], text=text, tags=[rule, *tags], turn=turn)
+
+
+def on_a_line(text: str, most: int) -> str:
+    """Return what others wrote as one printable line without backquotes, of so many characters at most."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).replace("`", "'").split())
+    return line if len(line) <= most else line[: most - 1] + "\u2026"

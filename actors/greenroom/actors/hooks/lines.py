@@ -1,4 +1,4 @@
-"""Lines of what a hook gives: each a text of somebody, made inert, with its source; and the rule of what may be one."""
+"""Lines of what a hook gives, each a text made inert, with its source; and which memories may be one."""
 
 from __future__ import annotations
 
@@ -53,11 +53,16 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
         version=memory.version,
         namespace=memory.namespace,
         key=memory.key,
-        score=None if hit.odds is None else round(hit.score, 4),
+        score=None if hit.odds is None else round(chance_of(hit), 4),
         signals=_telling(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
     return Line(said(text, source, MOST_OF_MEMORY).text, given)
+
+
+def chance_of(hit: FoundMemory) -> float:
+    """Return the chance of a memory against nothing, whatever else was found."""
+    return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
 def content_of(memory: MemoryView) -> str:
@@ -70,12 +75,13 @@ def content_of(memory: MemoryView) -> str:
 def may_be_given(hit: FoundMemory, project: str, has: Mapping[str, int]) -> bool:
     """Return whether a memory may be put into a context without being asked for.
 
-    It is the user's, and agents of that user wrote it; it is of no other project; and the session has not
-    got this version of it.
+    It is the user's, and agents of that user wrote it; it is not unreviewed; it is of no other project; and
+    the session has not got this version of it.
     """
     memory = hit.memory
     return (
         hit.own
+        and not memory.unreviewed
         and not memory.withheld
         and _is_of(memory.namespace, project)
         and has.get(memory.memory_id) != memory.version

@@ -1,4 +1,4 @@
-"""What somebody said in their own words: a turn without quotations, code, pasted files and what a program put in."""
+"""What somebody said in their own words: a turn without quotations, code and what was pasted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,35 @@ from typing import Final, NamedTuple
 
 LONGEST_SENTENCE: Final = 400
 """Characters of a sentence; a longer one is no statement that reads alone."""
-_MOST: Final = 20_000
+_MOST_LINES: Final = 60
+_LINES_OF_LONG: Final = 10
+"""Nobody types more lines than that in one turn: of such a turn only the first few are one's own."""
 _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_PUT_IN: Final = re.compile(r"<([a-z][a-z0-9_-]{1,40})(?:\s[^<>]{0,200})?>")
-_QUOTE: Final = re.compile(r"\s{0,3}(?:>|\|)")
+_ELEMENT: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{1,40})(?:\s[^<>]{0,200})?>")
+_QUOTE: Final = re.compile(r"\s{0,3}[>|]")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)")
-_PASTED: Final = re.compile(
-    r"(?:\b(?:here(?:'s| is| are)|this is|see|below|following|attached|pasted?|contents? of|says?|reads?|output"
-    r"|log|error|trace(?:back)?|stack|readme|file|docs?|document|spec|e-?mail|message|ticket|issue|hier ist"
-    r"|folgende[rsn]?)\b[^\n]{0,120}):\s*$",
+_ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|[0-9]{1,3}[.)])\s+")
+_ANNOUNCES: Final = re.compile(
+    r"\b(?:here(?:'s| is| are)?|this is|these are|see|below|following|attached|pasted?|contents?|says?|said"
+    r"|wrote|reads?|output|logs?|errors?|trace(?:back)?|stack|readme|files?|docs?|documents?|spec|e-?mails?|messages?"
+    r"|mails?|tickets?|issues?|article|page|hier ist|hier sind|folgende[rns]?|ausgabe|datei)\b[^\n]{0,120}:$",
     re.IGNORECASE,
 )
-_ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|[0-9]{1,3}[.)])\s+")
-_END: Final = re.compile(r"(?<=[.!?\u2026])[\"')\]]{0,2}\s+(?=[^a-z\s])|\n")
-_STOP: Final = re.compile(r"[.!?\u2026]*[\"')\]]*$")
+_BETWEEN_QUOTES: Final = re.compile(
+    r"\"[^\"\n]{1,400}\"|[\u201c\u201e][^\u201c\u201d\n]{1,400}[\u201c\u201d]"
+)
+_GOES_ON: Final = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z(`])")
+_END: Final = re.compile(r"(?<=[.!?\u2026])[)\]]{0,2} +(?=[^a-z\s])|\n")
+_ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
 
 class Sentence(NamedTuple):
-    """A sentence that somebody said; whether it asks."""
+    """A sentence that somebody said.
+
+    Attributes:
+        text: On one line.
+        asks: Whether it is a question.
+    """
 
     text: str
     asks: bool
@@ -34,32 +45,35 @@ class Sentence(NamedTuple):
 def own_sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a turn that are its speaker's own words.
 
-    What follows a line that announces a file, a log or a message ("here is the output:") is not theirs, to the
-    end of the turn: nobody says where a pasted text ends.
+    What follows a line that announces a file, a log or a message ("here is the output:") is not theirs, to
+    the end of the turn: nobody says where a pasted text ends.
     """
-    for paragraph in _own_paragraphs(text[:_MOST]):
-        for part in _END.split(paragraph):
+    for paragraph in "\n".join(_own_lines(text)).split("\n\n"):
+        # What is quoted within a sentence does not end it, nor does a line that is wrapped.
+        kept = _BETWEEN_QUOTES.sub(lambda quoted: quoted[0].replace(" ", "\u00a0"), paragraph)
+        kept = _GOES_ON.sub(" ", kept)
+        for part in _END.split(kept):
             said = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
             if 0 < len(said) <= LONGEST_SENTENCE:
-                yield Sentence(said, said.rstrip("\"')] ").endswith("?"))
+                yield Sentence(said, _ASKS.search(said) is not None)
 
 
-def _own_paragraphs(text: str) -> Iterator[str]:
-    lines: list[str] = []
-    fence = put_in = ""
-    for line in text.splitlines():
-        if put_in:
-            put_in = "" if f"</{put_in}>" in line else put_in
+def _own_lines(text: str) -> Iterator[str]:
+    """Yield the lines that are one's own, and empty ones for the others."""
+    lines = text.splitlines()
+    fence = element = ""
+    for line in lines[: _LINES_OF_LONG if len(lines) > _MOST_LINES else None]:
+        if element:
+            element = "" if f"</{element}>" in line else element
         elif fence:
             fence = "" if line.strip().startswith(fence) else fence
         elif (opened := _FENCE.match(line)) is not None:
             fence = opened[1]
-        elif (tag := _PUT_IN.match(line.strip())) is not None:
-            put_in = "" if f"</{tag[1]}>" in line else tag[1]
+        elif (tag := _ELEMENT.match(line.strip())) is not None:
+            element = "" if f"</{tag[1]}>" in line else tag[1]
         elif _QUOTE.match(line) is None and _INDENTED.match(line) is None:
-            if _PASTED.search(line):
-                break
-            lines.append(line)
+            if _ANNOUNCES.search(line.rstrip()):
+                return
+            yield line
             continue
-        lines.append("")
-    yield from "\n".join(lines).split("\n\n")
+        yield ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.lines import Line, may_be_given, of_memory, roots_of, within
+from greenroom.actors.hooks.lines import Line, chance_of, may_be_given, of_memory, roots_of, within
+from greenroom.actors.hooks.prompt_text import searched
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import HookState
 from greenroom.actors.schemas.hooks import HookEvent
@@ -14,16 +14,14 @@ from greenroom.runtime import ProcedureContext
 
 MOST_MEMORIES: Final = 5
 MOST_TOKENS: Final = 600
-LEAST_CHANCE: Final = 0.2
-"""The chance of a memory against nothing from which on it is given; see `bench hooks` for what that comes to."""
-_SEARCHED: Final = 2_000
-_CANDIDATES: Final = 20
-_TRIVIAL: Final = re.compile(
-    r"\s*(?:[/!#].*|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool|please"
-    r"|thanks?|thank you|continue|resume|go|go on|go ahead|carry on|keep going|proceed|do it|do that|try again"
-    r"|retry|again|done|next|stop|wait|commit|push|ja|nein|weiter|danke|genau|[0-9a-z])\b[\s.,!?;:)-]*)*)",
-    re.IGNORECASE | re.DOTALL,
-)
+LEAST_CHANCE: Final = 0.4
+LEAST_OF_FEW: Final = 0.2
+FEW: Final = 100
+"""The chance of a memory against nothing from which on it is given, and the same among so few memories.
+
+Among many one is sooner like a prompt without having to do with it; `bench hook_context` measures it.
+"""
+_CANDIDATES: Final = 50
 
 
 class Found(NamedTuple):
@@ -33,16 +31,13 @@ class Found(NamedTuple):
     partial: bool
 
 
-def is_trivial(prompt: str) -> bool:
-    """Return whether a prompt asks for nothing that could be looked up: consent, or a client's command."""
-    return _TRIVIAL.fullmatch(prompt) is not None
-
-
-async def memories_for(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Found:
+async def memories_for(
+    context: ProcedureContext, event: HookEvent, prompt: str, state: HookState, budget: int
+) -> Found:
     """Return the memories that are likely to matter for an event's prompt, within a budget of tokens."""
     search = SearchSpec(
         None,
-        event.prompt[:_SEARCHED],
+        searched(prompt),
         "semantic",
         0.0,
         MemoryFilters(),
@@ -50,13 +45,15 @@ async def memories_for(context: ProcedureContext, event: HookEvent, state: HookS
         debug=True,
         min_relevance=None,
         roots=roots_of(context.principal, event.project),
+        dated=False,  # what is to be done today has nothing to do with what was noted today
     )
     outcome = await find(context, search)
-    least = LEAST_CHANCE / (1 - LEAST_CHANCE)
+    seen = sum(found.counts.get("visible", 0) for found in outcome.found)
+    least = LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
     hits = [
         hit
         for hit in outcome.hits
-        if (hit.odds or 0.0) >= least and may_be_given(hit, event.project, state.memories)
+        if chance_of(hit) >= least and may_be_given(hit, event.project, state.memories)
     ]
-    lines, _ = within([of_memory(hit, event.prompt) for hit in hits], min(budget, MOST_TOKENS), MOST_MEMORIES)
+    lines, _ = within([of_memory(hit, prompt) for hit in hits], min(budget, MOST_TOKENS), MOST_MEMORIES)
     return Found(lines, outcome.partial is not None)

@@ -19,7 +19,7 @@ class Pattern(NamedTuple):
     Attributes:
         kind: What it is called where it is left out.
         part: What stands in each.
-        pattern: A regular expression without a repetition that has no bound, but for its end.
+        pattern: A regular expression in which each repetition has a bound. Its group, if any, is the secret.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
         prefixes: What it begins with: one of these.
         alphabet: The characters that follow, as in a regular expression's brackets.
         least: As many follow at least. All that follow belong to it.
-        alone: Whether it is one only where no letter or digit stands before it: its prefix is no rare word.
+        alone: Whether its prefix is no rare one: no letter may stand before it, and no mere words follow.
     """
 
     kind: str
@@ -57,14 +57,15 @@ SHAPES: Final = (
         _URL + ".",
         20,
     ),
-    Shape("AWS access key id", ("AKIA", "ASIA", "ABIA", "ACCA"), _BASE32, 16, alone=True),
+    Shape("AWS access key id", ("AKIA", "ASIA", "ABIA", "ACCA"), _BASE32, 16),
     Shape("AWS API key", ("ABSK",), _WORD + "+/=", 100, alone=True),
     Shape("Anthropic API key", ("sk-ant-",), _URL, 20),
     Shape("OpenAI API key", ("sk-proj-", "sk-svcacct-", "sk-admin-"), _URL, 20),
     Shape("API key", ("sk-or-v1-", "csk-", "sk-"), _WORD, 32, alone=True),
     Shape("Langfuse key", ("sk-lf-",), _HEX + r"\-", 36, alone=True),
     Shape("Google API key", ("AIza",), _URL, 35),
-    Shape("Google OAuth token", ("ya29.", "GOCSPX-", "1//0"), _URL, 20, alone=True),
+    Shape("Google OAuth token", ("ya29.", "GOCSPX-"), _URL, 20),
+    Shape("Google OAuth token", ("1//0",), _URL, 40, alone=True),
     Shape(
         "Slack token",
         (
@@ -83,7 +84,13 @@ SHAPES: Final = (
         _WORD + r"%\-",
         12,
     ),
-    Shape("Slack webhook", ("hooks.slack.com/services/", "hooks.slack.com/workflows/"), _WORD + "/", 20),
+    Shape(
+        "Slack webhook",
+        ("hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/"),
+        _WORD + "/",
+        20,
+    ),
+    Shape("Teams webhook", ("webhook.office.com/webhookb2/",), _URL + "@/", 60),
     Shape("Discord webhook", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), _URL + "/", 40),
     Shape("Stripe key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), _WORD + "+/=", 16),
     Shape("npm token", ("npm_",), _WORD, 36),
@@ -113,14 +120,15 @@ SHAPES: Final = (
     Shape("Mailgun key", ("key-",), _HEX, 32, alone=True),
     Shape("Twilio key", ("SK",), _HEX, 32, alone=True),
     Shape("Resend key", ("re_",), _WORD + "_", 30, alone=True),
-    Shape("Square token", ("sq0atp-", "sq0csp-", "EAAA"), _URL, 22, alone=True),
+    Shape("Square token", ("sq0atp-", "sq0csp-"), _URL, 22),
+    Shape("Square token", ("EAAA",), _URL, 55, alone=True),
     Shape("Facebook token", ("EAAM", "EAAC"), _WORD, 100, alone=True),
     Shape("New Relic key", ("NRAK-", "NRII-", "NRJS-"), _WORD + r"\-", 19, alone=True),
     Shape("Grafana token", ("glsa_", "glc_"), _WORD + "+/=_", 32, alone=True),
     Shape("Atlassian token", ("ATATT3", "ATCTT3", "ATBB"), _URL + "=", 28, alone=True),
-    Shape("Figma token", ("figd_", "figu_"), _URL, 30, alone=True),
+    Shape("Figma token", ("figd_", "figu_"), _URL, 30),
     Shape("Fly.io token", ("fo1_", "fm1a_", "fm1r_", "fm2_"), _URL + "+/=", 40, alone=True),
-    Shape("Supabase key", ("sbp_", "sb_secret_"), _URL, 30, alone=True),
+    Shape("Supabase key", ("sbp_", "sb_secret_"), _URL, 30),
     Shape("age key", ("AGE-SECRET-KEY-1",), "A-Z0-9", 50),
     Shape("Artifactory token", ("AKCp", "cmVmd"), _WORD, 55, alone=True),
     Shape("Adobe secret", ("p8e-",), _WORD, 32, alone=True),
@@ -133,7 +141,7 @@ SHAPES: Final = (
     Shape("Contentful token", ("CFPAT-",), _URL, 40),
     Shape("CircleCI token", ("CCIPAT_", "CCIPRJ_"), _WORD + "_", 40),
     Shape("Buildkite token", ("bkua_",), _HEX, 40),
-    Shape("Heroku key", ("HRKU-",), _URL, 36, alone=True),
+    Shape("Heroku key", ("HRKU-",), _URL, 36),
     Shape("OpenShift token", ("sha256~",), _URL, 43),
     Shape("Netlify token", ("nfp_",), _WORD, 36, alone=True),
     Shape("Tailscale key", ("tskey-",), _WORD + r"\-", 20),
@@ -147,6 +155,11 @@ SHAPES: Final = (
 """By the issuers' own documentation. Public identifiers, such as Stripe's ``pk_live_``, are no secrets."""
 
 PATTERNS: Final = (
+    Pattern(
+        "AWS secret key",
+        "AKIA",
+        r"(?<=[A-Z2-7]{20})[^A-Za-z0-9+/]{1,8}([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+    ),
     Pattern("Telegram token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
     Pattern("Discord token", ".", r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w.-])"),
     Pattern("Airtable token", "pat", r"(?<![A-Za-z0-9])pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),

@@ -1,4 +1,4 @@
-"""Values that may be secrets: which are none, and which look drawn by chance."""
+"""Values that may be secrets: which only stand for one, and which look drawn by chance."""
 
 from __future__ import annotations
 
@@ -8,18 +8,38 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 _LEAST_LETTERS: Final = 5
-"""A secret has so many different characters."""
-_STANDS_FOR: Final = re.compile(
-    r"[$%<{\[(*].*|.*(?:\.\.\.|\u2026|\*\*\*|xxxx)"
-    r"|(?:your|my|the|some|any|new|old|an?|example|dummy|fake|sample|placeholder|changeme|redacted|hidden)"
-    r"(?:[^a-z0-9].*)?"
-    r"|(?:null|nil|none|true|false|undefined|yes|no|on|off|str|string|text|bytes|bool|boolean|int|integer|any"
-    r"|optional|required|todo|self|this|missing|invalid|wrong|empty|never|always|not|is|are|was|and|or|in|to)"
-    r"(?:[^a-z0-9].*)?",
+"""A token has so many different characters."""
+_TEMPLATE: Final = re.compile(
+    r"\$\{.*|\$\(.*|\$env:.*|\$[a-z_][a-z0-9_]*|%[sdr]|%\([a-z_]+\)s|%[a-z_]+%|%env\(.*|<[^<>]*>?|\{.*|\[.*|\(.*"
+    r"|[*.#_-]+|.*(?:\.\.\.|\u2026|\*\*\*|xxxx).*",
     re.IGNORECASE | re.DOTALL,
 )
-_WORD: Final = r"(?:[A-Za-z]{1,24}[0-9]{0,2}|[0-9]{1,4})"
-_WORDY: Final = re.compile(rf"[^A-Za-z0-9]*+(?:{_WORD}(?:[^A-Za-z0-9]++|$))*+")
+_EXAMPLES: Final = """
+your example dummy fake sample placeholder change changeme replace insert enter redacted hidden blah null nil
+none true false undefined str string text bytes bool boolean int integer optional required todo
+"""
+_OF_EXAMPLES: Final = frozenset(_EXAMPLES.split())
+_SENTENCES: Final = """
+a an the my our some any new old this that self is are was and or in to on off for not no yes missing invalid
+wrong empty always never
+"""
+_OF_SENTENCES: Final = frozenset(_SENTENCES.split())
+_FIRST_WORD: Final = re.compile(r"[a-z]+")
+_NAMES: Final = re.compile(r"passw|pwd|secret|token|key|cred|auth", re.IGNORECASE)
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
+_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+"""A word, also within a name in camel case, or a number."""
+_LONGEST_WORD: Final = 24
+_LONGEST_NUMBER: Final = 4
+_LETTERS_OF_WORDS: Final = 3
+"""Words have so many letters on average; letters drawn by chance change their case more often."""
+_LETTERS_OF_NAMES: Final = 5
+"""Words of a long name have so many on average, where nothing stands between them."""
+_HEX: Final = re.compile(r"[0-9a-fA-F-]+")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BITS_OF_HEX: Final = 3.0
+_BITS: Final = 3.8
+"""Bits that a character has at least, by how often each comes, where 20 or more are drawn by chance."""
 
 
 class Span(NamedTuple):
@@ -38,29 +58,60 @@ class Span(NamedTuple):
     doubt: int = 0
 
 
-def is_harmless(value: str) -> bool:
-    """Return whether a value stands for a secret, as ``${TOKEN}``, ``<password>`` and ``xxxxxxxx`` do."""
-    return len(set(value)) < _LEAST_LETTERS or _STANDS_FOR.fullmatch(value) is not None
+def stands_for_another(value: str) -> bool:
+    """Return whether a value only stands for a secret, as ``${TOKEN}``, ``<password>`` and ``xxxxx`` do."""
+    if len(set(value)) == 1 or _TEMPLATE.fullmatch(value):
+        return True
+    first = _FIRST_WORD.match(value.lower())
+    word = "" if first is None else first[0]
+    return (word in _OF_EXAMPLES or (word in _OF_SENTENCES and not has_digit(value))) and is_wordy(value)
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a value stands for a secret, or is only another name of one, as ``db_password`` is."""
+    is_name = _NAMES.search(value) is not None and not has_digit(value) and is_wordy(value)
+    return is_name or stands_for_another(value)
 
 
 def is_wordy(value: str) -> bool:
     """Return whether a value is made of words and small numbers, as names are."""
-    return _WORDY.fullmatch(value) is not None
+    words: list[str] = []
+    for segment in _SEGMENT.findall(value):
+        parts = _PART.findall(segment)
+        numbers = [part for part in parts if part.isdigit()]
+        if len(numbers) > 1 or len("".join(numbers)) > _LONGEST_NUMBER:
+            return False
+        words += [part for part in parts if part.isalpha()]
+    return all(len(word) <= _LONGEST_WORD for word in words) and sum(
+        map(len, words)
+    ) >= _LETTERS_OF_WORDS * len(words)
+
+
+def is_name(value: str) -> bool:
+    """Return whether a value can be how a program names something: words, in camel case or between signs."""
+    words = _PART.findall(value)
+    is_long = not has_digit(value) and sum(map(len, words)) >= _LETTERS_OF_NAMES * len(words)
+    return is_long or (not value.isalnum() and is_wordy(value))
+
+
+def has_digit(value: str) -> bool:
+    """Return whether there is a digit in a value."""
+    return any(map(str.isdigit, value))
+
+
+def is_token(value: str) -> bool:
+    """Return whether what follows a token's prefix can be one, and is no filling."""
+    return len(set(value)) >= _LEAST_LETTERS and not stands_for_another(value)
 
 
 def is_random(value: str) -> bool:
-    """Return whether a value of 20 characters or more looks drawn by chance."""
-    if is_wordy(value):
+    """Return whether a value of 20 characters or more looks drawn by chance, and is no UUID."""
+    if _UUID.fullmatch(value) or not has_digit(value) or value.isdigit() or is_wordy(value):
         return False
-    has_digit = any(map(str.isdigit, value))
-    has_letter = any(map(str.isalpha, value))
-    return has_digit and has_letter and entropy(value) >= (3.0 if _HEX.fullmatch(value) else 3.8)
+    return entropy(value) >= (_BITS_OF_HEX if _HEX.fullmatch(value) else _BITS)
 
 
 def entropy(value: str) -> float:
     """Return how many bits a character of a value has, by how often each comes in it."""
     size = len(value)
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
-
-
-_HEX: Final = re.compile(r"[0-9a-fA-F-]+")

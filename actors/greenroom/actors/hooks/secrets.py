@@ -3,6 +3,10 @@
 Every search takes time by the length of the text: what is rare is looked for first, a pattern takes a bounded
 number of characters before it may fail, and nothing is taken twice. Each run of a hook imports this, so
 little is imported here, and a pattern is compiled when a text has its first letters.
+
+Detectors that are kept well were tried in its place. One in Python takes many times as long, and longer to be
+imported than this may; those in Go and Rust weigh 25 to 54 MB. `python -m bench secrets` measures what one
+finds.
 """
 
 from __future__ import annotations
@@ -14,10 +18,9 @@ from typing import Final
 
 from greenroom.actors.hooks.secret_names import named_secrets
 from greenroom.actors.hooks.secret_shapes import PATTERNS, SHAPES, Shape
-from greenroom.actors.hooks.secret_values import Span, is_harmless, is_wordy
+from greenroom.actors.hooks.secret_values import Span, is_name, is_token
 
-_KINDS: Final = r"[A-Za-z0-9. ]{1,40}"
-_LEFT_OUT: Final = re.compile(rf"\[secret left out: {_KINDS}\]")
+_LEFT_OUT: Final = re.compile(r"\[secret left out: [A-Za-z0-9. ]{1,40}\]")
 _KEY_EDGE: Final = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY: Final = re.compile(
     r"(?:(?:\\{1,4}[nr]|[\r\n]){1,4}"
@@ -25,17 +28,22 @@ _KEY_BODY: Final = re.compile(
     r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\r\n\\]{1,200}"
     r"|[A-Za-z0-9+/=]{1,4096}+(?=[\"',]{0,3}(?:\s|\\|-----|$)))?[\"',]{0,3}[ \t]{0,4})*+"
 )
-_KEY_TAIL: Final = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_KEY_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_BETWEEN_LINES: Final = re.compile(
+    r"[\s\\nr>|#+*0-9\u2192:\"',]{1,24}(?:[A-Za-z0-9+/=]{1,15}[\s\\nr\"',]{1,8})?"
+)
 _LEAST_OF_KEY: Final = 16
+_MOST_OF_KEY: Final = 8_192
+"""Characters of a private key, as text."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_.~%+/:=-]{20,}")
-"""What a secret with a shape of its own is part of. Most texts have few, so the shapes are looked for in these."""
+"""What a secret with a shape of its own is part of. Most texts have few of these."""
 _DOTTED: Final = re.compile(r"[A-Za-z0-9._-]{24,}")
 _TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){2,4}")
 
 
 def without_secrets(text: str) -> tuple[str, int]:
     """Return a text in which ``[secret left out: KIND]`` stands for each secret, and how many there were."""
-    masked = _LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text) if "[secret left out: " in text else text
+    masked = _LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text)
     parts: list[str] = []
     done = 0
     spans = _merged(sorted(_secrets(masked), key=lambda span: (span.first, -span.last)))
@@ -75,16 +83,12 @@ def _shaped(text: str) -> Iterator[Span]:
                     first, last = found.span()
                     last -= len(found[0]) - len(found[0].rstrip(".-"))
                     tail = text[first + len(prefix) : last]
-                    if (
-                        not (shape.alone and _continues(text, first))
-                        and not is_harmless(tail)
-                        and not is_wordy(tail)
-                    ):
+                    if is_token(tail) and not (shape.alone and (_continues(text, first) or is_name(tail))):
                         yield Span(first, last, shape.kind)
     for pattern in PATTERNS:
         if pattern.part in runs:
             for found in _compiled(pattern.pattern).finditer(text):
-                yield Span(found.start(), found.end(), pattern.kind)
+                yield Span(*found.span(found.re.groups), pattern.kind)
 
 
 @cache
@@ -113,22 +117,33 @@ def _json_web_tokens(text: str) -> Iterator[Span]:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find private keys as text, whole, without their end, and without their beginning."""
+    """Find private keys as text: whole, without their end, and without their beginning."""
     if "PRIVATE KEY" not in text:
         return
     done = 0
     for edge in _KEY_EDGE.finditer(text):
         if edge.start() < done:
             continue
+        first, last = edge.span()
         if edge[1] == "BEGIN":
-            body = _KEY_BODY.match(text, edge.end())
-            last = edge.end() if body is None else body.end()
-            end = _KEY_EDGE.match(text, last)
-            if last - edge.end() >= _LEAST_OF_KEY:
-                done = end.end() if end is not None and end[1] == "END" else last
-                yield Span(edge.start(), done, "private key")
+            body = _KEY_BODY.match(text, last)
+            done = last if body is None else body.end()
+            is_key = done - last >= _LEAST_OF_KEY
+            end = _KEY_EDGE.match(text, done)
+            done = done if end is None or end[1] == "BEGIN" else end.end()
         else:
-            lines = list(_KEY_TAIL.finditer(text, max(done, edge.start() - 8_192), edge.start()))
-            done = edge.end()
-            if lines and edge.start() - lines[-1].end() < 100:
-                yield Span(lines[0].start(), done, "private key")
+            first = _first_line(text, max(done, first - _MOST_OF_KEY), first)
+            done = last
+            is_key = edge.start() - first >= _LEAST_OF_KEY
+        if is_key:
+            yield Span(first, done, "private key")
+
+
+def _first_line(text: str, least: int, end: int) -> int:
+    """Return where the first of the lines of a key begins, whose last one ends at a place."""
+    first = end
+    for line in reversed(list(_KEY_LINE.finditer(text, least, end))):
+        if not _BETWEEN_LINES.fullmatch(text, line.end(), first):
+            break
+        first = line.start()
+    return first

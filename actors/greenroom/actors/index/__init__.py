@@ -6,6 +6,7 @@ from greenroom.actors.index.document import NEVER as NEVER
 from greenroom.actors.index.document import NO_POSITION as NO_POSITION
 from greenroom.actors.index.document import QUESTION as QUESTION
 from greenroom.actors.index.document import TEMPORAL as TEMPORAL
+from greenroom.actors.index.document import UNREVIEWED as UNREVIEWED
 from greenroom.actors.index.document import Document as Document
 from greenroom.actors.index.document import Field as Field
 from greenroom.actors.index.index import MemoryIndex as MemoryIndex

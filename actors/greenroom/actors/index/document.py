@@ -29,6 +29,8 @@ QUESTION = 1
 """The text ends as a question does."""
 TEMPORAL = 2
 """The text names a time: a date, a weekday, a year, yesterday, three weeks ago."""
+UNREVIEWED = 4
+"""Nobody has looked at it; of rows that older programs wrote, none is."""
 
 NO_POSITION = -(2**63)
 FOREVER = 2**63 - 1
@@ -70,6 +72,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         last_used: When it was last used.
         rating: The mean rating, -1 to 1; 0 for none.
         supersedes: The ``number`` of the memory whose place it takes; None for none.
+        unreviewed: Whether a rule found it and nobody has looked at it since.
     """
 
     id: int
@@ -91,6 +94,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     last_used: int | None = None
     rating: float = 0.0
     supersedes: int | None = None
+    unreviewed: bool = False
 
 
 class Analysed(NamedTuple):
@@ -98,7 +102,7 @@ class Analysed(NamedTuple):
 
     Attributes:
         counts: How often each term occurs, by field; fields without terms are left out.
-        flags: QUESTION and TEMPORAL.
+        flags: QUESTION, TEMPORAL and UNREVIEWED.
     """
 
     counts: Mapping[Field, Mapping[str, int]]
@@ -138,7 +142,11 @@ def analyse(
         "labels": dict.fromkeys(rules.labels(document.tags), 1),
     }
     temporal = yield from is_temporal(text, should_yield, rules)
-    flags = (QUESTION if asks(document.text) else 0) | (TEMPORAL if temporal else 0)
+    flags = (
+        (QUESTION if asks(document.text) else 0)
+        | (TEMPORAL if temporal else 0)
+        | (UNREVIEWED if document.unreviewed else 0)
+    )
     return Analysed({field: counts for field, counts in every.items() if counts}, flags)
 
 

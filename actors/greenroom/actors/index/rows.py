@@ -97,7 +97,7 @@ class Rows:
     uses = _Column[np.uint32]("uses")
     """How often it was used."""
     flags = _Column[np.uint8]("flags")
-    """QUESTION and TEMPORAL."""
+    """QUESTION, TEMPORAL and UNREVIEWED."""
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)

@@ -78,6 +78,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             metadata=UNSET if version.metadata == _NO_METADATA else msgspec.Raw(version.metadata),
             supersedes=None if replaced is None else _key(repository, context, replaced),
             session_id=entry.session_id,
+            unreviewed=details.unreviewed or None,
         )
     )
 

@@ -364,6 +364,7 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
         position=line.position,
         created_at=created,
         updated_at=updated,
+        unreviewed=line.unreviewed,
     )
 
 
@@ -399,6 +400,7 @@ def _is_same(repository: MemoryRepository, context: Context, draft: Draft, entry
         and repository.partition(entry) == draft.partition
         and repository.author(entry) == draft.author
         and (details.kind, details.tags, details.importance) == (draft.kind, draft.tags, draft.importance)
+        and draft.unreviewed in {None, details.unreviewed}
         and (details.conversation, details.position) == (draft.conversation, draft.position)
         and draft.created_at in {None, entry.created_at}
         and draft.updated_at in {None, entry.updated_at}

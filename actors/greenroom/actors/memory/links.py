@@ -1,8 +1,8 @@
 """Supersession: which memory takes the place of which.
 
-A memory hides what it supersedes from all who see it, and as long as it is there. So nothing has to be
-done when it expires, is forgotten, or is given another scope: readers look whether it hides for them.
-There are no rings: the newest word counts.
+A memory hides what it supersedes from all who see it, and as long as it is there, but for one that nobody
+has looked at, which hides nothing yet. So nothing has to be done when it expires, is forgotten, or is given
+another scope: readers look whether it hides for them. There are no rings: the newest word counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def successor(repository: MemoryRepository, context: Context, entry: Entry) -> E
                 bool, prefix=prefix + records.partition_suffix(partition), reverse=True
             ):
                 stored = repository.by_number(context, int.from_bytes(key[-8:]))
-                if stored is not None and records.is_there(stored.entry, context.now):
+                if stored is not None and _hides(stored.entry, context.now):
                     return stored.entry
     return None
 
@@ -42,6 +42,11 @@ def superseded(repository: MemoryRepository, context: Context, entry: Entry) -> 
     if stored is None or not records.is_there(stored.entry, context.now):
         return None
     return stored.entry if repository.may_see(context.principal, stored.entry) else None
+
+
+def _hides(entry: Entry, now: int) -> bool:
+    """Return whether an entry that supersedes another one hides it."""
+    return records.is_there(entry, now) and not (entry.details or records.PLAIN).unreviewed
 
 
 def open_ring(repository: MemoryRepository, context: Context, entry: Entry, hidden: Entry) -> Slices[None]:

@@ -49,7 +49,8 @@ def near(
 ) -> Slices[LookAlikes]:
     """Return what of the sender's sight is like a new memory, of the same namespace and below the root.
 
-    What the new memory supersedes, and what is superseded, is not among them.
+    What the new memory supersedes, what is superseded, and what nobody has looked at is not among them: the
+    answer tells how they begin, and nobody asked for that.
 
     Args:
         repository: The root's.
@@ -65,8 +66,10 @@ def near(
         return LookAlikes([], [])
     corpus = yield from repository.index.loaded(context)
     yield from imported("greenroom.actors.memory.vector_filters")
+    from greenroom.actors.memory.vector_filters import unreviewed  # noqa: PLC0415 - needs numpy, loaded by now
+
     seen = repository.views.of(corpus, context.principal, context.now)
-    others = seen.view.visible & (corpus.ids != entry.update)
+    others = seen.view.visible & (corpus.ids != entry.update) & ~unreviewed(corpus)
     if seen.superseded is not None:
         others &= ~seen.superseded
     terms = {term for token in tokens(text) for term in token.posted}

@@ -124,6 +124,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         form: `JSON` or `TEXT`, and whether `COMPRESSED`.
         stored_size: The bytes of the stored value.
         by_owner: Whether its owner wrote the newest version, as far as that is known.
+        unreviewed: Whether a rule found it and nobody has looked at it since.
     """
 
     partition: int
@@ -140,6 +141,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     form: int = JSON
     stored_size: int = 0
     by_owner: bool = False
+    unreviewed: bool = False
 
 
 PLAIN = EntryDetails(0)
@@ -188,6 +190,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
         kind: As the entry had it then.
         tags: As the entry had them then.
         importance: As the entry had it then.
+        unreviewed: As the entry was then.
     """
 
     update: int
@@ -198,6 +201,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     kind: MemoryKind = "semantic"
     tags: tuple[str, ...] = ()
     importance: float = DEFAULT_IMPORTANCE
+    unreviewed: bool = False
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):

@@ -344,7 +344,8 @@ class MemoryRepository:
             uses=quality.uses,
             last_used=quality.last_used,
             rating=quality.rating,
-            supersedes=details.supersedes,
+            supersedes=None if details.unreviewed else details.supersedes,
+            unreviewed=details.unreviewed,
         )
 
     def documents(self, context: Context) -> Iterator[Document | None]:

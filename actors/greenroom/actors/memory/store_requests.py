@@ -61,6 +61,7 @@ def store(
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(repository, context, request.supersedes),
+        unreviewed=request.unreviewed,
     )
     return (yield from _saved(repository, context, draft, stored, "store_memory"))
 
@@ -72,11 +73,12 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    if given is None and request.kind is request.supersedes is None and drafts.changes_nothing(metadata):
+    is_same = given is None and request.kind is request.supersedes is request.unreviewed is None
+    if is_same and drafts.changes_nothing(metadata):
         raise auth_errors.invalid(
             "content",
             "content: nothing to change is given; give content, value, metadata, "
-            f"{', '.join(kinds.KNOWN)}, kind or supersedes",
+            f"{', '.join(kinds.KNOWN)}, kind, supersedes or unreviewed",
         )
     expires_at = drafts.expiry_time(metadata, context.now)
     yield from indexing.finish(repository, context)
@@ -108,6 +110,7 @@ def update(
         conversation=details.conversation,
         position=details.position,
         supersedes=supersedes,
+        unreviewed=request.unreviewed,
     )
     return (yield from _saved(repository, context, draft, stored, "update_memory"))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.index import FOREVER
+from greenroom.actors.index import FOREVER, UNREVIEWED
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import View
 from greenroom.actors.schemas.memory_replies import MemoryFilters
@@ -79,6 +79,12 @@ def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
     return superseded if superseded.any() else None
 
 
+def unreviewed(corpus: Corpus) -> Mask:
+    """Return the rows that nobody has looked at."""
+    found: Mask = corpus.flags & np.uint8(UNREVIEWED) != 0
+    return found
+
+
 class RowFilter:
     """Filters, applied one after the other.
 
@@ -113,6 +119,17 @@ class RowFilter:
         if filters.tags is not None:
             tagged = yield from self._tagged(filters.tags, should_yield, every=filters.tag_match == "all")
             self._keep("tags", tagged)
+        self._by_columns(filters)
+
+    def intersect(self, name: str, rows: Sequence[int]) -> None:
+        """Keep only these rows."""
+        mask = np.zeros(len(self.wanted), np.bool_)
+        mask[rows] = True
+        self._keep(name, mask)
+
+    def _by_columns(self, filters: MemoryFilters) -> None:
+        """Narrow by what a column says."""
+        corpus = self._corpus
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))
         if filters.scope is not None:
@@ -124,12 +141,8 @@ class RowFilter:
             self._keep("conversation_id", self._has("conversation", filters.conversation_id))
         if filters.min_importance is not None:
             self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
-
-    def intersect(self, name: str, rows: Sequence[int]) -> None:
-        """Keep only these rows."""
-        mask = np.zeros(len(self.wanted), np.bool_)
-        mask[rows] = True
-        self._keep(name, mask)
+        if filters.unreviewed is not None:
+            self._keep("unreviewed", unreviewed(corpus) == filters.unreviewed)
 
     def _keep(self, name: str, mask: Mask) -> None:
         self.wanted = self.wanted & mask

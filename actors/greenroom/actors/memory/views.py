@@ -81,6 +81,7 @@ def shown_version(
         supersedes=_id(repository, links.superseded(repository, context, entry)),
         superseded_by=_id(repository, links.successor(repository, context, entry)),
         deleted_at=optional_datetime(details.deleted_at),
+        unreviewed=details.unreviewed if then is None else then.unreviewed,
     )
 
 
@@ -154,6 +155,7 @@ class EntryFilter:
             and filters.author in {None, repository.author(entry)}
             and filters.conversation_id in {None, details.conversation}
             and filters.session_id in {None, entry.session_id}
+            and filters.unreviewed in {None, details.unreviewed}
             and details.importance >= (filters.min_importance or 0.0)
             and self.after <= entry.created_at < self.before
             and self._has_tags(details)

@@ -43,6 +43,7 @@ class Draft:
         supersedes: The entry that it takes the place of.
         created_at: When the memory was first written, if that is given; in microseconds since 1970.
         updated_at: When this version was written, if that is given.
+        unreviewed: Whether a rule found it and nobody has looked at it since; None: as the version before.
         plain: Whether all that an agent's plain memory has not is to be left as it was.
     """
 
@@ -66,6 +67,7 @@ class Draft:
     supersedes: StoredEntry | None = None
     created_at: int | None = None
     updated_at: int | None = None
+    unreviewed: bool | None = None
     plain: bool = False
 
 
@@ -196,6 +198,7 @@ def _details(
         form=draft.form | (0 if packed is None else records.COMPRESSED),
         stored_size=len(draft.value if packed is None else packed),
         by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
+        unreviewed=links.unreviewed if draft.unreviewed is None else draft.unreviewed,
     )
 
 
@@ -227,6 +230,7 @@ def _version(draft: Draft, entry: Entry, payload: bytes) -> Version:
             kind=entry.details.kind,
             tags=entry.details.tags,
             importance=entry.details.importance,
+            unreviewed=entry.details.unreviewed,
         )
     return Version(entry.updated_at, draft.expires_at, draft.metadata, payload, details)
 

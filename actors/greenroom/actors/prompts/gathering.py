@@ -229,12 +229,12 @@ class Gathering:
     # -- memory and session --------------------------------------------------------------------------
 
     async def memories(self, task: str) -> None:
-        """Look up what is remembered of a task."""
+        """Look up what is remembered of a task, but for what nobody has looked at."""
         if not self._may("memory", "memories"):
             return
 
         async def look_up() -> None:
-            asked = RecallContext(task=task[:MAX_TASK], max_tokens=MEMORY_TOKENS)
+            asked = RecallContext(task=task[:MAX_TASK], max_tokens=MEMORY_TOKENS, unreviewed=False)
             found = await self._client.runtime.query(asked, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()

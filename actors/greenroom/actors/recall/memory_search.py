@@ -147,17 +147,27 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
 
 
 class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=True):
-    """Recall what helps with a task, as much as fits into the budget."""
+    """Recall what helps with a task, as much as fits into the budget.
+
+    Attributes:
+        unreviewed: As in `MemoryFilters`; no parameter.
+    """
 
     task: kinds.Task
     max_tokens: kinds.Budget = 2_000
     namespace: kinds.Below | None = None
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
+    unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
-        filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
+        filters = MemoryFilters(
+            namespace=below_root(self.namespace),
+            tags=self.tags or None,
+            kind=self.kind,
+            unreviewed=self.unreviewed,
+        )
         search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(context, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]

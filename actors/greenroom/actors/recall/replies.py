@@ -26,6 +26,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
         withheld: Its content is left out, for it is too large for a list.
         compressed: What is compressed, where it was not to be decompressed; in the place of either.
         rating: The mean of its ratings, -1 to 1, where it has any.
+        unreviewed: True where a rule found it and nobody has looked at it since.
     """
 
     memory_id: str
@@ -51,6 +52,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     metadata: msgspec.Raw | UnsetType = UNSET
     rating: float | UnsetType = UNSET
     superseded_by: str | UnsetType = UNSET
+    unreviewed: bool | UnsetType = UNSET
 
 
 class FailedNamespace(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +148,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     value: msgspec.Raw | UnsetType = UNSET
     tags: list[str] = msgspec.field(default_factory=list)
     author: str | None = None
+    unreviewed: bool = False
 
 
 class ContextRecalled(Reply, frozen=True, kw_only=True):
@@ -204,6 +207,7 @@ def hit(found: FoundMemory) -> MemoryHit:
         metadata=memory.metadata,
         rating=memory.rating if memory.ratings else UNSET,
         superseded_by=_given(memory.superseded_by),
+        unreviewed=memory.unreviewed or UNSET,
     )
 
 
@@ -220,6 +224,7 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         value=memory.value,
         tags=memory.tags,
         author=memory.author,
+        unreviewed=memory.unreviewed,
     )
 
 

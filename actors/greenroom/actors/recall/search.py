@@ -43,6 +43,7 @@ class SearchSpec(NamedTuple):
         roots: The owners to ask where it is known which they are.
         embedding: A vector to look for in the place of a query.
         zone: In which time zone the query's own times are meant; None: the machine's.
+        dated: Whether the query's own times say when what is looked for was; else they are words.
     """
 
     below: str | None
@@ -59,6 +60,7 @@ class SearchSpec(NamedTuple):
     roots: list[Root] | None = None
     embedding: QueryEmbedding | None = None
     zone: str | None = None
+    dated: bool = True
 
 
 class SearchResult(NamedTuple):
@@ -174,7 +176,7 @@ class _Meaning(NamedTuple):
 
 
 async def _times_of(context: ProcedureContext, search: SearchSpec) -> QueryTimes:
-    if search.query is None or search.mode == "exact":
+    if search.query is None or search.mode == "exact" or not search.dated:
         return QueryTimes(search.query)
     return await times_of(search.query, context.now, search.zone)
 

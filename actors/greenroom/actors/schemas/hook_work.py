@@ -40,7 +40,7 @@ class GivenMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: The version that was given.
-        score: Its relevance, 0 to 1; None where nothing was ranked.
+        score: Its chance of being an answer, 0 to 1; None where nothing was ranked.
         signals: What made the score, by name.
         marks: Digests of words that tell it from others, by which a use of it is seen.
     """

@@ -24,6 +24,8 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     Attributes:
         author: Who writes this version; the agent unless given. The first version's is the memory's.
         supersedes: The memory that this one hides, as long as it is there, from all who see it.
+        unreviewed: Whether nobody has looked at it; then it is found by searches, never given unasked, and
+            hides nothing. Not given, a new version is as the one before.
     """
 
     content: kinds.MemoryContent | None = None
@@ -40,6 +42,7 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     conversation_id: kinds.ConversationId | None = None
     position: kinds.Position | None = None
     supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    unreviewed: Annotated[kinds.Unreviewed | None, types.RARE] = None
     compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
@@ -64,6 +67,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     scope: kinds.AScope | UnsetType | None = UNSET
     kind: kinds.AKind | None = None
     supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    unreviewed: Annotated[kinds.Unreviewed | None, types.RARE] = None
     compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None

@@ -32,6 +32,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         author: Who wrote the first version.
         superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
         session_id: Only entries stored with `set_memory` for this session.
+        unreviewed: Only what nobody has looked at, or only the rest; both unless given.
     """
 
     namespace: Annotated[kinds.NamespacePrefix | None, types.RARE] = None
@@ -49,6 +50,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_age_days: Annotated[kinds.MaxAgeDays | None, types.RARE] = None
     superseded: Annotated[bool, types.RARE] = False
     session_id: Annotated[types.SessionId | None, types.RARE] = None
+    unreviewed: Annotated[bool | None, types.RARE] = None
 
     def created_between(self, now: int) -> tuple[int, int]:
         """Return when the memories were created: from (included), until (not included).
@@ -76,6 +78,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         supersedes: The memory that it takes the place of, if that is there and the reader may see it.
         superseded_by: The one that takes its place, likewise.
         rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
+        unreviewed: A rule found it and nobody has looked at it since: `greenroom review` shows these.
         size_bytes: Of what is stored: the content or the value's JSON as UTF-8, compressed where that is so.
     """
 
@@ -109,6 +112,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     supersedes: str | None = None
     superseded_by: str | None = None
     deleted_at: datetime | None = None
+    unreviewed: bool = False
 
 
 class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):

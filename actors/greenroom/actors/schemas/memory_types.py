@@ -79,6 +79,7 @@ Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpfu
 ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
 MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
 MaxAgeDays = Annotated[float, Meta(gt=0)]
+Unreviewed = Annotated[bool, Meta(description="nobody has looked at it")]
 Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name
 KeyPrefix = Prefix

@@ -46,6 +46,8 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         updated_at: When it was last changed; ``created_at`` unless given.
         supersedes: The key of the memory in the same namespace that this one takes the place of.
         session_id: In an agent's own namespace: the session that the memory belongs to.
+        unreviewed: Whether a rule found it and nobody has looked at it since; one that is there already stays
+            as it is unless given.
     """
 
     key: types.MemoryKey
@@ -65,6 +67,7 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     metadata: types.JsonObject | UnsetType = UNSET
     supersedes: types.MemoryKey | None = None
     session_id: types.SessionId | None = None
+    unreviewed: bool | None = None
 
 
 NOT_STAGING = "IMPORT_NOT_STAGING"

@@ -40,6 +40,7 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
         created_at: When the first version was written.
         updated_at: When this one was written.
         expires_at: When it ends, None for never.
+        unreviewed: Whether a rule found it and nobody has looked at it since.
     """
 
     id: str
@@ -57,6 +58,7 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
+    unreviewed: bool = False
 
 
 class MemoryMatches(ServiceResult, frozen=True, kw_only=True):
@@ -208,4 +210,5 @@ def _match(hit: MemoryHit) -> MemoryMatch:
         created_at=hit.created_at,
         updated_at=hit.updated_at,
         expires_at=hit.expires_at,
+        unreviewed=hit.unreviewed is True,
     )

@@ -41,7 +41,7 @@ class HookedSession(ReadableSession):
         """Keep turns, in a session that is made if need be and opened again if it had ended.
 
         Raises:
-            Refusal: ``SESSION_EXISTS``: the session is not one of the sender's that hooks made.
+            Refusal: ``KEY_EXISTS``: the session is not one of the sender's that hooks made.
         """
         header = self._header
         if header is None:

@@ -12,8 +12,7 @@ from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
-from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
@@ -100,6 +99,7 @@ _EXPECTED_VERSION: Final = {
     )
 }
 _ENTITY_TYPES: Final = get_args(EntityType)
+_MEMORY_IDS: Final = {"memory_ids": "memories, as `greenroom review list` shows them"}
 _KEY_ID: Final = {"key_id": "the key, as `greenroom keys list` shows it"}
 
 COMMANDS: Final[Mapping[str, Command]] = {
@@ -155,7 +155,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
         },
         settings=_WHO,
-        examples=("hook session-start --client claude-code < event.json",),
+        examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
@@ -222,6 +222,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
         settings=_WRITES | {"token_price"},
         examples=("savings", "savings --days 7 --json"),
     ),
+    "why": Command(
+        "show what hooks gave to which session, when and why, and whether it was used",
+        ("why", "why"),
+        options={
+            "--session": Option("only of the client's session whose id begins so", "ID"),
+            "--limit": Option(
+                "how often something was given, newest first [default 20]",
+                "N",
+                integer(1, 1_000, "rows"),
+                default=20,
+            ),
+        },
+        settings=_WHO | _WRITES,
+        examples=("why", "why --session 3f2a --json"),
+    ),
     "ingest": Command(
         "put files and folders into a corpus, where agents find their passages; again, only what changed",
         ("ingest", "ingest"),
@@ -281,6 +296,27 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options=_EXPECTED_VERSION,
         settings=_WHO | _WRITES,
         examples=("preferences remove theme",),
+    ),
+    "review list": Command(
+        "list what was found in transcripts and nobody has looked at, newest first",
+        ("review", "review"),
+        settings=_WHO | _WRITES,
+    ),
+    "review accept": Command(
+        "say that memories are right: agents are given them from now on",
+        ("review", "review"),
+        _MEMORY_IDS,
+        json=False,
+        settings=_WHO | _WRITES,
+        several=True,
+    ),
+    "review forget": Command(
+        "forget memories that are wrong, or not worth keeping",
+        ("review", "review"),
+        _MEMORY_IDS,
+        json=False,
+        settings=_WHO | _WRITES,
+        several=True,
     ),
     "entities define": Command(
         "declare vendors, libraries, frameworks and services that documents speak of, by files",
@@ -598,6 +634,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 
 FAMILIES: Final[Mapping[str, str]] = {
     "preferences": "show and change what a user prefers in every tool",
+    "review": "look at what was found in transcripts: list, accept or forget it",
     "entities": "declare, suggest, find or remove what the documents of a corpus speak of",
     "embedder": "install a model that finds what means the same in other words",
     "corpora": "list, rename or drop corpora, or remove documents from one, also while servers run",
@@ -608,13 +645,14 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "hook", "serve", "demo", "config"),
-    "to see what happens": ("doctor", "watch", "top", "stats", "savings"),
+    "to begin with": ("setup", "serve", "demo", "config", "hook"),
+    "to see what happens": ("doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",
         "entities",
         "preferences",
+        "review",
         "embedder",
         "import",
         "export",

@@ -48,7 +48,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         return complain(
             "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED
         )
-    chosen, unknown = make_parser().parse_known_args(arguments)
+    chosen, unknown = make_parser(next(iter(arguments), None)).parse_known_args(arguments)
     if unknown:
         chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))

@@ -37,20 +37,24 @@ class HookClient(NamedTuple):
         file: Its file of hooks below the home folder: JSON, with lists by event under ``hooks``.
         events: Its event for each hook that is of use: what is called is in the transcripts of most, and one
             program more for each call would be for nothing.
+        variable: The variable of the environment with another folder, and the file below that.
         grouped: Whether a list has groups of hooks with a matcher, and not the hooks themselves.
         unit: How many of its units of time are a second.
         start: Members of its file besides, where it has to be made.
         off: The member of its file that switches all hooks off, by its names with dots between, and its value
             that does.
+        trust: The file beside, in TOML, in which it notes which hooks its user trusts; it runs no others.
         after: What its user does next.
     """
 
     file: str
     events: Mapping[HookName, Event]
+    variable: tuple[str, str] | None = None
     grouped: bool = True
     unit: int = 1
     start: Mapping[str, int] = {}
     off: tuple[str, bool] | None = None
+    trust: str | None = None
     after: str = "start a new session"
 
 
@@ -64,6 +68,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        variable=("CLAUDE_CONFIG_DIR", "settings.json"),
         off=("disableAllHooks", True),
         after="start a new session; `/hooks` there shows them",
     ),
@@ -76,6 +81,8 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("Stop"),
             "session-end": Event("SessionEnd"),
         },
+        variable=("CODEX_HOME", "hooks.json"),
+        trust="config.toml",
         after="start a new session, and trust them there with `/hooks`: they do not run before",
     ),
     "gemini": HookClient(
@@ -90,6 +97,7 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
             "stop": Event("AfterAgent"),
             "session-end": Event("SessionEnd"),
         },
+        variable=("GEMINI_CLI_HOME", ".gemini/settings.json"),
         unit=1_000,
         off=("hooksConfig.enabled", False),
     ),

@@ -44,6 +44,7 @@ class Dialect(NamedTuple):
         session: Members that have its session's id; the first that is there counts.
         folder: Likewise the folder that it works in; of a list the first.
         reason: Likewise why a session starts or ends, or a conversation is made shorter.
+        given: What stands before and behind the answers of hooks that the client puts before a prompt.
         reply: The member that has what the model said at the end of its turn, where no transcript is read.
         transcripts: Its transcripts; None where they are no lines, for then its events tell what is kept.
         context: The members under which an answer has text for the model.
@@ -54,6 +55,7 @@ class Dialect(NamedTuple):
     session: tuple[str, ...] = ("session_id",)
     folder: tuple[str, ...] = ("cwd",)
     reason: tuple[str, ...] = ("source", "reason", "trigger")
+    given: tuple[str, str] | None = None
     reply: str = ""
     transcripts: Transcripts | None = None
     context: tuple[str, ...] = ("hookSpecificOutput", "additionalContext")
@@ -67,7 +69,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         quiet={"suppressOutput": True},
     ),
     "codex": Dialect(transcripts=Transcripts("CODEX_HOME", ".codex", "sessions", "rollout")),
-    "gemini": Dialect(reply="prompt_response"),
+    "gemini": Dialect(given=("<hook_context>", "</hook_context>"), reply="prompt_response"),
     "cursor": Dialect(
         session=("conversation_id", "session_id"),
         folder=("cwd", "workspace_roots"),
@@ -120,7 +122,7 @@ def read(client: str, data: bytes) -> Said:
         session=_first(told, dialect.session),
         folder=_first(told, dialect.folder),
         transcript=_first(told, ("transcript_path",)) if dialect.transcripts else "",
-        prompt=_first(told, ("prompt",)),
+        prompt=_typed(_first(told, ("prompt",)), dialect.given),
         reply=_first(told, (dialect.reply,)),
         reason=_first(told, dialect.reason)[:255],
         call=tool_call(told) if "tool_name" in told else None,
@@ -149,6 +151,14 @@ def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
     if message and dialect.message:
         said[dialect.message] = message
     return msgspec.json.encode(said)
+
+
+def _typed(prompt: str, given: tuple[str, str] | None) -> str:
+    """Return a prompt as it was typed: what hooks answered before is not the person's."""
+    if given is None or not prompt.startswith(given[0]):
+        return prompt
+    _, end, typed = prompt.partition(given[1])
+    return typed.lstrip() if end else prompt
 
 
 def _first(told: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -20,6 +20,8 @@ from greenroom.transports.hooks.spool import SpoolError
 
 RETRY_SECONDS: Final = 60.0
 """After which what could not be taken is tried again, unless somebody pokes before."""
+_FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
+"""Errors that an event would meet again; others say that the store takes nothing now."""
 logger = logging.getLogger(__name__)
 
 
@@ -72,12 +74,17 @@ class Drain:
             await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
-        except (SpoolError, Refusal, ActorFailedError) as error:
-            logger.warning("the event %s of a hook is put aside: %s", name, error)
-            await read_in_thread(spool.refuse, self._folder, name)
-            return True
         except OSError as error:
             logger.warning("the event %s of a hook cannot be read now: %s", name, error)
             return False
+        except Exception as error:
+            is_known = isinstance(error, GreenroomError)
+            if is_known and not isinstance(error, _FOR_GOOD):
+                raise
+            logger.warning(
+                "the event %s of a hook is put aside: %s", name, error, exc_info=None if is_known else error
+            )
+            await read_in_thread(spool.refuse, self._folder, name)
+            return True
         await read_in_thread(spool.remove, self._folder, name)
         return True

@@ -1,13 +1,14 @@
 """A hook is never in its client's way: it ends with 0 within its time limit, and what went wrong is noted.
 
-A client takes other codes for a refusal of what its user does. So the guard begins before anything else is
-imported.
+A client takes other codes for a refusal of what its user does. So the guard begins before anything is
+imported but what notes failures.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,9 +16,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
+from greenroom.transports.hooks.failures import note_failure
+
 LIMIT: Final = 3.0
 """Seconds that a hook takes at most unless told otherwise; clients allow five and more."""
-_NOTE_SECONDS: Final = 0.5
+_NOTE_SECONDS: Final = 1.5
 """How long the end waits for the note of it: a disk may be what hangs."""
 
 
@@ -53,18 +56,20 @@ class Run:
 
     def fail(self, sentence: str) -> None:
         """Note that the hook failed."""
-        from greenroom.transports.hooks.failures import note_failure  # noqa: PLC0415 - few hooks fail
-
         note_failure(self.folder, self.hook, sentence)
 
     def _started(self) -> threading.Timer:
-        timer = threading.Timer(self.rest, self._run_out)
+        timer = threading.Timer(self.rest, self.end_now, [f"it was not done after {self._seconds:g} s"])
         timer.daemon = True
         timer.start()
         return timer
 
-    def _run_out(self) -> None:
-        sentence = f"it was not done after {self._seconds:g} s"
+    def end_soon(self, *_signal: object) -> None:
+        """End the process as its client wants, in another thread: this one may hold what the note needs."""
+        threading.Thread(target=self.end_now, args=("its client ended it",), daemon=True).start()
+
+    def end_now(self, sentence: str) -> None:
+        """Note why, and end the process whatever it waits for."""
         noting = threading.Thread(target=self.fail, args=(sentence,), daemon=True)
         noting.start()
         noting.join(_NOTE_SECONDS)
@@ -85,6 +90,7 @@ def never_in_the_way(arguments: Sequence[str], carry_out: Callable[[Sequence[str
     gc.disable()  # the process ends before there is much to collect
     run = Run(next((each for each in arguments[1:] if not each.startswith("-")), ""))
     RUN.set(run)
+    signal.signal(signal.SIGTERM, run.end_soon)
     try:
         if (code := carry_out(arguments)) != os.EX_OK:
             run.fail(f"it ended with code {code}, and standard error says why")

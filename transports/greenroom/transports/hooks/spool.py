@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -252,6 +252,26 @@ def remove(folder: Path, name: str) -> None:
         os.unlink(name, dir_fd=descriptor)
 
 
+def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
+    """Return the names of what waits of a user, or of agents that work for none.
+
+    Raises:
+        OSError: The spool cannot be read.
+    """
+    return [name for name in names_in(folder) if _is_of(folder, name, user, agents)]
+
+
+def remove_refused(folder: Path) -> None:
+    """Remove what was put aside: nobody can tell whose it is."""
+    with suppress(FileNotFoundError), _opened(folder) as descriptor:
+        aside = open_private(REFUSED, descriptor, create=False)
+        try:
+            for each in _listed(aside):
+                os.unlink(each, dir_fd=aside)
+        finally:
+            os.close(aside)
+
+
 def refuse(folder: Path, name: str) -> None:
     """Put a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
@@ -262,6 +282,14 @@ def refuse(folder: Path, name: str) -> None:
                 os.unlink(each, dir_fd=aside)
         finally:
             os.close(aside)
+
+
+def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
+    try:
+        whose = read_entry(folder, name).principal
+    except (SpoolError, FileNotFoundError):
+        return False
+    return whose.user == user or (whose.user is None and whose.agent_id in agents)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from greenroom.transports.hooks.dialects import DIALECTS, Said, Transcripts
 from greenroom.transports.hooks.events import make_event, own_turns, session_of
 from greenroom.transports.hooks.spool import Entry, Spool, held
 from greenroom.transports.hooks.transcript import checked_path, key_of, read_tail
+from greenroom.transports.hooks.turns import RawTurn
 
 
 class NothingKeptError(Exception):
@@ -69,7 +70,8 @@ def _put_tail(
     spool: Spool, principal: Principal, hook: HookName, client: str, said: Said, path: str, place: Transcripts
 ) -> bool:
     key = key_of(client, session_of(client, said), path)
-    turns, kept = [], None
+    turns: list[RawTurn] = []
+    kept = None
     try:
         turns, kept = read_tail(path, place, spool.kept(key))
     except FileNotFoundError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from greenroom.transports.hooks.dialects import Reader
 from greenroom.transports.hooks.loose_json import decoded
 from greenroom.transports.hooks.tool_calls import ToolCall, asked, with_result
 
+Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
 """Calls without a result that are remembered."""
 _INSERTED: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -32,7 +33,7 @@ class RawTurn(NamedTuple):
         at: When, if the line tells.
     """
 
-    role: str
+    role: Role
     text: str
     call: ToolCall | None = None
     at: datetime | None = None
@@ -67,10 +68,10 @@ class Conversation:
         role = told.get("type") or told.get("role") or message.get("role")
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            if isinstance(block, dict) and role in {"user", "assistant"}:
+            if isinstance(block, dict) and role in ("user", "assistant"):
                 yield from self._block(role, block)
 
-    def _block(self, role: str, block: dict[str, Any]) -> Iterator[RawTurn]:
+    def _block(self, role: Role, block: dict[str, Any]) -> Iterator[RawTurn]:
         match block.get("type"):
             case "text":
                 yield from _spoken(role, block.get("text"))
@@ -89,11 +90,12 @@ class Conversation:
         match told.get("type"), payload.get("type"):
             case "event_msg", "user_message":
                 yield from _spoken("user", payload.get("message"))
+            case "event_msg", "item_completed":  # of later versions
+                item = payload.get("item")
+                if isinstance(item, dict) and item.get("type") == "UserMessage":
+                    yield from _texts("user", item.get("content"))
             case "response_item", "message" if payload.get("role") == "assistant":
-                content = payload.get("content")
-                for block in content if isinstance(content, list) else []:
-                    if isinstance(block, dict):
-                        yield from _spoken("assistant", block.get("text"))
+                yield from _texts("assistant", payload.get("content"))
             case "response_item", "function_call" | "custom_tool_call":
                 given = payload.get("arguments", payload.get("input"))
                 self._remember(payload.get("call_id"), asked(payload.get("name"), given))
@@ -114,7 +116,13 @@ class Conversation:
         return RawTurn("tool", done.output, done)
 
 
-def _spoken(role: str, text: object) -> Iterator[RawTurn]:
+def _texts(role: Role, content: object) -> Iterator[RawTurn]:
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict):
+            yield from _spoken(role, block.get("text"))
+
+
+def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
     if not isinstance(text, str):
         return
     if role == "user":

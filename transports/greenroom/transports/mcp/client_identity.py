@@ -31,6 +31,7 @@ class ClientIdentity:
         version: The protocol's revision.
         initialize: The parameters of its handshake; None without one.
         name: Its own name for itself.
+        folder: The folder that it works in, as its process told; for where it tells none itself.
     """
 
     def __init__(self, agent_for: Callable[[str], AgentPort]) -> None:
@@ -38,6 +39,7 @@ class ClientIdentity:
         self.version = HANDSHAKE_VERSIONS[-1]
         self.initialize: dict[str, Any] | None = None
         self.name: str | None = None
+        self.folder: str | None = None
         self._name_fixed = False
         self._agent_for = agent_for
         self._agent: AgentPort | None = None

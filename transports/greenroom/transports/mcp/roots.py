@@ -33,8 +33,10 @@ class Roots:
     """
 
     def __init__(self, who: ClientIdentity) -> None:
+        self._can_be_asked = _offers_roots(who)
         offered = ((who.initialize or {}).get("capabilities") or {}).get("roots") or {}
         self._hears_changes = offered.get("listChanged") is True
+        self._otherwise = () if who.folder is None else (who.folder,)
         self._numbers = itertools.count(1)
         self._waiting: dict[str, trio.Event] = {}
         self._told: dict[str, Any] = {}
@@ -68,14 +70,16 @@ class Roots:
         self._known = None
 
     async def folders(self, call: Call) -> tuple[str, ...]:
-        """Return the paths of the folders that a client works in, none if it does not say so in time."""
+        """Return the paths of the folders that a client works in, as it says in time or its process did."""
+        if not self._can_be_asked:
+            return self._otherwise
         key = f"{_PREFIX}{next(self._numbers)}"
         event = self._waiting[key] = trio.Event()
         try:
             call.sink.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
             with trio.move_on_after(PATIENCE_SECONDS):
                 await event.wait()
-            return folders_of(self._told.pop(key, None))
+            return folders_of(self._told.pop(key, None)) or self._otherwise
         finally:
             del self._waiting[key]
 
@@ -86,7 +90,11 @@ def needs_folder(call: Call, who: ClientIdentity) -> bool:
 
 
 def tells_folders(who: ClientIdentity) -> bool:
-    """Return whether a client can be asked for its folders."""
+    """Return whether a client's folders can be known: it can be asked, or its process told one."""
+    return who.folder is not None or _offers_roots(who)
+
+
+def _offers_roots(who: ClientIdentity) -> bool:
     if who.era is not Era.HANDSHAKE:
         return False
     capabilities = (who.initialize or {}).get("capabilities")

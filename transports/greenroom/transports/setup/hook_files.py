@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
 from greenroom.transports.hooks.guard import LIMIT
-from greenroom.transports.setup import json_text
+from greenroom.transports.setup import json_text, toml_text
 from greenroom.transports.setup.change import Record, SetupError
+from greenroom.transports.setup.clients import Client
 from greenroom.transports.setup.plugin import PLUGIN
 
 _HOOKS: Final = "hooks"
@@ -25,7 +26,8 @@ _HOOKS: Final = "hooks"
 
 def hooks_path(name: str) -> Path:
     """Return the file of a client's hooks, whether it is there or not."""
-    return Path.home() / HOOK_CLIENTS[name].file
+    client = HOOK_CLIENTS[name]
+    return Client(name, client.file, _HOOKS, variable=client.variable).path()
 
 
 def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
@@ -65,6 +67,34 @@ def are_off(name: str, text: str | None) -> bool:
     for member in off[0].split(".") if off else ():
         held = held.get(member) if isinstance(held, dict) else None
     return off is not None and held is off[1]
+
+
+def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], noted: str | None) -> list[str]:
+    """Return the events of hooks that are there, and that the client does not run since nobody trusts them.
+
+    Args:
+        name: The client, which asks for trust.
+        text: The text of its hooks.
+        entries: The hooks.
+        noted: The text of what it notes.
+    """
+    held = _parsed(name, text or "")
+    notes: Any = toml_text.parse(noted or "")
+    for member in (_HOOKS, "state"):
+        notes = notes.get(member) if isinstance(notes, dict) else None
+    path = hooks_path(name)
+    found = []
+    for event, entry in entries.items():
+        place = _place(held, event, entry)
+        if place is None:
+            continue
+        key = (
+            f"{re.sub('(?<!^)(?=[A-Z])', '_', event).lower()}:{place[0]}:{place[2] if len(place) > 1 else 0}"
+        )
+        known = [(notes or {}).get(f"{each}:{key}") for each in (path, path.resolve())]
+        if not any(isinstance(each, dict) and each.get("trusted_hash") for each in known):
+            found.append(event)
+    return found
 
 
 def has_plugin(name: str, text: str | None) -> bool:

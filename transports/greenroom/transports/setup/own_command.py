@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any, Final
 
 import trio
@@ -11,6 +10,7 @@ import trio
 from greenroom.transports.setup.change import SetupError, configured
 from greenroom.transports.setup.clients import Client
 from greenroom.transports.setup.files import read
+from greenroom.transports.setup.run import run
 
 _PATIENCE: Final = 20.0  # seconds; Claude Code takes a fifth of one
 
@@ -51,14 +51,7 @@ def _checked(client: Client, wanted: Any, said: str) -> str:
 async def _run(program: str, arguments: tuple[str, ...]) -> str:
     """Run a client's command; return the first line that it said."""
     try:
-        with trio.fail_after(_PATIENCE):
-            done = await trio.run_process(
-                [program, *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_stdout=True,
-                capture_stderr=True,
-                check=False,
-            )
+        done = await run([program, *arguments], _PATIENCE)
     except trio.TooSlowError:
         raise SetupError(f"{program} took more than {_PATIENCE:.0f} s") from None
     except OSError as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from typing import Final
 
 import trio
 
 from greenroom.transports.setup.clients import Client
+from greenroom.transports.setup.run import run
 
 _PATIENCE: Final = 10.0  # seconds; the slowest known takes two
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
@@ -18,19 +18,12 @@ async def version_of(client: Client) -> str | None:
     """Return a client's version, if its program tells it in time or it is an extension of VS Code."""
     program = client.program()
     if program is not None:
-        with trio.move_on_after(_PATIENCE):
-            try:
-                done = await trio.run_process(
-                    [program, "--version"],
-                    stdin=subprocess.DEVNULL,
-                    capture_stdout=True,
-                    stderr=subprocess.DEVNULL,
-                    check=False,
-                )
-            except OSError:
-                return None
-            found = _VERSION.search(done.stdout.decode(errors="replace"))
-            return None if found is None else found[0]
+        try:
+            done = await run([program, "--version"], _PATIENCE)
+        except (OSError, trio.TooSlowError):
+            return None
+        found = _VERSION.search(done.stdout.decode(errors="replace"))
+        return None if found is None else found[0]
     versions = [
         found[0]
         for folder in client.extension_folders()

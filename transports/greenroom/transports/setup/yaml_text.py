@@ -33,7 +33,7 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
     found = _find(root, outer)
     if found is None and root is not None and root.flow_style:
         return _put_between_braces(text, root, outer, {inner: value})
-    if found and found[1].value and found[1].flow_style:
+    if found and isinstance(found[1], yaml.MappingNode) and found[1].value and found[1].flow_style:
         return _put_between_braces(text, found[1], inner, value)
     if found is None:
         apart = "" if not text or text.endswith("\n") else "\n"
@@ -55,17 +55,18 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
 def take(text: str, path: tuple[str, ...]) -> str:
     """Return the text without the member at a path, which is there."""
     node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    outer = None
     for name in path[:-1]:
-        node = _find(node, name)[1]  # type: ignore[index]
+        outer, node = _find(node, name)  # type: ignore[misc]
     key, held = _find(node, path[-1])  # type: ignore[misc]
     if node.flow_style:
         return _take_from_braces(text, node, key, held)
     start = key.start_mark.index - key.start_mark.column
     end = text.find("\n", max(_end(held), key.end_mark.index))
     before, after = text[:start], "" if end < 0 else text[end + 1 :]
-    if len(node.value) == 1 and len(path) > 1:
-        head = before.rstrip()
-        return f"{head} {{}}{before[len(head) :]}{after}"
+    if len(node.value) == 1 and outer is not None:
+        colon = text.index(":", outer.end_mark.index) + 1
+        return f"{text[:colon]} {{}}{text[colon:start]}{after}"
     return before + after
 
 

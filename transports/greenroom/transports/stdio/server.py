@@ -16,6 +16,7 @@ async def serve_stdio(
     limits: Limits,
     stop: trio.Event | None = None,
     profiles: tuple[str, ...] = (),
+    folder: str | None = None,
 ) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
 
@@ -29,6 +30,7 @@ async def serve_stdio(
         limits: What the client may take.
         stop: Set it to end gracefully.
         profiles: The tool profiles of the client's key; empty for the server's own.
+        folder: The folder that the client works in, where the process that started this one says so.
 
     Raises:
         OSError: standard input or output is closed.
@@ -42,4 +44,4 @@ async def serve_stdio(
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await connection.serve(server, stop=stop, profiles=profiles)
+            await connection.serve(server, stop=stop, profiles=profiles, folder=folder)

@@ -32,7 +32,7 @@ _ASKING: Final = frozenset({"session-start", "user-prompt"})
 _POKE_SECONDS: Final = 1.0
 _RESERVE_SECONDS: Final = 0.2
 """Of the time limit, for what is done after the owner did not answer."""
-_PARTIAL: Final = "(Greenroom: partial, found by words alone, since no server has the folder open.)"
+_PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
 
 
 def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -88,21 +88,22 @@ def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run)
         if not (settings.data / DATA_FILE).exists():  # nothing is known yet
             return ""
         found = _found_here(settings, principal, event)
-        return f"{found}\n{_PARTIAL}" if found else ""
-    return msgspec.json.decode(told, type=HookAnswer).context
+    else:
+        found = msgspec.json.decode(told, type=HookAnswer)
+    return f"{found.context}\n{_PARTIAL}" if found.context and found.partial else found.context
 
 
-def _found_here(settings: Settings, principal: Principal, event: HookEvent) -> str:
-    """Answer by the store itself, opened in this process, by words alone."""
+def _found_here(settings: Settings, principal: Principal, event: HookEvent) -> HookAnswer:
+    """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder."""
     import trio  # noqa: PLC0415 - as long to import as all else, and an owner makes it needless
 
     from greenroom.actors import AnswerHook  # noqa: PLC0415 - likewise
     from greenroom.transports.cli.support.open_store import open_store  # noqa: PLC0415 - likewise
 
-    async def ask() -> str:
+    async def ask() -> HookAnswer:
         async with open_store(settings) as runtime:
             found = await runtime.query(AnswerHook(event=event), principal=principal)
-            return found.context
+            return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 
     return trio.run(ask)
 

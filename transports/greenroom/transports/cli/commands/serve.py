@@ -51,6 +51,7 @@ from greenroom.transports.control.server import serve_control
 from greenroom.transports.hooks.drain import Drain
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.list_changes import ListChanges
+from greenroom.transports.mcp.roots import MAX_PATH
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
@@ -229,8 +230,15 @@ async def _serve_stdio(
             scope.cancel()
 
         with authentication.hold_stdio(lose):
-            await serve_stdio(server, limits=limits, stop=stop, profiles=authentication.on_stdio.profiles)
+            profiles = authentication.on_stdio.profiles
+            await serve_stdio(server, limits=limits, stop=stop, profiles=profiles, folder=_client_folder())
     return exit_codes.FAILED if scope.cancelled_caught else exit_codes.OK
+
+
+def _client_folder() -> str | None:
+    """Return the folder that Claude Code works in; it is not asked for its roots, but tells each server."""
+    told = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    return told if 0 < len(told) <= MAX_PATH and Path(told).is_absolute() else None
 
 
 async def _stop_on_signal(

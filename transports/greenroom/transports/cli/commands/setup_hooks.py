@@ -23,6 +23,7 @@ from greenroom.transports.setup.hook_files import (
     shown,
     stray_events,
     taken_out,
+    untrusted_events,
 )
 
 _PART: Final = "hooks"
@@ -79,8 +80,7 @@ def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
     text, entries = read(hooks_path(name)), own_hook_entries(name, resolved)
     missing, changed = stray_events(name, text, entries)
     if not missing:
-        off = "its hooks are switched off, all of them, by the client's own setting"
-        return "hooks set up", [off] if are_off(name, text) else []
+        return "hooks set up", _stopped(name, text, entries)
     if len(missing) == len(entries) and not changed and hooks_record(name) is None:
         return ("hooks by the plugin" if has_plugin(name, text) else None), []
     wrong = []
@@ -93,6 +93,25 @@ def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
             f"its hooks under {', '.join(gone)} are missing; `greenroom setup {name} --hooks` mends it"
         )
     return "hooks set up in part", wrong
+
+
+def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
+    """Return why a client does not run hooks that are there."""
+    wrong = []
+    if are_off(name, text):
+        wrong.append("its hooks are switched off, all of them, by the client's own setting")
+    trust = HOOK_CLIENTS[name].trust
+    if trust is not None:
+        noted = hooks_path(name).with_name(trust)
+        try:
+            untrusted = untrusted_events(name, text, entries, read(noted))
+        except ValueError as error:
+            raise SetupError(f"{noted} cannot be read as TOML ({error})") from None
+        if untrusted:
+            wrong.append(
+                f"its hooks under {', '.join(untrusted)} do not run before you trust them with `/hooks` there"
+            )
+    return wrong
 
 
 def hooks_record(name: str) -> Record | None:

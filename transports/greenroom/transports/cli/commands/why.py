@@ -1,0 +1,72 @@
+"""`greenroom why`: what hooks gave to which session, when, for which reason, and whether it was used.
+
+A running server has the folder: then we attach to it, as any other process does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.cli.support.terminal import printable
+from greenroom.transports.config.load import Resolved
+
+_INDENT: Final = 2
+
+
+async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Print what was given, newest first; return the exit code."""
+    settings = resolved.settings
+    asked = WhyGiven(session=chosen.session or "", limit=chosen.limit)
+    async with open_store(settings) as runtime:
+        said = await runtime.query(asked, principal=principal_of(settings))
+    if chosen.json:
+        say(json.dumps(msgspec.to_builtins(said), indent=_INDENT))
+    else:
+        say("\n".join(_text(said, chosen.session)))
+    return exit_codes.OK
+
+
+def _text(said: GivenRead, session: str | None) -> Iterable[str]:
+    if not said.given:
+        yield f"nothing was given to {f'a session {printable(session)}' if session else 'any session'}"
+        return
+    for given in said.given:
+        yield from _row(given)
+    if said.total > len(said.given):
+        yield f"({said.total - len(said.given):,} more; --limit shows more)"
+
+
+def _row(given: GivenView) -> Iterable[str]:
+    what = [_counted(len(given.memories), "memory", "memories"), _counted(given.lines, "line", "lines")]
+    reason = f" ({given.reason})" if given.reason else ""
+    words = ", by words alone" if given.partial else ""
+    yield printable(
+        f"{given.at:%Y-%m-%d %H:%M:%S} UTC  {given.hook}{reason} of {given.client}, session {given.session}, "
+        f"agent {given.agent}: {' and '.join(filter(None, what))}, {given.tokens:,} tokens{words}"
+    )
+    if given.query:
+        yield printable(f"  for the prompt: {given.query}")
+    yield from map(_memory, given.memories)
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}" if number else ""
+
+
+def _memory(memory: MemoryGiven) -> str:
+    score = "" if memory.score is None else f", score {memory.score:.2f}"
+    signals = ", ".join(f"{name} {value:g}" for name, value in memory.signals.items())
+    used = "not seen to be used" if memory.used is None else f"used by {memory.used:%Y-%m-%d %H:%M:%S} UTC"
+    return printable(
+        f"  {memory.key} in {memory.namespace}, version {memory.version}{score}"
+        f"{f' ({signals})' if signals else ''}: {used}"
+    )
