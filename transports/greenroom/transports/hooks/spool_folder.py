@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -64,18 +65,19 @@ def open_private(name: str, above: int, *, create: bool) -> int:
             pass
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
     try:
-        _check_own(descriptor, name)
-        if create:
-            os.fchmod(descriptor, FOLDER_MODE)
+        _check_own(descriptor, name, makes_private=create)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _check_own(descriptor: int, name: str) -> None:
-    if os.fstat(descriptor).st_uid != os.geteuid():
+def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", name)
+    if makes_private and stat.S_IMODE(status.st_mode) != FOLDER_MODE:
+        os.fchmod(descriptor, FOLDER_MODE)
 
 
 def write_synced(name: str, data: bytes, above: int) -> None:

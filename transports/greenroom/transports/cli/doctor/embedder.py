@@ -8,7 +8,8 @@ from typing import Final
 
 import trio
 
-from greenroom.actors.embedding.embedder import EmbedderChoice, EmbedderError
+from greenroom.actors.embedding.embedder import EmbedderChoice
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.loader import check_choice, load
 from greenroom.actors.embedding.models import resolved
 from greenroom.actors.embedding.rows import INDEX, MINILM, SPACES, STATIC, Space, Waiting, serving_key
