@@ -20,7 +20,7 @@ import trio
 from support.hook_inputs import said, transcript
 
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
-from greenroom.actors.hooks.taking import session_id_of
+from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 from greenroom.actors.schemas.sessions import GetMessages
 from greenroom.transports.hooks import spool as spool_module

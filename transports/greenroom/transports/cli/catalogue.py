@@ -169,6 +169,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         every_setting=True,
         examples=("config", "config --json"),
     ),
+    "doctor": Command(
+        "look for what may be wrong with the folder, this machine and the clients; changes nothing",
+        ("doctor", "doctor"),
+        every_setting=True,
+        options={
+            "--try-clients": Option("start the server of each client that is configured, as it would, too"),
+        },
+        examples=("doctor", "doctor --json"),
+    ),
     "watch": Command(
         "print a session's messages as they are written, until it ends, by any server on the folder",
         ("watch", "watch"),
@@ -637,7 +646,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("setup", "serve", "demo", "config", "hook"),
-    "to see what happens": ("watch", "top", "stats", "savings", "why"),
+    "to see what happens": ("doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

@@ -47,7 +47,7 @@ def open_spool_folder(folder: Path, *, create: bool) -> int:
 
 
 def open_private(name: str, above: int, *, create: bool) -> int:
-    """Open a folder in an opened one, which is this user's alone from then on.
+    """Open a folder in an opened one, which is this user's; it is theirs alone where it may be made.
 
     Raises:
         FileNotFoundError: There is none, and none is to be made.
@@ -65,18 +65,18 @@ def open_private(name: str, above: int, *, create: bool) -> int:
             pass
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
     try:
-        _make_private(descriptor, name)
+        _check_own(descriptor, name, makes_private=create)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _make_private(descriptor: int, name: str) -> None:
+def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", name)
-    if stat.S_IMODE(status.st_mode) != FOLDER_MODE:
+    if makes_private and stat.S_IMODE(status.st_mode) != FOLDER_MODE:
         os.fchmod(descriptor, FOLDER_MODE)
 
 

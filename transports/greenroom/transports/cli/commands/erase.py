@@ -76,7 +76,9 @@ async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bo
         is_owner = runtime.role == "owner"
     waiting = await trio.to_thread.run_sync(names_of, settings.data, request.user, erased.agents)
     if waiting:
-        erased = msgspec.structs.replace(erased, counts={**erased.counts, "hook_events_waiting": len(waiting)})
+        erased = msgspec.structs.replace(
+            erased, counts={**erased.counts, "hook_events_waiting": len(waiting)}
+        )
     if request.confirm:
         for name in waiting:
             await trio.to_thread.run_sync(remove, settings.data, name)
