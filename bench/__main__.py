@@ -60,6 +60,7 @@ NAMES = (
     "handover",
     "entities",
     "workflows",
+    "hooks",
     "hook_context",
     "secrets",
     "extraction",

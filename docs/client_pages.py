@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
 from greenroom.transports.setup.change import put_in
 from greenroom.transports.setup.clients import BY_HAND, CLIENTS, Client
 
 PROGRAM: Final = "/path/to/greenroom"
+HOOKS: Final = "[What they do](../hooks.md), and how they are taken out again."
 MAC: Final = "Library/Application Support"
 
 NOTES: Final = {
@@ -79,6 +81,17 @@ def files_of_clients() -> Iterator[tuple[str, ...]]:
         yield f"[{title}](clients/{name}.md)", f"`{name}`", "printed, and pasted by you", "", ""
 
 
+def hooks_of_clients() -> Iterator[tuple[str, ...]]:
+    """Yield the row of each client with hooks: its file, its event for each hook, and what its user does."""
+    for name, client in HOOK_CLIENTS.items():
+        events = (
+            f"`{hook}` `{event.name}`" + (f" of `{event.matcher}`" if event.matcher else "")
+            for hook, event in client.events.items()
+        )
+        variable = f", or where `{client.variable[0]}` says" if client.variable else ""
+        yield f"`{name}`", f"`~/{client.file}`{variable}", ", ".join(events), client.after
+
+
 def _below_home(client: Client) -> str:
     return client.linux if client.project else f"~/{client.linux}"
 
@@ -115,6 +128,11 @@ def _page(name: str, client: Client) -> str:
             "```\n",
             f"Then {client.after}.\n",
             *([f"{NOTES[name]}\n"] if name in NOTES else []),
+            *(
+                [f"It has hooks, too: `greenroom setup {name} --hooks`. {HOOKS}\n"]
+                if name in HOOK_CLIENTS
+                else []
+            ),
             "[All clients](../set-up-clients.md), and what holds for each of them.\n",
         ]
     )

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
-from client_pages import client_pages, files_of_clients
+from client_pages import client_pages, files_of_clients, hooks_of_clients
 from python_names import prose, python_page
 
 from greenroom.actors import MemoryLine, is_write
@@ -46,6 +46,7 @@ from greenroom.transports.observability.prometheus import (
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
 CLIENTS: Final = ROOT / "docs" / "how-to" / "clients"
+HOOKS: Final = ROOT / "docs" / "how-to" / "hooks.md"
 SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
@@ -119,6 +120,8 @@ def main() -> int:
     files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)
     head = ("client", "its name here", "file, on Linux", "on macOS, where it is another", "variable")
     files[SET_UP] = with_tables(SET_UP.read_text(), {"clients": (head, files_of_clients)})
+    head = ("client", "its file", "its event for each hook", "what you do then")
+    files[HOOKS] = with_tables(HOOKS.read_text(), {"hooks": (head, hooks_of_clients)})
     stale = []
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:

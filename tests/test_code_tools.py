@@ -25,7 +25,7 @@ from greenroom.actors import (
     open_greenroom,
     parse_request,
 )
-from greenroom.actors.ingest.reading import UnreadableFileError
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
 from greenroom.actors.schemas.code_patterns import CodeMatched
 from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency, SimilarFound

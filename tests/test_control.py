@@ -11,6 +11,8 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom.actors import open_greenroom
+from greenroom.actors import Principal, open_greenroom
+from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -39,6 +42,8 @@ from greenroom.transports.control.client import (
     SOCKET_NAME,
     Backup,
     ControlSocketError,
+    Drain,
+    Hook,
     NoOwnerError,
     Readmit,
     Request,
@@ -64,11 +69,16 @@ class Fragile(Actor):
         raise ZeroDivisionError
 
 
+POKES: list[Path] = []
+"""Folders of which somebody said that something waits."""
+
+
 @asynccontextmanager
 async def owner(folder: Path) -> AsyncIterator[SharedRuntime]:
     opened = open_greenroom(folder, actors=[Fragile], embedder="none")
     async with opened as runtime, trio.open_nursery() as nursery:
-        await nursery.start(serve_control, folder, ObservedServer(RequestMeter([]), runtime))
+        observed = ObservedServer(RequestMeter([]), runtime)
+        await nursery.start(serve_control, folder, observed, partial(POKES.append, folder))
         yield runtime
         nursery.cancel_scope.cancel()
 
@@ -102,6 +112,19 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
         assert isinstance(await asked(folder, Backup(destination=str(copy))), dict)
         assert copy.is_file()
         assert await asked(folder, Readmit(kind="fragile", key="x")) == {"readmitted": False}
+        assert await asked(folder, Drain()) == {"draining": True}
+        assert POKES.count(folder) == 1
+        longest = HookEvent(
+            id="0" * 32,
+            name="user-prompt",
+            client="claude-code",
+            session="s",
+            project="p",
+            folder="/work",
+            at=datetime.now(UTC),
+            prompt="\x01" * MAX_PROMPT,
+        )
+        assert await asked(folder, Hook(principal=Principal(agent_id="a"), event=longest)) == {}
 
 
 async def test_an_actor_set_aside_is_let_in_again(tmp_path: Path) -> None:

@@ -87,11 +87,28 @@ def test_at_a_terminal_the_name_is_typed_once_more(home: Path) -> None:
     assert MARK not in files(home)
 
 
+def hook(home: Path, user: str) -> None:
+    """Have a hook of the user's leave something for the next server."""
+    told = json.dumps({"session_id": user, "prompt": f"I am {user}", "prompt_response": "Hello."})
+    command = ["hook", "stop", "--client", "gemini", "--user", user, "--data", str(home / "store")]
+    subprocess.run(
+        [*PROGRAM, *command], input=told, text=True, env=clean_environment(home), cwd=home, check=True
+    )
+
+
 def test_with_a_yes_it_is_in_no_file_any_more_and_copies_are_named(home: Path) -> None:
+    hook(home, "wyvern")
+    hook(home, "bob")
     assert run_on_store(home, "restore", str(home / "copy.mdb")).returncode == 0
     assert run_on_store(home, "backup", str(home / "copy-2.mdb")).returncode == 0
     said = erased(home, "--user", "wyvern", "--yes")
-    assert said["erased"]["counts"] == {"memories": 1, "memory_versions": 1, "sessions": 1}
+    assert said["erased"]["counts"] == {
+        "memories": 1,
+        "memory_versions": 1,
+        "sessions": 1,
+        "hook_events_waiting": 1,
+    }
+    assert b"I am bob" in files(home)
     assert said["erased"]["backups"] == [str(home / "copy-2.mdb")]
     assert said["erased"]["remains"] == ""
     assert said["file"]["redacted"] > 0

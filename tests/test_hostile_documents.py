@@ -15,9 +15,10 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 import msgspec
 import pytest
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.documents import UnreadableDocumentError, document_of
 from greenroom.actors.ingest.exclusions import SECRET, content_reason, file_reason
-from greenroom.actors.ingest.reading import UnreadableFileError, read_document
+from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.ingest.walk import UNSHOWN, Found, LeftOut, walk
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
-    from greenroom.actors.embedding.embedder import EmbedderError as EmbedderError
-    from greenroom.actors.embedding.embedder import TextRefusedError as TextRefusedError
     from greenroom.actors.embedding.embedder import read_choice as read_choice
+    from greenroom.actors.embedding.errors import EmbedderError as EmbedderError
+    from greenroom.actors.embedding.errors import TextRefusedError as TextRefusedError
     from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
     from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
     from greenroom.actors.hooks.answering import AnswerHook as AnswerHook

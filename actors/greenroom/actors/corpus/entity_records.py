@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors.schemas.entities import EntityDeclaration, EntityType, Relation
+from greenroom.actors.schemas.corpus_words import EntityType
+from greenroom.actors.schemas.entities import EntityDeclaration, Relation
 
 HEADER: Final = b"x"
 ENTITIES: Final = b"e"

@@ -13,11 +13,10 @@ import trio
 from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import (
     EmbedderChoice,
-    EmbedderError,
     LocalEmbedder,
-    TextRefusedError,
     embedded_part,
 )
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
 
 _PATH: Final = "/embeddings"

@@ -17,10 +17,9 @@ import trio
 from greenroom.actors.embedding.embedder import (
     Embedder,
     EmbedderChoice,
-    EmbedderError,
     LocalEmbedder,
-    ModelMissingError,
 )
+from greenroom.actors.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.models import MINILM, missing, models_folder, with_remedy
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors

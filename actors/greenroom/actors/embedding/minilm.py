@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.embedding import quantization, rows
-from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of, words_of_tokens
+from greenroom.actors.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.minilm_numpy import NumpyModel
 from greenroom.actors.embedding.minilm_weights import Weights, read_weights
 from greenroom.actors.embedding.models import TOKENIZER, WEIGHTS

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.embedding.embedder import EmbedderError
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.minilm_weights import BLOCK, HEAD_SIZE, Matrix, Norm, Weights
 from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.embedding.quantization import Floats

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.embedding.embedder import EmbedderError
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.quantization import Floats
 from greenroom.actors.embedding.safetensors import Tensor, read_metadata, read_tensors, write_tensors
 

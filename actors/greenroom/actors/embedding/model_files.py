@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from greenroom.actors.embedding.embedder import EmbedderError, ModelMissingError
+from greenroom.actors.embedding.errors import EmbedderError, ModelMissingError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
 

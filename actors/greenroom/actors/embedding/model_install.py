@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from greenroom.actors.embedding.embedder import EmbedderError
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.models import LAYOUT, MINILM, RECORD, TOKENIZER, WEIGHTS, digest
 
 _LOCK: Final = ".lock"

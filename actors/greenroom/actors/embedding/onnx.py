@@ -14,7 +14,8 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of, words_of_tokens
+from greenroom.actors.embedding.embedder import embedded_part, words_of, words_of_tokens
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
 from greenroom.actors.embedding.onnx_runtime import onnxruntime
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors

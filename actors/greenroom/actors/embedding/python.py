@@ -17,10 +17,9 @@ from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import (
     MODEL_BYTES,
     EmbedderChoice,
-    EmbedderError,
-    ModelMissingError,
     embedded_part,
 )
+from greenroom.actors.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.schemas.memory_types import MAX_DIMENSIONS, QueryVectors, Vectors
 
 _PROBE: Final = "probe"

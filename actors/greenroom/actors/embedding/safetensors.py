@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.embedding.embedder import EmbedderError
+from greenroom.actors.embedding.errors import EmbedderError
 
 Tensor = npt.NDArray[Any]
 

@@ -23,10 +23,9 @@ from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.embedder import (
     Embedder,
     EmbedderChoice,
-    EmbedderError,
-    TextRefusedError,
     read_choice,
 )
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.lru_cache import LruCache
 from greenroom.actors.embedding.models import resolved

@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from greenroom.actors.embedding import quantization, rows
-from greenroom.actors.embedding.embedder import EmbedderError, embedded_part, words_of
+from greenroom.actors.embedding.embedder import embedded_part, words_of
+from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.safetensors import read_tensors
 from greenroom.actors.embedding.wordpiece import WordPiece
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors

@@ -8,7 +8,8 @@ from typing import Final
 
 import trio
 
-from greenroom.actors.embedding.embedder import Embedder, EmbedderError, TextRefusedError
+from greenroom.actors.embedding.embedder import Embedder
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Address, GreenroomError, RuntimeClient, RuntimeClosedError, StoreFailedError

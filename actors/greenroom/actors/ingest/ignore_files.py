@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
+from greenroom.actors.base.plain_files import UnreadableFileError
+from greenroom.actors.ingest.reading import read_bounded
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -1,15 +1,20 @@
-"""Reading files that others may change meanwhile: plain ones, up to a size, and no links."""
+"""Reading documents that others may change meanwhile: plain files, up to a size, and no links."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
-import stat
-from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from greenroom.actors.base.plain_files import (
+    FILE_FLAGS,
+    UnreadableFileError,
+    descended,
+    opened,
+    opened_folder,
+)
 from greenroom.actors.documents import Kind, digest_of, kind_of
 from greenroom.actors.ingest.exclusions import EMPTY, code_reason, content_reason
 from greenroom.actors.ingest.identities import Identity, identity_in
@@ -20,16 +25,7 @@ MAX_CONTAINER: Final = 64 << 20
 """The most bytes of a file that is read, as text or as a container of some."""
 _HEAD: Final = 8_192
 _CONTAINERS: Final = frozenset({"pdf", "docx"})
-_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER_FLAGS: Final = (
-    getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-)
-"""A folder on the way need not be readable, where the system can open it for nothing but that."""
-_LISTED_FLAGS: Final = _FLAGS | os.O_DIRECTORY
-
-
-class UnreadableFileError(Exception):
-    """A file is not read; the sentence says why, beginning with "it"."""
+_LISTED_FLAGS: Final = FILE_FLAGS | os.O_DIRECTORY
 
 
 def read_bounded(path: str, limit: int) -> bytes:
@@ -89,25 +85,6 @@ def differs(file: IndexedFile) -> bool:
         raise
 
 
-def opened(path: str) -> io.FileIO:
-    """Open a plain file from the root down, each folder in the one above it: so none can become a link.
-
-    Raises:
-        UnreadableFileError: it is none.
-        OSError: it cannot be opened.
-    """
-    *folders, name = (part for part in path.split("/") if part)
-    above = _descended(folders)
-    try:
-        descriptor = os.open(name, _FLAGS, dir_fd=above)
-    finally:
-        os.close(above)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise UnreadableFileError("it is no plain file")
-    return io.FileIO(descriptor)
-
-
 class Entry(NamedTuple):
     """What is in a folder by one name.
 
@@ -134,9 +111,9 @@ def listed(path: str, most: int) -> dict[str, Entry]:
         OSError: it cannot be opened.
     """
     *folders, name = ["", *(part for part in path.split("/") if part)]
-    above = _descended(folders[1:])
+    above = descended(folders[1:])
     try:
-        descriptor = _opened_folder(name or ".", above, _LISTED_FLAGS)
+        descriptor = opened_folder(name or ".", above, _LISTED_FLAGS)
     finally:
         os.close(above)
     try:
@@ -154,27 +131,6 @@ def _entry(found: os.DirEntry[str]) -> Entry:
     except OSError:  # it is gone, or what is mounted there does not answer
         own = None
     return Entry(is_folder=True, is_link=False, identity=own)
-
-
-def _descended(folders: Sequence[str]) -> int:
-    """Open a folder from the root down."""
-    above = os.open("/", _FOLDER_FLAGS)
-    for each in folders:
-        try:
-            below = _opened_folder(each, above, _FOLDER_FLAGS)
-        finally:
-            os.close(above)
-        above = below
-    return above
-
-
-def _opened_folder(name: str, above: int, flags: int) -> int:
-    try:
-        return os.open(name, flags, dir_fd=above)
-    except OSError as error:
-        if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
-            raise
-        raise UnreadableFileError("a folder above it is a symbolic link") from None
 
 
 def rest(file: io.FileIO, head: bytes, limit: int) -> bytes:

@@ -7,10 +7,11 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.documents import digest_of
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.places import is_below
-from greenroom.actors.ingest.reading import UnreadableFileError, read_document
+from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.ingest.run_state import Step
 from greenroom.actors.ingest.walk import UNREADABLE, Found, LeftOut
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.ingest.exclusions import (
     COPIED,
     HIDDEN,
@@ -32,7 +33,7 @@ from greenroom.actors.ingest.ignore_files import (
     rules_above,
     rules_in,
 )
-from greenroom.actors.ingest.reading import Entry, UnreadableFileError, listed
+from greenroom.actors.ingest.reading import Entry, listed
 
 MAX_ENTRIES: Final = 100_000
 """The most entries of one folder that are looked at."""

@@ -10,12 +10,13 @@ import trio
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_filters import wanted
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import open_parsers
-from greenroom.actors.ingest.reading import UnreadableFileError, read_document
+from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_facts import facts_of, paths_of
 from greenroom.actors.orchestrations.workspace_of import (

@@ -12,7 +12,8 @@ from greenroom.actors.base.orchestration import report_progress
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.ingest.places import CLIENT_FOLDERS, Reach, checked_place
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.schemas.corpus import DEFAULT_CORPUS, CorpusName
+from greenroom.actors.schemas.corpus import CorpusName
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS
 from greenroom.actors.schemas.ingest import DocumentsIngested
 
 MAX_NAMED: Final = 20

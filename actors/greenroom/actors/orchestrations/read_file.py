@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
-from greenroom.actors.ingest.reading import UnreadableFileError
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
 from greenroom.actors.savings.sources import note_again, note_cache, note_whole

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from posixpath import basename
 from typing import Final, NamedTuple
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
-from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
+from greenroom.actors.ingest.reading import read_bounded
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import Workspace
 from greenroom.actors.schemas.code import FactsOfFile, ReadFacts

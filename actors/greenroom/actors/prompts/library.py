@@ -10,8 +10,9 @@ from typing import Final
 
 import trio
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
-from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
+from greenroom.actors.ingest.reading import read_bounded
 from greenroom.actors.ingest.watch import NotWatchedError, watching
 from greenroom.actors.prompts.own import MAX_FILE, InvalidPromptError, read_prompt
 from greenroom.actors.schemas.prompts import OwnPrompt

@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Message
 
-DEFAULT_CORPUS = "default"
 MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
 MAX_FACTS = 8 * 1_048_576

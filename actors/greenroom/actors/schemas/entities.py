@@ -10,10 +10,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
+from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Message
 
-EntityType = Literal["vendor", "library", "framework", "service"]
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
 
 MAX_NAME = 100

@@ -13,8 +13,9 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.ingest.places import is_below
-from greenroom.actors.ingest.reading import UnreadableFileError, read_bounded
+from greenroom.actors.ingest.reading import read_bounded
 
 _MAX_POINTER: Final = 8_192
 _HEAD: Final = re.compile(rb"(ref: refs/[^\x00-\x20\x7f]{1,1000}|[0-9a-f]{40}|[0-9a-f]{64})\n?")

@@ -139,7 +139,7 @@ class JournalKeys:
         self.link = secret.derive(f"journal/{name}/link")
         self._sign = secret.derive(f"journal/{name}/sign")
         self.prefix = journal_prefix(name)
-        self.head = _META + name.encode() + b"\0head"
+        self.head = head_key(name)
         self.start = _META + name.encode() + b"\0start"
 
     def linked(self, before: bytes, number: int, row: bytes) -> bytes:
@@ -249,6 +249,11 @@ class HashChains:
     def advance(self, appended: Appended) -> None:
         """Go on from there: it is on disk."""
         self._ends = appended.ends
+
+
+def head_key(name: str) -> bytes:
+    """Return the key under which a store says where a journal ends."""
+    return _META + name.encode() + b"\0head"
 
 
 def journal_prefix(name: str) -> bytes:

@@ -83,6 +83,11 @@ class CheckpointFile:
         """Return where a journal was found not to go on from what had been seen."""
         return [each for each in self._content.breaks if each.journal == journal]
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether an older store was restored on purpose, and not opened since."""
+        return self._content.restored
+
     def mark_restored(self) -> None:
         """Record that an older store was restored on purpose."""
         self._content.restored = True

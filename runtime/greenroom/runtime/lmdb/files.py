@@ -24,6 +24,8 @@ from greenroom.runtime.base.errors import StorageFullError, StoreError
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
 OWNER_FILE: Final = "owner.lock"
+SPOOL_FOLDER: Final = "spool"
+"""What others leave in the folder for its next owner; it may be there before the store is."""
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -60,7 +62,7 @@ def prepare_folder(folder: Path, *, create: bool = True) -> Path:
         if not entries & {DATA_FILE, OWNER_FILE}:
             if not create:
                 raise StoreError(f"there is no store in {folder}")
-            if entries - {"lost+found"}:
+            if entries - {"lost+found", SPOOL_FOLDER}:
                 raise StoreError(
                     f"{folder} holds other things and no Greenroom store; "
                     "choose an empty or a new folder with --data"

@@ -56,10 +56,10 @@ logger = logging.getLogger(__name__)
 _WIDTH: Final = 20
 _NONCE: Final = 16
 _NOTHING_YET: Final = b" " * 16
-_WORD: Final = slice(_WIDTH + 1, _WIDTH + 33)
+WORD: Final = slice(_WIDTH + 1, _WIDTH + 33)
 _CIRCUMSTANCES: Final = slice(_WIDTH + 1 + _NONCE, _WIDTH + 33)
-_END: Final = slice(_WIDTH + 34, _WIDTH + 42)
-_FAULT: Final = b"Fatal Python error: "
+END: Final = slice(_WIDTH + 34, _WIDTH + 42)
+FAULT: Final = b"Fatal Python error: "
 
 DIGEST_BYTES: Final = 256 << 20
 """Up to this size a file's checksum is taken at each end and compared at each start.
@@ -72,16 +72,16 @@ def _line(pid: int, word: str, end: str = "") -> bytes:
     return f"{pid:<{_WIDTH}} {word:<32} {end:<8}\n".encode()
 
 
-_DOUBT: Final = "doubt"
-_NO_STORE: Final = "no store"
+DOUBT: Final = "doubt"
+NO_STORE: Final = "no store"
 
 
-def _look(folder: Path) -> str:
+def look_of(folder: Path) -> str:
     """Return 32 characters that change when anything but an owner writes, replaces or cuts the data file."""
     try:
         status = (folder / DATA_FILE).stat()
     except FileNotFoundError:
-        return _NO_STORE
+        return NO_STORE
     seen = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
     return hashlib.blake2b(seen.encode(), digest_size=16).hexdigest()
 
@@ -170,15 +170,15 @@ class FolderLock:
         self._left = left = os.pread(self._descriptor, len(_line(0, "")) + 1, 0)
         in_order = left.startswith(_line(0, "")[:_WIDTH])
         has_data = data.exists()
-        no_store = in_order and left[_WORD] == _line(0, _NO_STORE)[_WORD]
+        no_store = in_order and left[WORD] == _line(0, NO_STORE)[WORD]
         self.lost = in_order and not no_store and not (has_data and data.stat().st_size)
-        self.unclean = has_data and not (in_order and left[_WORD] == _look(self.folder).encode())
-        self.doubtful = has_data and (left.startswith(_FAULT) or left[_END].startswith(_DOUBT.encode()))
+        self.unclean = has_data and not (in_order and left[WORD] == look_of(self.folder).encode())
+        self.doubtful = has_data and (left.startswith(FAULT) or left[END].startswith(DOUBT.encode()))
         self.survived = self.unclean and not self.doubtful and left[_CIRCUMSTANCES] == self._circumstances()
-        if left.startswith(_FAULT):
-            fault = left.removeprefix(_FAULT).partition(b"\n")[0].decode(errors="replace")
+        if left.startswith(FAULT):
+            fault = left.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace")
             logger.warning("the last owner of %s died of a fault: %s", self.folder, fault)
-        self._write(_line(self._pid, secrets.token_hex(_NONCE // 2), _DOUBT if self.doubtful else ""))
+        self._write(_line(self._pid, secrets.token_hex(_NONCE // 2), DOUBT if self.doubtful else ""))
         os.ftruncate(self._descriptor, len(self._content))
         sync_descriptor(self._descriptor)
         sync_folder(self.folder)
@@ -206,7 +206,7 @@ class FolderLock:
     def _final_line(self) -> bytes:
         data = self.folder / DATA_FILE
         takes_checksum = self._is_checked and data.exists() and data.stat().st_size <= DIGEST_BYTES
-        return _line(0, _look(self.folder), checksum(data) if takes_checksum else "")
+        return _line(0, look_of(self.folder), checksum(data) if takes_checksum else "")
 
     def is_unchanged(self) -> bool:
         """Say whether the data file, byte for byte, is the one that the last owner left; False if unknown.
@@ -218,7 +218,7 @@ class FolderLock:
             OSError: it cannot be read.
         """
         data = self.folder / DATA_FILE
-        left = self._left[_END].decode(errors="replace").strip()
+        left = self._left[END].decode(errors="replace").strip()
         if self.unclean or not left or data.stat().st_size > DIGEST_BYTES:
             return False
         found = checksum(data)
@@ -263,7 +263,7 @@ class FolderLock:
         """
         circumstances = self._circumstances().decode()
         with suppress(OSError):  # then the next start checks, which does no harm
-            self._write(_line(self._pid, self._content[_WORD][:_NONCE].decode() + circumstances))
+            self._write(_line(self._pid, self._content[WORD][:_NONCE].decode() + circumstances))
         if not faulthandler.is_enabled():
             faulthandler.enable(self._descriptor, all_threads=False)
             FolderLock.notes_faults = self._has_faulthandler = True
@@ -271,7 +271,7 @@ class FolderLock:
     def mark_doubtful(self) -> None:
         """Note that the store is damaged: the next owner is to read all of it before it opens it."""
         with suppress(OSError):  # then the next owner finds out as this one did
-            self._write(_line(self._pid, self._content[_WORD].decode(), _DOUBT))
+            self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
 
     def _circumstances(self) -> bytes:
         """Return 16 characters that stand for this start of this system and for the files of the folder."""

@@ -12,11 +12,13 @@ from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.schemas.corpus import DEFAULT_CORPUS
-from greenroom.actors.schemas.entities import EntityType
+from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
+from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
 from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.config.parsers import integer, list_of, name, number, word
+from greenroom.transports.hooks.clients import HOOK_CLIENTS
+from greenroom.transports.hooks.guard import LIMIT
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,39 @@ COMMANDS: Final[Mapping[str, Command]] = {
             "--print": Option("only show the changes", dest="only_print"),
             "--check": Option("say what is installed, configured and wrong, and try what is configured"),
             "--undo": Option("take back what was set up, and nothing else"),
+            "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
+            "--plugin": Option("write a plugin for Claude Code there, with server and hooks", "FOLDER"),
         },
         several=True,
         optional=True,
-        examples=("setup", "setup cursor codex --yes", "setup --check --json", "setup --undo"),
+        examples=(
+            "setup",
+            "setup cursor codex --yes",
+            "setup claude-code --hooks",
+            "setup --check --json",
+            "setup --undo",
+        ),
+    ),
+    "hook": Command(
+        "answer an event of a client, as its hooks are run, or keep what it tells; always ends with 0",
+        ("hook", "hook"),
+        {"name": ", ".join(get_args(HookName))},
+        json=False,
+        options={
+            "--client": Option(
+                f"the client whose event it is: {', '.join(HOOK_CLIENTS)} [default claude-code]",
+                "NAME",
+                default="claude-code",
+            ),
+            "--limit": Option(
+                f"how long it may take [default {LIMIT:g}]",
+                "SECONDS",
+                number(0.01, 60, "seconds"),
+                default=LIMIT,
+            ),
+        },
+        settings=_WHO,
+        examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
     "demo": Command(
         "show in some seconds, on a temporary folder, what this is for; checks what it says",
@@ -137,6 +168,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ("config", "config"),
         every_setting=True,
         examples=("config", "config --json"),
+    ),
+    "doctor": Command(
+        "look for what may be wrong with the folder, this machine and the clients; changes nothing",
+        ("doctor", "doctor"),
+        every_setting=True,
+        options={
+            "--try-clients": Option("start the server of each client that is configured, as it would, too"),
+        },
+        examples=("doctor", "doctor --json"),
     ),
     "watch": Command(
         "print a session's messages as they are written, until it ends, by any server on the folder",
@@ -605,8 +645,8 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "serve", "demo", "config"),
-    "to see what happens": ("watch", "top", "stats", "savings", "why"),
+    "to begin with": ("setup", "serve", "demo", "config", "hook"),
+    "to see what happens": ("doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

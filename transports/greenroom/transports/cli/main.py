@@ -1,7 +1,8 @@
 """The program `greenroom`: one command of the table in `catalogue`, carried out.
 
 What a command does is in `commands`, imported when the command is known, so that `greenroom serve` does not
-load what only `greenroom stats` needs and no command loads trio to print its help.
+load what only `greenroom stats` needs and no command loads trio to print its help. A hook of a client has a
+time limit, which begins before the table itself is imported.
 """
 
 from __future__ import annotations
@@ -13,11 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from inspect import iscoroutinefunction
 
-from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
-from greenroom.transports.cli.parsing import make_parser
-from greenroom.transports.config.load import SettingsError, resolve
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,14 +26,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the process.
     """
+    given = sys.argv[1:] if arguments is None else arguments
     prepare()
+    if given[:1] == ["hook"]:
+        from greenroom.transports.hooks.guard import never_in_the_way  # noqa: PLC0415 - for hooks alone
+
+        return never_in_the_way(given, _carry_out)
+    return _carry_out(given)
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    """Run the command that a command line names; return its exit code."""
+    from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's head, as all of these
+    from greenroom.transports.cli.catalogue import COMMANDS  # noqa: PLC0415
+    from greenroom.transports.cli.parsing import make_parser  # noqa: PLC0415
+    from greenroom.transports.config.load import SettingsError, resolve  # noqa: PLC0415
+
     # Whatever calculates does so in threads of ours; those of numpy's library would spin beside them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform not in {"linux", "darwin"}:
         return complain(
             "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED
         )
-    chosen, unknown = make_parser().parse_known_args(arguments)
+    chosen, unknown = make_parser(next(iter(arguments), None)).parse_known_args(arguments)
     if unknown:
         chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))

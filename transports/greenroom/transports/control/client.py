@@ -20,11 +20,14 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.schemas.hooks import HookEvent
 from greenroom.runtime.base.unix_socket import peer_is_ours
 from greenroom.transports.base import exit_codes
 
 SOCKET_NAME: Final = "control.sock"
-REQUEST_LIMIT: Final = 16 << 10
+REQUEST_LIMIT: Final = 256 << 10
+"""Bytes of a request; what a hook asks has a prompt of up to 20,000 characters, each up to 6 bytes."""
 ANSWER_LIMIT: Final = 4 << 20
 
 
@@ -60,7 +63,18 @@ class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):
     key: str
 
 
-Request = Backup | Verify | Stats | Readmit
+class Drain(_Line, frozen=True, kw_only=True, tag="drain"):
+    """Take what hooks left in the spool; this is answered before it is done."""
+
+
+class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
+    """Answer a hook that waits, in the name of `principal`; the result is a `HookAnswer`."""
+
+    principal: Principal
+    event: HookEvent
+
+
+Request = Backup | Verify | Stats | Readmit | Drain | Hook
 
 
 class Done(_Line, frozen=True, kw_only=True, tag="done"):

@@ -1,4 +1,4 @@
-"""The server of the control socket: backup, verify, stats and readmit of a running store.
+"""The server of the control socket: backup, verify, stats and readmit of a running store, and its hooks.
 
 Invariants:
 
@@ -14,13 +14,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import trio
 
-from greenroom.actors import VerifyMemories
+from greenroom.actors import AnswerHook, VerifyMemories
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import Address, GreenroomError
@@ -32,7 +34,9 @@ from greenroom.transports.control.client import (
     SOCKET_NAME,
     Backup,
     Done,
+    Drain,
     Failed,
+    Hook,
     Readmit,
     Request,
     Stats,
@@ -49,11 +53,27 @@ _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 logger = logging.getLogger(__name__)
 
+CarryOut = Callable[[Request], Awaitable[bytes]]
+
+
+def _nobody_drains() -> None:
+    """Stand for what drains the spool where nobody does."""
+
 
 async def serve_control(
-    folder: Path, observed: ObservedServer, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    folder: Path,
+    observed: ObservedServer,
+    drain: Callable[[], None] = _nobody_drains,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer at the folder's control socket until it is cancelled.
+
+    Args:
+        folder: The folder of the store.
+        observed: The server.
+        drain: Says that something may wait in the spool, and returns at once.
+        task_status: Told when it listens.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
     bound is a logged warning and not an error. The caller holds the folder's lock.
@@ -74,11 +94,13 @@ async def serve_control(
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
-                nursery.start_soon(_attend, await _accept(listener), observed, places)
+                nursery.start_soon(_attend, await _accept(listener), observed, drain, places)
 
 
-async def perform(observed: ObservedServer, request: Request) -> bytes:
-    """Carry a request out on a server and return the result as JSON."""
+async def perform(
+    observed: ObservedServer, request: Request, drain: Callable[[], None] = _nobody_drains
+) -> bytes:
+    """Carry a request out on a server and return the result as JSON; for `drain` see `serve_control`."""
     result: object
     runtime = observed.runtime
     match request:
@@ -98,22 +120,30 @@ async def perform(observed: ObservedServer, request: Request) -> bytes:
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
+        case Drain():
+            drain()
+            result = {"draining": True}
+        case Hook():
+            result = await runtime.query(AnswerHook(event=request.event), principal=request.principal)
     return as_json(result)
 
 
 async def _attend(
-    connection: trio.socket.SocketType, observed: ObservedServer, places: trio.Semaphore
+    connection: trio.socket.SocketType,
+    observed: ObservedServer,
+    drain: Callable[[], None],
+    places: trio.Semaphore,
 ) -> None:
     try:
         # An OSError here is a caller that went away, which is the caller's affair.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
-                await _converse(connection, observed)
+                await _converse(connection, partial(perform, observed, drain=drain))
     finally:
         places.release()
 
 
-async def _converse(connection: trio.socket.SocketType, observed: ObservedServer) -> None:
+async def _converse(connection: trio.socket.SocketType, carry_out: CarryOut) -> None:
     line = b""
     with trio.move_on_after(LINE_SECONDS):
         line = await _receive_line(connection)
@@ -125,14 +155,14 @@ async def _converse(connection: trio.socket.SocketType, observed: ObservedServer
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         answer = Failed(sentence=f"the request cannot be understood: {error}")
     else:
-        answer = await _answer_while_awaited(connection, observed, request)
+        answer = await _answer_while_awaited(connection, carry_out, request)
     if answer is not None:
         with trio.move_on_after(LINE_SECONDS):
             await _send_all(connection, msgspec.json.encode(answer) + b"\n")
 
 
 async def _answer_while_awaited(
-    connection: trio.socket.SocketType, observed: ObservedServer, request: Request
+    connection: trio.socket.SocketType, carry_out: CarryOut, request: Request
 ) -> Done | Failed | None:
     """Carry the request out unless its caller goes away meanwhile; then there is no answer."""
     answer: Done | Failed | None = None
@@ -144,14 +174,14 @@ async def _answer_while_awaited(
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        answer = await _answer(observed, request)
+        answer = await _answer(carry_out, request)
         nursery.cancel_scope.cancel()
     return answer
 
 
-async def _answer(observed: ObservedServer, request: Request) -> Done | Failed:
+async def _answer(carry_out: CarryOut, request: Request) -> Done | Failed:
     try:
-        return Done(result=msgspec.Raw(await perform(observed, request)))
+        return Done(result=msgspec.Raw(await carry_out(request)))
     except Exception as error:
         verdict = exit_code_for([error])
         if verdict is None:

@@ -5,12 +5,14 @@ Taking one is cheap. It is frozen, so that it can be rendered in another thread.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from greenroom.actors import GetEmbedding, Imitations
+from greenroom.runtime.sharing.frames import program_version
 from greenroom.transports.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
@@ -55,6 +57,11 @@ class Snapshot(NamedTuple):
     savings: Sequence[SavingsRow] = ()
 
 
+def _uptime() -> float:
+    """Return seconds that nobody sets and that go on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class ObservedServer:
     """A server that can be observed.
 
@@ -78,6 +85,7 @@ class ObservedServer:
         savings: Ledger | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._started_at, self._uptime = time.time(), _uptime()
         self.savings = savings
         self._is_stopping = is_stopping
         self._meter = meter
@@ -117,6 +125,8 @@ class ObservedServer:
         snapshot = self.snapshot()
         figures: dict[str, Any] = {
             "running": True,
+            "version": program_version(),
+            "clock": {"started_at": self._started_at, "up_seconds": _uptime() - self._uptime},
             **msgspec.to_builtins(snapshot.runtime),
             "embedding": msgspec.to_builtins(await self.runtime.query(GetEmbedding())),
             "requests": self.outcomes(),

@@ -45,18 +45,19 @@ def replace(path: Path, seen: str | None, text: str | None) -> None:
         raise SetupError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def record_of(path: Path) -> Record | None:
-    """Return what was done to a file, if anything was and is not taken back."""
-    text = read(_record_path(path))
+def record_of(path: Path, part: str = "") -> Record | None:
+    """Return what was done to a file, if anything was and is not taken back; of each part of it by itself."""
+    place = _record_path(path, part)
+    text = read(place)
     try:
         return None if text is None else msgspec.json.decode(text, type=Record)
     except (msgspec.DecodeError, msgspec.ValidationError):
-        raise SetupError(f"{_record_path(path)} is damaged; remove it, and edit {path} by hand") from None
+        raise SetupError(f"{place} is damaged; remove it, and edit {path} by hand") from None
 
 
-def keep_record(path: Path, record: Record | None) -> None:
+def keep_record(path: Path, record: Record | None, part: str = "") -> None:
     """Keep the record of a file, which has the whole text before the change; or forget it."""
-    place = _record_path(path)
+    place = _record_path(path, part)
     if record is None:
         place.unlink(missing_ok=True)
         return
@@ -67,9 +68,9 @@ def keep_record(path: Path, record: Record | None) -> None:
         raise SetupError(f"{place} cannot be written: {error.strerror}") from None
 
 
-def _record_path(path: Path) -> Path:
+def _record_path(path: Path, part: str) -> Path:
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return platformdirs.user_state_path("greenroom", appauthor=False) / "setup" / f"{name}.json"
+    return platformdirs.user_state_path("greenroom", appauthor=False) / "setup" / f"{name}{part}.json"
 
 
 def _check_unchanged(path: Path, seen: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Members of JSON objects put into a text and taken out, with comments and trailing commas kept.
+"""Members of JSON objects and lists put into a text and taken out, with comments and trailing commas kept.
 
 The standard library reads the values; what it does not know is blanked first, so that offsets stay. Of the
 libraries that edit such texts one needs Node and fetches packages, another a newer Python than ours.
@@ -16,12 +16,13 @@ _TO_MASK: Final = re.compile(
     r"""(?P<key>"(?:\\.|[^"\\])*"\s*:)|"(?:\\.|[^"\\])*"|-?\d[\w.+-]*|(?P<line>//[^\n]*)|/\*.*?\*/""",
     re.DOTALL,
 )
+_COMMENT_AT_END: Final = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\n])*\*/)*[ \t]*(?://[^\r\n]*)?(?=\r?\n)")
 _SPACE: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 
 
 class _Member(NamedTuple):
-    name: str
+    name: str | int
     start: int
     value: int
     end: int
@@ -40,36 +41,56 @@ def put(text: str, path: tuple[str, str], value: Any) -> str:
     outer, inner = path
     step = _step(text)
     root = _start(_strict(text), 0)
-    held = _members(text, root)
-    found = next((each for each in held if each.name == outer), None)
+    found = _find(text, root, outer)
     if found is None:
-        return _insert(text, root, outer, {inner: value}, step, 1)
+        return _insert(text, root, f"{json.dumps(outer)}: ", {inner: value}, step, 1)
     if text[found.value : found.end] == "null":
         text = f"{text[: found.value]}{{}}{text[found.end :]}"
-    within = next((each for each in _members(text, found.value) if each.name == inner), None)
+    within = _find(text, found.value, inner)
     if within is None:
-        return _insert(text, found.value, inner, value, step, 2)
-    shown = _shown(value, step, 2) if "\n" in text[within.value : within.end] else _shown(value, None, 2)
+        return _insert(text, found.value, f"{json.dumps(inner)}: ", value, step, 2)
+    shown = _shown(value, step if "\n" in text[within.value : within.end] else None, step * 2)
     return text[: within.value] + shown + text[within.end :]
 
 
-def masked(text: str, path: tuple[str, str] | None) -> str:
-    """Return the text with … for every comment and value but one, which may be shown."""
-    if path is None:
-        return _TO_MASK.sub(_mask, text)
-    start = _start(_strict(text), 0)
-    for name in path:
-        member = next(each for each in _members(text, start) if each.name == name)
-        start = member.value
-    return (
-        _TO_MASK.sub(_mask, text[: member.value])
-        + text[member.value : member.end]
-        + _TO_MASK.sub(_mask, text[member.end :])
-    )
+def add(text: str, path: tuple[str, str], value: Any) -> str:
+    """Return the text with the value at the end of the list at a path of two names, which may be missing."""
+    root = _start(_strict(text), 0)
+    outer = _find(text, root, path[0]) if _strict(text).strip() else None
+    inner = _find(text, outer.value, path[1]) if outer else None
+    if inner is None:
+        return put(text, path, [value])
+    step, items = _step(text), _members(text, inner.value, "[")
+    if not items:
+        return _insert(text, inner.value, "", value, step, 3)
+    last = items[-1]
+    begin = _line_start(text, last.start)
+    commented = _without_comments(text)
+    after = _start(commented, last.end)
+    end = after + 1 if commented[after] == "," else last.end
+    if text[begin - 1] == "\n":  # each on lines of its own, and a comment behind the last one is that one's
+        item = f"\n{text[begin : last.start]}{_shown(value, step, text[begin : last.start])}"
+        found = _COMMENT_AT_END.match(text, end)
+        stop = found.end() if found else end
+    else:
+        item, stop = f" {_shown(value, None, '')}", end
+    if end > last.end:
+        return text[:stop] + item + "," + text[stop:]
+    return text[:end] + "," + text[end:stop] + item + text[stop:]
 
 
-def take(text: str, path: tuple[str, ...]) -> str:
-    """Return the text without the member at a path, which is there."""
+def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
+    """Return the text with … for every comment and value but those at some paths, which may be shown."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(_span(text, path) for path in paths if path is not None):
+        pieces += [_TO_MASK.sub(_mask, text[done:start]), text[start:end]]
+        done = end
+    return "".join([*pieces, _TO_MASK.sub(_mask, text[done:])])
+
+
+def take(text: str, path: tuple[str | int, ...]) -> str:
+    """Return the text without the member or item at a path, which is there; an item is named by its place."""
     start = _start(_strict(text), 0)
     for name in path[:-1]:
         start = next(each.value for each in _members(text, start) if each.name == name)
@@ -87,9 +108,9 @@ def take(text: str, path: tuple[str, ...]) -> str:
         return text[: member.start] + text[_SPACE.match(text, end).end() :]  # type: ignore[union-attr]
     if place:  # the last one, so that the comma before it goes, and what stands between them stays
         comma = _start(commented, members[place - 1].end)
-        between = text[comma + 1 : member.start]
-        return text[:comma] + (between if between.strip() else "") + text[member.end :]
-    return text[: start + 1] + text[start + 1 : member.start].rstrip() + text[member.end :].lstrip()
+        return text[:comma] + _commented_gap(text[comma + 1 : member.start], text[member.end :])
+    before, rest = text[start + 1 : member.start], text[member.end :]
+    return text[: start + 1] + _commented_gap(before, rest if before.strip() else rest.lstrip())
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -131,15 +152,39 @@ def _line_start(text: str, at: int) -> int:
     return at
 
 
-def _members(text: str, start: int) -> list[_Member]:
+def _commented_gap(gap: str, rest: str) -> str:
+    """Return what stood before a member that is gone, and the rest: of the gap its comments stay."""
+    if not gap.strip():
+        return rest
+    ends = rest.lstrip(" \t").startswith(("\n", "\r\n"))
+    return (gap.rstrip() if ends else gap) + rest
+
+
+def _span(text: str, path: tuple[str | int, ...]) -> tuple[int, int]:
+    """Return where the value at a path begins and ends, which is there."""
+    start, end = _start(_strict(text), 0), len(text)
+    for name in path:
+        member = next(each for each in _members(text, start) if each.name == name)
+        start, end = member.value, member.end
+    return start, end
+
+
+def _find(text: str, start: int, name: str) -> _Member | None:
+    return next((each for each in _members(text, start, "{") if each.name == name), None)
+
+
+def _members(text: str, start: int, opening: str = "{[") -> list[_Member]:
     blank = _strict(text)
-    if blank[start] != "{":
-        raise ValueError("there is no object where the servers stand")
-    members = []
+    if blank[start] not in opening:
+        raise ValueError("something else stands where an object or a list is needed")
+    members: list[_Member] = []
     at = _start(blank, start + 1)
-    while blank[at] == '"':
-        name, after = _DECODER.raw_decode(blank, at)
-        value = _start(blank, _start(blank, after) + 1)
+    while blank[at] not in "}]":
+        name: str | int = len(members)
+        value = at
+        if blank[start] == "{":
+            name, after = _DECODER.raw_decode(blank, at)
+            value = _start(blank, _start(blank, after) + 1)
         _, end = _DECODER.raw_decode(blank, value)
         members.append(_Member(name, at, value, end))
         at = _start(blank, end)
@@ -153,19 +198,18 @@ def _step(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _shown(value: Any, step: str | None, depth: int) -> str:
-    shown = json.dumps(value, indent=step, ensure_ascii=False)
-    return shown if step is None else shown.replace("\n", "\n" + step * depth)
+def _shown(value: Any, step: str | None, margin: str) -> str:
+    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + margin)
 
 
-def _insert(text: str, start: int, name: str, value: Any, step: str, depth: int) -> str:
-    """Put a member first into the object that starts there; comments of the others stay where they are."""
+def _insert(text: str, start: int, label: str, value: Any, step: str, depth: int) -> str:
+    """Put a value first into what starts there; comments of the others stay where they are."""
     rest = text[start + 1 :]
     members = _members(text, start)
     if members and "\n" not in text[start : members[0].start]:  # an object on one line stays one
         before = members[0].start
-        return f"{text[:before]}{json.dumps(name)}: {_shown(value, None, depth)}, {text[before:]}"
-    member = f"\n{step * depth}{json.dumps(name)}: {_shown(value, step, depth)}"
+        return f"{text[:before]}{label}{_shown(value, None, '')}, {text[before:]}"
+    member = f"\n{step * depth}{label}{_shown(value, step, step * depth)}"
     if members:
         return f"{text[: start + 1]}{member},{rest}"
     # There are comments alone, or the object is closed on another line.

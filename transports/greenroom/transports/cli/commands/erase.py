@@ -25,6 +25,7 @@ from greenroom.transports.cli.support.open_store import encryption, open_store, 
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
+from greenroom.transports.hooks.spool import names_of, remove, remove_refused
 
 _WORDS: Final = {
     "memory_versions": "versions of these memories",
@@ -34,6 +35,7 @@ _WORDS: Final = {
     "messages_of_others": "messages that others wrote in these",
     "session_notes": "notes, decisions and steps in others' sessions",
     "api_keys": "API keys",
+    "hook_events_waiting": "events of hooks that waited for a server",
     "given": "notes of what hooks gave",
     "hook_events": "marks of events that hooks told",
     "hook_sessions": "marks of sessions of clients that have hooks",
@@ -65,9 +67,23 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 async def _asked(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
-    """Return the answer, and whether no server has the store, so that the file can be rewritten."""
+    """Return the answer, and whether no server has the store, so that the file can be rewritten.
+
+    What hooks left for the next server is the person's as well; a server that runs has taken it.
+    """
     async with open_store(settings) as runtime:
-        return await Agent(runtime, operator(settings)).ask(request), runtime.role == "owner"
+        erased = await Agent(runtime, operator(settings)).ask(request)
+        is_owner = runtime.role == "owner"
+    waiting = await trio.to_thread.run_sync(names_of, settings.data, request.user, erased.agents)
+    if waiting:
+        erased = msgspec.structs.replace(
+            erased, counts={**erased.counts, "hook_events_waiting": len(waiting)}
+        )
+    if request.confirm:
+        for name in waiting:
+            await trio.to_thread.run_sync(remove, settings.data, name)
+        await trio.to_thread.run_sync(remove_refused, settings.data)
+    return erased, is_owner
 
 
 async def _is_confirmed(chosen: argparse.Namespace) -> bool:

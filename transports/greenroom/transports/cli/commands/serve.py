@@ -48,6 +48,7 @@ from greenroom.transports.cli.support.startup_notice import explain_sockets, exp
 from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import serve_control
+from greenroom.transports.hooks.drain import Drain
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.roots import MAX_PATH
@@ -167,10 +168,12 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         if library is not None and lists is not None:
             nursery.start_soon(library.watch, lists.announce)
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
+        drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
-            await nursery.start(serve_control, settings.data, observed)
+            nursery.start_soon(drain.run)
+            await nursery.start(serve_control, settings.data, observed, drain.poke)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed)
+            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -202,10 +205,14 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
-async def _control_when_owner(runtime: SharedRuntime, folder: Path, observed: ObservedServer) -> None:
-    """Answer at the control socket as soon as this process has taken the folder over."""
+async def _control_when_owner(
+    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain
+) -> None:
+    """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
-    await serve_control(folder, observed)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain.run)
+        await serve_control(folder, observed, drain.poke)
 
 
 def _on_stdio(settings: Settings) -> bool:

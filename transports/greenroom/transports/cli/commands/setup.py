@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
-import sys
 
 import msgspec
-import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.setup_check import check
+from greenroom.transports.cli.commands.setup_hooks import hooks_record, set_up_hooks, take_back_hooks
+from greenroom.transports.cli.commands.setup_plugin import write_plugin
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.client_entry import started
+from greenroom.transports.cli.support.client_files import is_agreed, show_change
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.setup.change import Record, SetupError, entry_before, put_in, shown, taken_out
@@ -28,6 +28,8 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
     unfit = _unfit(chosen)
     if unfit is not None:
         return complain("setup", unfit, exit_codes.USAGE)
+    if chosen.plugin:
+        return write_plugin(chosen, resolved)
     names = list(dict.fromkeys(chosen.clients)) or _found(every=chosen.check, recorded=chosen.undo)
     if not names:
         nothing = "nothing is set up" if chosen.undo else "no client is found here; name one to set it up"
@@ -35,11 +37,13 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if chosen.check:
         return await check(names, resolved, as_json=chosen.json)
     code = exit_codes.OK
+    parts = [_one, set_up_hooks] if chosen.hooks and not chosen.undo else [_one]
     for name in names:
-        try:
-            await _one(name, chosen, resolved)
-        except SetupError as error:
-            code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
+        for part in parts:
+            try:
+                await part(name, chosen, resolved)
+            except SetupError as error:
+                code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
     return code
 
 
@@ -47,6 +51,8 @@ def _unfit(chosen: argparse.Namespace) -> str | None:
     """Return what does not go together on the command line."""
     if chosen.undo + chosen.check + chosen.only_print > 1:
         return "take one of --undo, --check and --print"
+    if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
+        return "--plugin takes no client, --undo or --check"
     if chosen.json and not chosen.check:
         return "--json goes with --check"
     unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
@@ -57,7 +63,7 @@ def _unfit(chosen: argparse.Namespace) -> str | None:
 
 def _found(*, every: bool, recorded: bool) -> list[str]:
     if recorded:
-        return [name for name, client in CLIENTS.items() if record_of(client.path()) is not None]
+        return [name for name, client in CLIENTS.items() if record_of(client.path()) or hooks_record(name)]
     return [
         name for name, client in CLIENTS.items() if every or (client.is_installed() and not client.project)
     ]
@@ -88,7 +94,7 @@ async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolve
             say(f"{name}: with its own command, `{client.programs[0]} {' '.join(client.own.add)} …`")
         if chosen.only_print:
             return
-        if not await _is_agreed(name, chosen):
+        if not await is_agreed(name, chosen):
             raise SetupError("nothing was written; --yes does it")
         keep_record(path, record)  # first, so that whatever is written can be taken back
         await _put(name, client, text, wanted, record)
@@ -117,14 +123,18 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
 
 
 async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
-    path, record = client.path(), record_of(client.path())
-    if record is None:
+    """Take back what was set up last first: both may be in one file."""
+    path, record = client.path(), None if chosen.hooks else record_of(client.path())
+    if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
+    await take_back_hooks(name, chosen)
+    if record is None:
+        return
     text = read(path)
     without = None if text is None else taken_out(client, text, record)
     if without != text:
         _show(client, text, without, ours_before=True, ours_after=False)
-        if not await _is_agreed(name, chosen):
+        if not await is_agreed(name, chosen):
             raise SetupError("nothing was taken back; --yes does it")
         await _take(name, client, text, without, record)
     keep_record(path, None)
@@ -151,25 +161,4 @@ def _show(
     client: Client, before: str | None, after: str | None, *, ours_before: bool, ours_after: bool
 ) -> None:
     """Show what changes. The values of other servers, which may be keys, are left out."""
-    name = str(client.path())
-    lines = difflib.unified_diff(
-        shown(client, before, ours=ours_before).splitlines(),
-        shown(client, after, ours=ours_after).splitlines(),
-        name,
-        name,
-        n=2,
-        lineterm="",
-    )
-    for line in lines:
-        say(printable(line.replace("\t", "    ")))
-
-
-async def _is_agreed(name: str, chosen: argparse.Namespace) -> bool:
-    """Ask whoever sits at the terminal, if anybody does."""
-    if chosen.yes:
-        return True
-    if sys.stdin is None or not sys.stdin.isatty():
-        return False
-    remark(f"greenroom setup: {name}: write this? [y/N]")
-    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
-    return typed.strip().lower() in {"y", "yes"}
+    show_change(client.path(), shown(client, before, ours=ours_before), shown(client, after, ours=ours_after))

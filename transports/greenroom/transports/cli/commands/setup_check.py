@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import trio
@@ -12,6 +11,7 @@ import trio
 from greenroom.actors import Agent, GetAuditLog
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.cli.commands.setup_hooks import hooks_state
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator
 from greenroom.transports.cli.support.client_entry import started
@@ -19,8 +19,8 @@ from greenroom.transports.cli.support.error_report import leaf_errors
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.setup.change import Record, SetupError, configured
-from greenroom.transports.setup.clients import BY_HAND, CLIENTS, Client
+from greenroom.transports.setup.change import SetupError, configured
+from greenroom.transports.setup.clients import BY_HAND, CLIENTS
 from greenroom.transports.setup.faults import Start, faults, is_tried, start_of
 from greenroom.transports.setup.files import read, record_of
 from greenroom.transports.setup.trial import tried
@@ -38,6 +38,7 @@ class Checked(msgspec.Struct, kw_only=True):
         version: Its own version; None where nothing tells that cheaply.
         server: The version of Greenroom that its entry starts; None where it was not tried, or in vain.
         tools: How many tools that has.
+        hooks: What it has of hooks; None where it has none.
         last_seen: When an agent of its name last did something in the folder; None where no record tells.
         wrong: What is wrong, one sentence each.
     """
@@ -49,6 +50,7 @@ class Checked(msgspec.Struct, kw_only=True):
     version: str | None = None
     server: str | None = None
     tools: int | None = None
+    hooks: str | None = None
     last_seen: datetime | None = None
     wrong: list[str] = msgspec.field(default_factory=list)
 
@@ -70,27 +72,45 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
 
 
 async def _checked(name: str, resolved: Resolved) -> Checked:
+    result = looked_at(name, resolved)
+    await try_out(result, resolved)
+    return result
+
+
+def looked_at(name: str, resolved: Resolved) -> Checked:
+    """Return what the files of a client tell; nothing is started."""
     client = CLIENTS[name]
     result = Checked(client=name, file=str(client.path()), found=client.is_installed())
     try:
         record, entry = record_of(client.path()), configured(client, read(client.path()))
         result.configured = entry is not None
-        await _try(client, entry, record, Start(*started(name, resolved)), result)
+        result.wrong += faults(client, entry, record, Start(*started(name, resolved)))
+    except SetupError as error:
+        result.wrong.append(str(error))
+    try:
+        result.hooks, wrong = hooks_state(name, resolved)
+        result.wrong += wrong
     except SetupError as error:
         result.wrong.append(str(error))
     return result
 
 
-async def _try(client: Client, entry: Any, record: Record | None, wanted: Start, result: Checked) -> None:
-    result.wrong += faults(client, entry, record, wanted)
-    start = start_of(client, entry)
-    if start is None:
-        return
-    if is_tried(client, entry, record, wanted):
-        answer = await tried(*start)
-        result.server, result.tools = answer.version, answer.tools
-    elif start.command == wanted.command:
-        result.wrong.append("its entry is not what this command writes, and is not tried")
+async def try_out(result: Checked, resolved: Resolved) -> None:
+    """Start the server of a client that is configured as it would, and add what that tells."""
+    client = CLIENTS[result.client]
+    try:
+        record, entry = record_of(client.path()), configured(client, read(client.path()))
+        wanted, start = Start(*started(result.client, resolved)), start_of(client, entry)
+        if start is None:
+            return
+        if is_tried(client, entry, record, wanted):
+            answer = await tried(*start)
+            result.server, result.tools = answer.version, answer.tools
+        elif start.command == wanted.command:
+            result.wrong.append("its entry is not what this command writes, and is not tried")
+    except SetupError as error:
+        if str(error) not in result.wrong:  # that a file cannot be read is told once
+            result.wrong.append(str(error))
 
 
 async def _ask_versions(found: Iterable[Checked]) -> None:
@@ -129,6 +149,8 @@ def _show(result: Checked) -> None:
         state = ["found, not configured" if result.found else "not found"]
     if result.server is not None:
         state[0] += f", greenroom {result.server} starts and lists {result.tools} tools"
+    if result.hooks is not None:
+        state.append(result.hooks)
     if result.version is not None:
         state.append(f"its version {printable(result.version)}")
     if result.last_seen is not None:

@@ -1,4 +1,4 @@
-"""How a client starts its server, as `greenroom setup` writes it."""
+"""How a client starts its server and its hooks, as `greenroom setup` writes it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ def started(name: str, resolved: Resolved) -> tuple[str, list[str]]:
         resolved: The settings in force.
     """
     command, before = program()
-    arguments = [*before, "serve", "--agent", name.removesuffix("-project")]
+    return command, [*before, "serve", "--agent", name.removesuffix("-project"), *whose(resolved)]
+
+
+def whose(resolved: Resolved) -> list[str]:
+    """Return the options that name folder and user, where they are not the default."""
+    options = []
     if resolved.sources["data"].kind != "default":
-        arguments += ["--data", str(resolved.settings.data.absolute())]
+        options += ["--data", str(resolved.settings.data.absolute())]
     if resolved.sources["user"].kind != "default":
-        arguments += ["--user", resolved.settings.user]
-    return command, arguments
+        options += ["--user", resolved.settings.user]
+    return options

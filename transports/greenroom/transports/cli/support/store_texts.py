@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 Result = dict[str, Any]
@@ -139,6 +140,8 @@ def _number(name: str, value: float) -> str:
         return size(value)
     if name.endswith("_seconds"):
         return f"{value * 1000:,.1f} ms"
+    if name.endswith("_at"):
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S}"
     if name.endswith("_ms"):
         return f"{value:,.1f} ms"
     return str(value) if name.endswith("_pid") else f"{value:,}"

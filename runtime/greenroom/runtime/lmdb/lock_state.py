@@ -1,0 +1,86 @@
+"""What the lock file of a folder says, for somebody who takes nothing and changes nothing there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from greenroom.runtime.lmdb.files import OWNER_FILE
+from greenroom.runtime.lmdb.lock_file import DOUBT, END, FAULT, NO_STORE, WORD, FolderLock, look_of
+
+Left = Literal["in order", "changed", "lost", "died", "fault", "doubt"]
+
+# The system's `struct flock`: type, whence, start, length and process, in an order of its own.
+_FLOCK: Final = "@qqihh" if sys.platform == "darwin" else "@hhqqi"
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_LINE_BYTES: Final = 200
+
+
+class LockState(NamedTuple):
+    """Who owns a folder, or how its last owner left it.
+
+    Attributes:
+        owner: The id of the process that owns it; 0 if that is one of another machine or container, None if
+            no process does.
+        left: How the last owner left it, None while there is one: ``in order``; ``changed`` since, with
+            nobody owning it; ``lost``: the store was removed since; ``died``; ``fault``: died of a fault of
+            its own; or in ``doubt`` of the store.
+        fault: Of which fault it died.
+    """
+
+    owner: int | None
+    left: Left | None = None
+    fault: str = ""
+
+
+def lock_state(folder: Path) -> LockState | None:
+    """Return what the lock file of a folder says; None if there is none, so that nobody ever owned it.
+
+    No lock is taken, not for a moment: a server that is just starting finds the folder free.
+
+    Raises:
+        OSError: it cannot be read, or its file system has no locks.
+    """
+    status = folder.stat()
+    with FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
+        if FolderLock._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+            return LockState(os.getpid())
+        try:
+            descriptor = os.open(folder / OWNER_FILE, _FLAGS)
+        except FileNotFoundError:
+            return None
+        try:
+            owner = _holder(descriptor)
+            line = os.pread(descriptor, _LINE_BYTES, 0)
+        finally:
+            os.close(descriptor)
+    if owner is not None:
+        return LockState(owner)
+    if line.startswith(FAULT):
+        return LockState(None, "fault", line.removeprefix(FAULT).partition(b"\n")[0].decode(errors="replace"))
+    return LockState(None, _left(folder, line))
+
+
+def _left(folder: Path, line: bytes) -> Left:
+    if line[END].startswith(DOUBT.encode()):
+        return "doubt"
+    look = look_of(folder)
+    word = line[WORD].decode(errors="replace").strip()
+    if line.split(maxsplit=1)[:1] != [b"0"]:
+        return "died" if line.strip() and look != NO_STORE else "in order"
+    if word == look:
+        return "in order"
+    return "lost" if look == NO_STORE else "changed"
+
+
+def _holder(descriptor: int) -> int | None:
+    wanted = {"type": fcntl.F_RDLCK, "whence": os.SEEK_SET, "start": 0, "length": 0, "process": 0}
+    names = ("start", "length", "process", "type", "whence")
+    order = names if sys.platform == "darwin" else ("type", "whence", "start", "length", "process")
+    asked = struct.pack(_FLOCK, *(wanted[name] for name in order))
+    told = dict(zip(order, struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)), strict=True))
+    return None if told["type"] == fcntl.F_UNLCK else max(int(told["process"]), 0)

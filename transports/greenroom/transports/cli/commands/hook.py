@@ -1,0 +1,132 @@
+"""`greenroom hook`: an event of a client answered, or kept for the next owner of the folder.
+
+An answer comes from the process that owns the folder, through its control socket; where none does, this one
+opens the store, without an embedder. `hooks.guard` sees to it that the client is never kept waiting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.schemas.hooks import HookAnswer, HookEvent, HookName
+from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.output import complain
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
+from greenroom.transports.control.client import ControlSocketError, Drain, Hook, NoOwnerError, call
+from greenroom.transports.hooks.dialects import DIALECTS, Said, answer, read
+from greenroom.transports.hooks.events import make_event
+from greenroom.transports.hooks.failures import Failures, failures_of, note_told
+from greenroom.transports.hooks.guard import RUN, Run, sentence_of
+from greenroom.transports.hooks.streams import claim_output, read_object, write_all
+from greenroom.transports.hooks.telling import keep
+
+_ASKING: Final = frozenset({"session-start", "user-prompt"})
+_POKE_SECONDS: Final = 1.0
+_RESERVE_SECONDS: Final = 0.2
+"""Of the time limit, for what is done after the owner did not answer."""
+_PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
+
+
+def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Answer or keep one event; return the exit code."""
+    run = RUN.get()
+    run.folder = resolved.settings.data
+    run.allow(chosen.limit)
+    known = {"hook": (chosen.name, get_args(HookName)), "client": (chosen.client, tuple(DIALECTS))}
+    for what, (named, names) in known.items():
+        if named not in names:
+            return complain(
+                "hook", f"there is no {what} {named!r}; known are {', '.join(names)}", exit_codes.USAGE
+            )
+    output = claim_output()
+    context = ""
+    try:
+        said = read(chosen.client, read_object(0))
+        context = _carry_out(chosen, resolved.settings, said, run)
+    except Exception as error:  # noqa: BLE001 - an answer is due all the same
+        run.fail(sentence_of(error))
+    message = ""
+    if chosen.name == "session-start" and (failed := failures_of(resolved.settings.data)).untold:
+        note_told(resolved.settings.data)
+        if DIALECTS[chosen.client].message:
+            message = _told_to_person(failed)
+        else:
+            context = f"{context}\n{_told_to_model(failed)}".lstrip()
+    write_all(output, answer(chosen.client, chosen.name, context, message) + b"\n")
+    return exit_codes.OK
+
+
+def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: Run) -> str:
+    """Answer or keep an event; return what the client's model is given."""
+    principal = Principal(
+        agent_id=settings.agent or chosen.client,
+        agent_type=settings.agent_type,
+        user=settings.user,
+        projects=frozenset(settings.project) or None,
+    )
+    if chosen.name in _ASKING:
+        event = make_event(chosen.name, chosen.client, said, [], otherwise=os.getcwd())  # noqa: PTH109
+        return _asked(settings, principal, event, run)
+    if keep(settings.data, principal, chosen.name, chosen.client, said, os.environ):
+        _poke(settings.data)
+    return ""
+
+
+def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> str:
+    request = Hook(principal=principal, event=event)
+    try:
+        told = call(settings.data, request, patience=max(run.rest - _RESERVE_SECONDS, _RESERVE_SECONDS))
+    except NoOwnerError:
+        if not (settings.data / DATA_FILE).exists():  # nothing is known yet
+            return ""
+        found = _found_here(settings, principal, event)
+    else:
+        found = msgspec.json.decode(told, type=HookAnswer)
+    return f"{found.context}\n{_PARTIAL}" if found.context and found.partial else found.context
+
+
+def _found_here(settings: Settings, principal: Principal, event: HookEvent) -> HookAnswer:
+    """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder."""
+    import trio  # noqa: PLC0415 - as long to import as all else, and an owner makes it needless
+
+    from greenroom.actors import AnswerHook  # noqa: PLC0415 - likewise
+    from greenroom.transports.cli.support.open_store import open_store  # noqa: PLC0415 - likewise
+
+    async def ask() -> HookAnswer:
+        async with open_store(settings) as runtime:
+            found = await runtime.query(AnswerHook(event=event), principal=principal)
+            return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
+
+    return trio.run(ask)
+
+
+def _poke(folder: Path) -> None:
+    """Tell the owner that something waits. Without one, or one that is busy, it waits for the next."""
+    try:
+        call(folder, Drain(), patience=_POKE_SECONDS)
+    except (NoOwnerError, ControlSocketError):
+        return
+
+
+def _told_to_person(failed: Failures) -> str:
+    return (
+        f"Greenroom: {_counted(failed)} failed since you were last told; the last was {failed.last_hook}, "
+        f"{failed.last_at:%Y-%m-%d %H:%M} UTC: {failed.last_sentence}. `greenroom doctor` says more."
+    )
+
+
+def _told_to_model(failed: Failures) -> str:
+    """Return as much for the model of a client that shows its user nothing, in words that are ours alone."""
+    return f"(Greenroom: {_counted(failed)} failed lately. Tell the user that `greenroom doctor` says why.)"
+
+
+def _counted(failed: Failures) -> str:
+    return "a hook" if failed.untold == 1 else f"{failed.untold} hooks"

@@ -1,0 +1,115 @@
+"""Events made of what a client said and of its transcript: cut to their limits, and without secrets."""
+
+from __future__ import annotations
+
+import os
+import secrets as randomness
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from greenroom.actors.auth.namespaces import project_of_path
+from greenroom.actors.hooks.secrets import without_secrets
+from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, HookName, Turn
+from greenroom.transports.hooks.dialects import Said
+from greenroom.transports.hooks.loose_json import without_halves
+from greenroom.transports.hooks.transcript import MAX_COMMAND, limit_of, two_ends
+from greenroom.transports.hooks.turns import RawTurn
+
+_MAX_PATH = 4_096
+_MAX_NAME = 255
+
+
+def make_event(
+    hook: HookName,
+    client: str,
+    said: Said,
+    turns: Sequence[RawTurn],
+    *,
+    otherwise: str,
+    now: datetime | None = None,
+) -> HookEvent:
+    """Return the event that a run of a hook tells.
+
+    Args:
+        hook: The hook.
+        client: The client's name.
+        said: What it said.
+        turns: What is told of its session.
+        otherwise: The folder that it works in if it told none, such as that of this process.
+        now: The time; the clock's unless given.
+    """
+    folder = said.folder or otherwise
+    prompt, left_out = _clean(said.prompt, MAX_PROMPT)
+    told, more = _finished(turns)
+    return HookEvent(
+        id=randomness.token_hex(16),
+        name=hook,
+        client=client,
+        session=session_of(client, said),
+        project=project_of_path(project_folder(folder)),
+        folder=folder[:_MAX_PATH],
+        at=now or datetime.now(UTC),
+        prompt=prompt,
+        reason=said.reason[:_MAX_NAME],
+        turns=told,
+        secrets=left_out + more,
+    )
+
+
+def session_of(client: str, said: Said) -> str:
+    """Return the client's id of its session, or where it told none what stands for that."""
+    stem = os.path.basename(said.transcript).partition(".")[0]  # noqa: PTH119 - of a text that may be anything
+    return (said.session or stem or f"{client}-{os.getppid()}")[:_MAX_NAME]
+
+
+def project_folder(folder: str) -> str:
+    """Return the folder of the git work tree that a folder is in, or itself if it is in none."""
+    at = folder
+    while at and at != os.path.dirname(at):  # noqa: PTH120 - it is named as the client named it
+        if os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118
+            return at
+        at = os.path.dirname(at)  # noqa: PTH120
+    return folder
+
+
+def own_turns(said: Said) -> list[RawTurn]:
+    """Return what an event itself tells of a session, where no transcript is read."""
+    turns = [RawTurn("user", said.prompt), RawTurn("assistant", said.reply)] if said.reply else []
+    if said.call is not None and said.call.is_telling:
+        turns.append(RawTurn("tool", said.call.output, said.call))
+    return [turn for turn in turns if turn.text or turn.call]
+
+
+def _finished(turns: Iterable[RawTurn]) -> tuple[list[Turn], int]:
+    told: list[Turn] = []
+    found = 0
+    for turn in turns:
+        text, first = _clean(turn.text, limit_of(turn))
+        call = turn.call
+        command, second = _clean(call.command, MAX_COMMAND) if call else ("", 0)
+        path, third = _clean(call.path, _MAX_PATH) if call else ("", 0)
+        found += first + second + third
+        told.append(
+            Turn(
+                role=turn.role,
+                text=text,
+                tool=without_halves(call.tool)[:_MAX_NAME] if call else "",
+                command=command,
+                path=path,
+                wrote=call.wrote if call else False,
+                failed=call.failed if call else False,
+                at=turn.at,
+            )
+        )
+    return told, found
+
+
+def _clean(text: str, most: int) -> tuple[str, int]:
+    """Return a text without secrets and within a limit, and how many secrets it had.
+
+    It is cut twice: a secret that the first cut parts is gone after the second.
+    """
+    if not text:
+        return "", 0
+    kept, found = without_secrets(without_halves(two_ends(text, 2 * most)))
+    return two_ends(kept, most), found

@@ -1,0 +1,100 @@
+"""The folder of the spool: made and opened so that nobody else's is taken for it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from greenroom.runtime.lmdb.files import (
+    DATA_FILE,
+    FILE_MODE,
+    FOLDER_MODE,
+    OWNER_FILE,
+    SPOOL_FOLDER,
+    prepare_folder,
+    sync_descriptor,
+)
+
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_spool_folder(folder: Path, *, create: bool) -> int:
+    """Open the spool of a data folder.
+
+    Args:
+        folder: The data folder.
+        create: Whether both are made where they are missing.
+
+    Returns:
+        A descriptor, which the caller closes.
+
+    Raises:
+        FileNotFoundError: There is none, and none is to be made.
+        OSError: It is a link, or another user's, or cannot be made or opened.
+        StoreError: The data folder can be none.
+    """
+    if create and not any((folder / each).exists() for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER)):
+        prepare_folder(folder)
+    above = os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)
+    try:
+        return open_private(SPOOL_FOLDER, above, create=create)
+    finally:
+        os.close(above)
+
+
+def open_private(name: str, above: int, *, create: bool) -> int:
+    """Open a folder in an opened one, which is this user's; it is theirs alone where it may be made.
+
+    Raises:
+        FileNotFoundError: There is none, and none is to be made.
+        OSError: It is a link, or another user's, or cannot be made or opened.
+    """
+    try:
+        descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
+    except FileNotFoundError:
+        if not create:
+            raise
+        try:
+            os.mkdir(name, FOLDER_MODE, dir_fd=above)
+            sync_descriptor(above)
+        except FileExistsError:  # made by another hook meanwhile
+            pass
+        descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
+    try:
+        _check_own(descriptor, name, makes_private=create)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user", name)
+    if makes_private and stat.S_IMODE(status.st_mode) != FOLDER_MODE:
+        os.fchmod(descriptor, FOLDER_MODE)
+
+
+def write_synced(name: str, data: bytes, above: int) -> None:
+    """Write a file that is this user's alone and make its bytes durable, or leave nothing behind.
+
+    Raises:
+        OSError: There is no room, among others.
+    """
+    descriptor = os.open(name, _NEW_FLAGS, FILE_MODE, dir_fd=above)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        sync_descriptor(descriptor)
+    except BaseException:
+        os.unlink(name, dir_fd=above)
+        raise
+    finally:
+        os.close(descriptor)
