@@ -150,6 +150,28 @@ async def test_a_program_finds_what_is_worth_a_memory_by_means_of_its_own(enter:
         assert "stable" in str((await memories(ann))[0].content)
 
 
+@pytest.mark.promise("hook-context.findings")
+async def test_what_one_event_begins_the_next_may_complete_and_no_other_session(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        proposal = model("I suggest cutting releases from the branch called stable.")
+        broken = call("Bash", command="make test", failed=True, text="all of it\nError: no rule")
+        await ann.tells("stop", user("How do we release?"), broken, proposal)
+        await ann.tells("stop", user("Yes, go ahead."), session="s2")
+        assert await memories(ann) == []
+        event = await ann.tells("stop", user("Yes, go ahead."), call("Edit", path="cart.mk", wrote=True))
+        await ann.tells_again(event)
+        await ann.tells("stop", call("Bash", command="make test", text="fine"))
+        assert {each.tags[0]: each.content for each in await memories(ann)} == {
+            "decision": f"Agreed: {proposal.text}",
+            "fix": "`make test` failed with \u201cError: no rule\u201d and passed after editing `cart.mk`.",
+        }
+        await ann.tells("stop", broken, call("Edit", path="shop.mk", wrote=True))
+        await ann.tells("session-end", reason="logout")
+        await ann.tells("stop", call("Bash", command="make test", text="fine"))
+        assert len(await memories(ann)) == 2
+
+
 # -- the session ---------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.hooks import records
-from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
+from greenroom.actors.hooks.records import StoredCarried, StoredGiven, StoredHas, StoredMemory, StoredSession
 from greenroom.actors.schemas import hook_work as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.runtime import Actor, Address, Context, Slices, handles
@@ -42,6 +42,7 @@ class HookActor(Actor):
         """Answer what a session has, and whether an event is taken."""
         self._check(context)
         has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
+        carried = context.get(records.carried_key(request.of), StoredCarried)
         earlier = yield from self._earlier(request.of, context)
         return schemas.HookState(
             taken=bool(request.event_id)
@@ -53,6 +54,7 @@ class HookActor(Actor):
             findings=[
                 each for each in request.findings if context.get(records.finding_key(each), int) is None
             ],
+            carried=[] if carried is None else carried.turns,
         )
 
     @handles(schemas.NoteGiven)
@@ -112,6 +114,10 @@ class HookActor(Actor):
         context.put(records.event_key(request.event_id), context.now)
         for finding in request.findings:
             context.put(records.finding_key(finding), context.now)
+        if request.carried:
+            context.put(records.carried_key(request.of), StoredCarried(request.carried))
+        else:
+            context.delete(records.carried_key(request.of))
         self._touch(request, context, request=request.request, ended=request.ended)
         for number, memory_id in request.used:
             self._use(number, memory_id, context)
@@ -158,8 +164,8 @@ class HookActor(Actor):
             for place, (at, key) in enumerate(times):
                 if place < surplus or at < since:
                     context.delete(key)
-                    if prefix == records.SESSIONS:
-                        context.delete(records.HAS + key[len(records.SESSIONS) :])
+                    for beside in (records.HAS, records.CARRIED) if prefix == records.SESSIONS else ():
+                        context.delete(beside + key[len(records.SESSIONS) :])
                 else:
                     has_more = True
         if has_more:

@@ -4,6 +4,7 @@ i id                    an event that was taken: when
 f digest                a finding that was stored: when
 s digest                a session of a client, by the digest of the client and its id
 h digest                what that session has
+c digest                turns of it that are looked at again with its next event
 g number                a row of the ledger; numbers are as the rows were written
 n                       the next number
 """
@@ -16,17 +17,18 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.schemas.hook_work import ClientSession
-from greenroom.actors.schemas.hooks import HookName
+from greenroom.actors.schemas.hooks import HookName, Turn
 
 EVENTS: Final = b"i"
 FINDINGS: Final = b"f"
 SESSIONS: Final = b"s"
 HAS: Final = b"h"
+CARRIED: Final = b"c"
 GIVEN: Final = b"g"
 NEXT: Final = b"n"
 _DIGEST_BYTES: Final = 16
 _NUMBER_BYTES: Final = 8
-_OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS})
+_OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
@@ -49,6 +51,12 @@ class StoredHas(msgspec.Struct, frozen=True, array_like=True):
     memories: dict[str, int] = {}
     lines: list[int] = []
     open: list[int] = []
+
+
+class StoredCarried(msgspec.Struct, frozen=True, array_like=True):
+    """Turns of a session that are looked at again with its next event, as `carried` made them."""
+
+    turns: list[Turn]
 
 
 class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
@@ -99,6 +107,11 @@ def session_key(of: ClientSession) -> bytes:
 def has_key(of: ClientSession) -> bytes:
     """Return the key of what a client's session has."""
     return HAS + session_key(of)[len(SESSIONS) :]
+
+
+def carried_key(of: ClientSession) -> bytes:
+    """Return the key of what is carried over from one event of a client's session to the next."""
+    return CARRIED + session_key(of)[len(SESSIONS) :]
 
 
 def given_key(number: int) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 from greenroom.actors.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction import Extractor, Finding, found_in
+from greenroom.actors.hooks.extraction import Extractor, Finding, carried, found_in
 from greenroom.actors.hooks.turns import (
     finding_key,
     kept_turns,
@@ -41,9 +41,10 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         """Keep what it tells."""
         event, address = self.event, hook_address(user_namespace(context.principal))
         of = session_of(event)
-        if (await context.ask(address, LookUpSession(of=of, event_id=event.id))).taken:
+        known = await context.ask(address, LookUpSession(of=of, event_id=event.id))
+        if known.taken:
             return
-        findings = {finding_key(each, of): each for each in await findings_in(event.turns)}
+        findings = {finding_key(each, of): each for each in await findings_in(event.turns, known.carried)}
         state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
         for key in state.findings:
             await self._remember(context, key, findings[key])
@@ -72,6 +73,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                 request=last_request(event.turns),
                 used=used,
                 findings=state.findings,
+                carried=[] if ends else await run_in_thread(carried, event.turns, known.carried),
             ),
         )
 
@@ -129,11 +131,16 @@ def use_extractor(extractor: Extractor | None) -> None:
     _Current.extractor = extractor
 
 
-async def findings_in(turns: Sequence[Turn]) -> list[Finding]:
-    """Return what is found in turns; where an extractor of somebody's own fails, by the plain rules."""
+async def findings_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding]:
+    """Return what is found in turns; where an extractor of somebody's own fails, by the plain rules.
+
+    Args:
+        turns: What an event tells.
+        before: What the rules carried over from the one before.
+    """
     if _Current.extractor is not None:
         try:
             return await _Current.extractor(turns)
         except Exception:  # whatever it is: what a hook told is not lost for it
             logger.exception("the extractor failed; the rules take its place")
-    return await run_in_thread(found_in, turns)
+    return await run_in_thread(found_in, turns, before)

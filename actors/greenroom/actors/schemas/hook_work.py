@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.schemas.hooks import HookName, Short
+from greenroom.actors.schemas.hooks import HookName, Short, Turn
 from greenroom.actors.schemas.session_travel import SessionContext
 from greenroom.runtime import Message
 
@@ -104,6 +104,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
         open: What was given to it of which no use was seen, by the number of its row.
         earlier: The project's sessions before it, the newest first.
         findings: Those of the findings that were asked about that are not stored yet.
+        carried: Turns of it that are looked at again with its next event.
     """
 
     taken: bool = False
@@ -112,6 +113,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
     open: list[tuple[int, datetime, GivenMemory]] = msgspec.field(default_factory=list)
     earlier: list[Earlier] = msgspec.field(default_factory=list)
     findings: list[str] = msgspec.field(default_factory=list)
+    carried: list[Turn] = msgspec.field(default_factory=list)
 
 
 class LookUpSession(Message[HookState], frozen=True, kw_only=True):
@@ -147,6 +149,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
         request: How the person's last request begins, if there is one.
         used: Memories whose use was seen: the number of the ledger's row, and the id.
         findings: Keys of the memories that it made.
+        carried: Turns that are looked at again with the next event.
     """
 
     of: ClientSession
@@ -156,6 +159,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
     request: Beginning = ""
     used: list[tuple[int, str]] = msgspec.field(default_factory=list)
     findings: list[str] = msgspec.field(default_factory=list)
+    carried: list[Turn] = msgspec.field(default_factory=list)
 
 
 class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
