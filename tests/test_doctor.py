@@ -35,7 +35,6 @@ from greenroom.transports.cli.commands.doctor_clients import (
     check_clients,
     check_hooks,
     check_spool,
-    tried_clients,
 )
 from greenroom.transports.cli.doctor.examination import CHECKS, SECONDS, examine
 from greenroom.transports.cli.doctor.finding import Finding, error, exit_code, ok, warning, worst
@@ -583,15 +582,20 @@ async def test_a_client_with_another_folder(home: Home) -> None:
     await home.finding("clients", "warning", "its data are in /elsewhere")
 
 
-async def test_a_client_is_tried_when_that_is_asked_for(home: Home) -> None:
+async def test_a_client_is_tried_when_that_is_asked_for(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await home.make()
     arguments = [*program()[1], "serve", "--data", str(home.store), "--nonsense"]
     entry = {"command": program()[0], "args": arguments}
     (home.path / ".gemini").mkdir()
     (home.path / ".gemini/settings.json").write_text(json.dumps({"mcpServers": {"greenroom": entry}}))
     await home.finding("clients", "ok", "gemini: configured in")
-    resolved = resolve({"data": str(home.store)}, {}, default_file=lambda: home.path / "none")
-    (found,) = await tried_clients(resolved)
-    assert (found.level, "does not answer as a server" in found.finding) == ("warning", True)
+    arguments = ["doctor", "--data", str(home.store), "--secrets", str(home.secrets), "--try-clients"]
+    assert await trio.to_thread.run_sync(main, arguments) == exit_codes.FAILED
+    told = capsys.readouterr().out
+    assert "does not answer as a server" in told
+    assert told.endswith("\n1 warning\n")
 
 
 async def test_hooks_that_failed_and_what_waits_for_an_owner(home: Home) -> None:
