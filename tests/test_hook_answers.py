@@ -237,7 +237,10 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
 - prices.py \[used 1 times, session w, {day}\]"""
         assert re.fullmatch(expected, told), told
         assert await Client(at, "eve").starts() == ""
-        assert "Port the prices" not in await ann.starts("s3", max_tokens=80)
+        sizes = [len((await ann.starts(f"b{most}", max_tokens=most)).encode()) for most in range(60, 420, 20)]
+        assert all(size <= 4 * most for size, most in zip(sizes, range(60, 420, 20), strict=True)), sizes
+        assert sizes[0] == 0
+        assert len(set(sizes)) > 5
 
 
 @pytest.mark.promise("hook-context.once")

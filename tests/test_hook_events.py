@@ -136,21 +136,6 @@ async def test_the_same_said_again_is_one_memory_and_one_that_was_forgotten_stay
 
 
 @pytest.mark.promise("hook-context.findings")
-async def test_what_is_told_in_parts_is_understood_as_a_whole(enter: Enter) -> None:
-    async with enter() as at:
-        ann = Client(at)
-        proposal = model("I recommend using LMDB for the cart.")
-        await ann.tells("stop", user("What shall we use for the cart?"), proposal)
-        assert await memories(ann) == []
-        await ann.tells("stop", user("Yes, do that."), session="other")
-        assert await memories(ann) == []
-        await ann.tells("stop", user("Yes, do that."))
-        (memory,) = await memories(ann)
-        assert "LMDB" in (memory.content or "")
-        assert memory.tags[0] == "decision"
-
-
-@pytest.mark.promise("hook-context.findings")
 async def test_a_program_finds_what_is_worth_a_memory_by_means_of_its_own(enter: Enter) -> None:
     async def find(turns: Sequence[Turn], /) -> list[Finding]:
         if "fail" in turns[0].text:
@@ -163,6 +148,28 @@ async def test_a_program_finds_what_is_worth_a_memory_by_means_of_its_own(enter:
         assert [(each.content, each.unreviewed) for each in await memories(ann)] == [("Ship it", True)]
         await ann.tells("pre-compact", user("fail"), REMEMBER)
         assert "stable" in str((await memories(ann))[0].content)
+
+
+@pytest.mark.promise("hook-context.findings")
+async def test_what_one_event_begins_the_next_may_complete_and_no_other_session(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        proposal = model("I suggest cutting releases from the branch called stable.")
+        broken = call("Bash", command="make test", failed=True, text="all of it\nError: no rule")
+        await ann.tells("stop", user("How do we release?"), broken, proposal)
+        await ann.tells("stop", user("Yes, go ahead."), session="s2")
+        assert await memories(ann) == []
+        event = await ann.tells("stop", user("Yes, go ahead."), call("Edit", path="cart.mk", wrote=True))
+        await ann.tells_again(event)
+        await ann.tells("stop", call("Bash", command="make test", text="fine"))
+        assert {each.tags[0]: each.content for each in await memories(ann)} == {
+            "decision": f"Agreed: {proposal.text}",
+            "fix": "`make test` failed with \u201cError: no rule\u201d and passed after editing `cart.mk`.",
+        }
+        await ann.tells("stop", broken, call("Edit", path="shop.mk", wrote=True))
+        await ann.tells("session-end", reason="logout")
+        await ann.tells("stop", call("Bash", command="make test", text="fine"))
+        assert len(await memories(ann)) == 2
 
 
 # -- the session ---------------------------------------------------------------

@@ -10,7 +10,15 @@ import trio
 from support.agents import FAST, json
 from support.commands import run_on_store
 
-from greenroom.actors import Agent, ListMemories, Principal, StoreMemory, open_greenroom
+from greenroom.actors import (
+    Agent,
+    ImportMemories,
+    ListMemories,
+    MemoryFilters,
+    Principal,
+    StoreMemory,
+    open_greenroom,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,21 +37,24 @@ def test_a_person_looks_at_what_was_found_and_accepts_or_forgets_it(tmp_path: Pa
                 for key in ("one", "two", "three")
             ]
             ids = [(await ann.ask(each)).memory_id for each in guesses]
+            large = {"key": "large", "content": "so " * 400_000, "unreviewed": True}
+            await ann.ask(ImportMemories(source=jsons.dumps(large)))
             accept = partial(run_on_store, tmp_path, "review", "accept", ids[0], "--user", "ann")
             done = await trio.to_thread.run_sync(accept)
             assert (done.returncode, done.stdout) == (0, f"{ids[0]} is accepted\n"), done.stderr
-            kept = (await ann.ask(ListMemories())).memories
-            assert {each.key: each.unreviewed for each in kept} == {"one": False, "three": True, "two": True}
+            kept = (await ann.ask(ListMemories(filters=MemoryFilters(unreviewed=False)))).memories
+            assert [each.key for each in kept] == ["one"]
             return ids
 
     one, two, three = trio.run(beside_a_server)
     listed = run_on_store(tmp_path, "review", "list", "--user", "ann").stdout
-    assert [line.split()[0] for line in listed.splitlines()[::2]] == [three, two]
+    assert "too large for a list" in listed.splitlines()[1]
+    assert [line.split()[0] for line in listed.splitlines()[2::2]] == [three, two]
     assert "decision, from claude-code" in listed
     assert "\x1b" not in listed
     done = run_on_store(tmp_path, "review", "forget", one, two, "--user", "ann")
     assert (done.returncode, done.stdout) == (1, f"{two} is forgotten\n")
     assert f"no memory '{one}' is unreviewed" in done.stderr
     left = jsons.loads(run_on_store(tmp_path, "review", "list", "--json", "--user", "ann").stdout)
-    assert [memory["memory_id"] for memory in left] == [three]
+    assert [(memory["key"], "content" in memory) for memory in left] == [("large", False), ("three", True)]
     assert run_on_store(tmp_path, "review", "list", "--user", "ben").stdout == "nothing is unreviewed\n"

@@ -61,7 +61,7 @@ def store(
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(repository, context, request.supersedes),
-        unreviewed=request.unreviewed,
+        unreviewed=_given(request.unreviewed),
     )
     return (yield from _saved(repository, context, draft, stored, "store_memory"))
 
@@ -73,8 +73,8 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = given is None and request.kind is request.supersedes is request.unreviewed is None
-    if is_same and drafts.changes_nothing(metadata):
+    is_same = given is None and request.kind is request.supersedes is None
+    if is_same and _given(request.unreviewed) is None and drafts.changes_nothing(metadata):
         raise auth_errors.invalid(
             "content",
             "content: nothing to change is given; give content, value, metadata, "
@@ -110,7 +110,7 @@ def update(
         conversation=details.conversation,
         position=details.position,
         supersedes=supersedes,
-        unreviewed=request.unreviewed,
+        unreviewed=_given(request.unreviewed),
     )
     return (yield from _saved(repository, context, draft, stored, "update_memory"))
 
@@ -282,3 +282,7 @@ def _reply(
 
 def _importance(given: float | msgspec.UnsetType | None, otherwise: float) -> float:
     return given if isinstance(given, float) else otherwise
+
+
+def _given(unreviewed: bool | msgspec.UnsetType | None) -> bool | None:  # noqa: FBT001 - a field of a request
+    return unreviewed if isinstance(unreviewed, bool) else None

@@ -42,7 +42,7 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     conversation_id: kinds.ConversationId | None = None
     position: kinds.Position | None = None
     supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
-    unreviewed: Annotated[kinds.Unreviewed | None, types.RARE] = None
+    unreviewed: Annotated[kinds.Unreviewed | UnsetType | None, types.RARE] = UNSET
     compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
@@ -67,7 +67,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     scope: kinds.AScope | UnsetType | None = UNSET
     kind: kinds.AKind | None = None
     supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
-    unreviewed: Annotated[kinds.Unreviewed | None, types.RARE] = None
+    unreviewed: Annotated[kinds.Unreviewed | UnsetType | None, types.RARE] = UNSET
     compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
