@@ -16,12 +16,10 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.hooks.command_runs import found_in_commands
 from greenroom.actors.hooks.error_lines import error_line
 from greenroom.actors.hooks.findings import Extractor as Extractor
 from greenroom.actors.hooks.findings import Finding as Finding
 from greenroom.actors.hooks.findings import Rule as Rule
-from greenroom.actors.hooks.statements import found_in_words
 from greenroom.actors.schemas.hooks import Turn
 
 MAX_FINDINGS: Final = 24
@@ -44,6 +42,9 @@ def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding
         turns: What is new.
         before: What was carried over from the part before. What came out there is not told again.
     """
+    from greenroom.actors.hooks.command_runs import found_in_commands  # noqa: PLC0415 - as the next
+    from greenroom.actors.hooks.statements import found_in_words  # noqa: PLC0415 - 30 ms of each start
+
     together = (*before, *turns)
     found = sorted((*found_in_words(together), *found_in_commands(together)), key=lambda each: each.turn)
     newest: dict[str, Finding] = {}
