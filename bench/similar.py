@@ -14,8 +14,9 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from statistics import fmean, median
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench import code_trees
 from bench.code_trees import source_view
@@ -25,6 +26,10 @@ from greenroom.actors.index.source_code import role_of
 from greenroom.actors.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
 from greenroom.actors.syntax import Places, alike_by_imports, read_source
 from greenroom.actors.text.analyze import code_rules, tokens
+
+if TYPE_CHECKING:
+    from greenroom.actors.ranking.code_signals import SourceView
+    from greenroom.actors.syntax.source import Source
 
 CANDIDATES: Final = 100
 """As many as the tool compares by their imports."""
@@ -47,9 +52,11 @@ def run(plan: Plan) -> Report:
     found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     times: dict[str, list[float]] = {}
     for files in _trees(plan):
-        asked = {"twin": list(twins(files))[:: plan.size(1, 8)], "sibling": list(_siblings(files))[::3]}
+        twin, sibling = list(twins(files)), list(_siblings(files))
+        asked = {"twin": twin[:: plan.size(1, 8)], "sibling": sibling[:: plan.size(3, 24)]}
+        tree = _Tree(files)
         for name, make in CONTENDERS.items():
-            find = make(files)
+            find = make(tree)
             for kind, every in asked.items():
                 for each in every:
                     began = time.process_time()
@@ -121,10 +128,32 @@ def _siblings(paths: Iterable[str]) -> Iterator[Asked]:
 # -- contenders ----------------------------------------------------------------------------
 
 
-def _greenroom(files: Mapping[str, bytes], signals: frozenset[str] = frozenset(LIKENESS)) -> Find:
-    view = source_view(files)
-    places = Places(files, {path: data.decode("utf-8", "replace") for path, data in files.items()})
-    sources = {path: read_source(path, data) for path, data in files.items()}
+class _Tree:
+    """The files, and what contenders make of them, once for all who use it."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+
+    @cached_property
+    def view(self) -> SourceView:
+        return source_view(self.files)
+
+    @cached_property
+    def places(self) -> Places:
+        texts = {path: data.decode("utf-8", "replace") for path, data in self.files.items()}
+        return Places(self.files, texts)
+
+    @cached_property
+    def sources(self) -> Mapping[str, Source]:
+        return {path: read_source(path, data) for path, data in self.files.items()}
+
+    @cached_property
+    def terms(self) -> _Terms:
+        return _Terms(self.files)
+
+
+def _greenroom(tree: _Tree, signals: frozenset[str] = frozenset(LIKENESS)) -> Find:
+    view, places, sources = tree.view, tree.places, tree.sources
 
     def find(path: str) -> Sequence[str]:
         passages = [chunk.text for chunk in sources[path].chunks]
@@ -147,8 +176,8 @@ def _greenroom(files: Mapping[str, bytes], signals: frozenset[str] = frozenset(L
     return find
 
 
-def _terms_alone(files: Mapping[str, bytes]) -> Find:
-    return _greenroom(files, frozenset({"terms"}))
+def _terms_alone(tree: _Tree) -> Find:
+    return _greenroom(tree, frozenset({"terms"}))
 
 
 class _Terms:
@@ -172,8 +201,8 @@ class _Terms:
         }
 
 
-def _cosine(files: Mapping[str, bytes]) -> Find:
-    terms = _Terms(files)
+def _cosine(tree: _Tree) -> Find:
+    terms = tree.terms
 
     def weight(term: str, count: int) -> float:
         return (1 + math.log(count)) * terms.rarity[term]
@@ -194,8 +223,8 @@ def _cosine(files: Mapping[str, bytes]) -> Find:
     return find
 
 
-def _overlap(files: Mapping[str, bytes]) -> Find:
-    terms = _Terms(files)
+def _overlap(tree: _Tree) -> Find:
+    terms = tree.terms
     total = {path: sum(terms.rarity[term] for term in counts) for path, counts in terms.of.items()}
 
     def find(path: str) -> Sequence[str]:
@@ -219,7 +248,7 @@ def _best(scores: Mapping[str, float]) -> list[str]:
 
 
 OURS: Final = "greenroom"
-CONTENDERS: Final[Mapping[str, Callable[[Mapping[str, bytes]], Find]]] = {
+CONTENDERS: Final[Mapping[str, Callable[[_Tree], Find]]] = {
     OURS: _greenroom,
     "greenroom, terms alone": _terms_alone,
     "cosine of all terms (tf-idf)": _cosine,

@@ -6,6 +6,7 @@ What is imported here, every run of one small file waits for: so fixtures import
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ import hypothesis  # pytest-trio has it already
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from contextlib import AbstractAsyncContextManager
 
     from support.agents import Enter, House
@@ -62,6 +63,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import what is slow as a whole when nothing slow is asked for: that is half of the time."""
     unasked = config.option.markexpr == "not slow" and collection_path.suffix == ".py"
     return True if unasked and _is_slow(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is imported and collected out of every search for garbage, also the last one."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -70,13 +70,26 @@ def test_a_file_that_is_missing_is_73(tmp_path: Path, arguments: list[str], code
     assert (done.returncode, said in sentence(done)) == (code, True), done.stderr
 
 
+def make_store(home: Path) -> Path:
+    """Make a store, stop its server and return the store's file."""
+    with serving(home) as server:
+        assert server.end() == 0
+    (found,) = (home / "store").glob("*.mdb")
+    return found
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a stopped store that no test changes."""
+    home = tmp_path_factory.mktemp("kept")
+    make_store(home)
+    return home
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """The file of a stopped store."""
-    with serving(tmp_path) as server:
-        assert server.end() == 0
-    (found,) = (tmp_path / "store").glob("*.mdb")
-    return found
+    return make_store(tmp_path)
 
 
 @pytest.mark.promise("cli.exit-codes")
@@ -89,11 +102,12 @@ def store(tmp_path: Path) -> Path:
         ["passport", "export", "--session", "s", "--file", "passport.json"],
     ],
 )
-@pytest.mark.usefixtures("store")
-def test_a_file_that_is_there_already_is_73_and_stays(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_file_that_is_there_already_is_73_and_stays(
+    tmp_path: Path, kept: Path, arguments: list[str]
+) -> None:
     there = tmp_path / arguments[-1]
     there.write_text("mine")
-    done = run_on_store(tmp_path, *arguments[:-1], str(there))
+    done = run_on_store(kept, *arguments[:-1], str(there))
     assert (done.returncode, str(there) in sentence(done), there.read_text()) == (73, True, "mine")
 
 
@@ -253,9 +267,8 @@ def test_a_folder_with_nothing_but_a_lock_is_no_store(tmp_path: Path) -> None:
         (["serve", "--embedder", "http://127.0.0.1:1/v1"], "the name of its model: --embedder-model NAME"),
     ],
 )
-@pytest.mark.usefixtures("store")
-def test_a_flag_is_named_as_a_flag(tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = run_on_store(tmp_path, *arguments)
+def test_a_flag_is_named_as_a_flag(kept: Path, arguments: list[str], said: str) -> None:
+    done = run_on_store(kept, *arguments)
     assert said in sentence(done)
 
 

@@ -52,8 +52,10 @@ async def over_websocket() -> AsyncIterator[str]:
         yield bridge
 
 
-def over_stdio() -> AbstractAsyncContextManager[str]:
-    return bridged(partial(lines.process, "fixture", "--stdio"))
+@asynccontextmanager
+async def over_stdio() -> AsyncIterator[str]:
+    async with lines.forking() as fork, bridged(fork) as bridge:
+        yield bridge
 
 
 def failed(scenarios: list[Scenario]) -> set[str]:

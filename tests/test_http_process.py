@@ -286,10 +286,11 @@ async def visits(port: int, count: int) -> None:
             nursery.start_soon(visit, number, limit)
 
 
-def test_without_http_nothing_of_it_is_imported(tmp_path: Path) -> None:
+def test_for_stdio_alone_nothing_of_http_and_websocket_is_imported(tmp_path: Path) -> None:
     code = "import sys; from greenroom.transports.cli.commands import serve; print([*sys.modules])"
     done = subprocess.run(
         [PROGRAM[0], "-c", code], capture_output=True, env=clean_environment(tmp_path), check=True, text=True
     )
     assert "'hypercorn'" not in done.stdout
     assert "'greenroom.transports.http" not in done.stdout
+    assert "'wsproto'" not in done.stdout

@@ -8,6 +8,7 @@ for it. As a program this serves over one transport until it is killed, or until
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -345,6 +346,7 @@ def main() -> None:
     for name in ("stdio", "ws", "http"):
         transport.add_argument(f"--{name}", dest="transport", action="store_const", const=name)
     trio.run(serve, parser.parse_args().transport)
+    gc.freeze()  # to collect the SDK at the end takes longer than to serve
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -64,10 +67,8 @@ class _Pipes:
 @asynccontextmanager
 async def process(module: str, *flags: str) -> AsyncIterator[_Pipes]:
     """Start a server and speak to it over its pipes; at the end its input is closed, and it must end well."""
-    # A suite starts dozens. What they run is measured where one process serves them all.
-    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     process = await trio.lowlevel.open_process(
-        command(module, *flags), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=TESTS, env=unmeasured
+        command(module, *flags), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=TESTS
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -82,6 +83,50 @@ async def process(module: str, *flags: str) -> AsyncIterator[_Pipes]:
             process.kill()
         with trio.CancelScope(shield=True):
             await process.wait()
+
+
+Fork = Callable[[], AbstractAsyncContextManager[_Pipes]]
+
+
+@asynccontextmanager
+async def forking() -> AsyncIterator[Fork]:
+    """Give what starts a fixture at pipes as `process` does, without the time to import it."""
+    # A suite starts dozens. What they run is measured where one process serves them all.
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            process = await trio.lowlevel.open_process(
+                command("forks", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                cwd=TESTS,
+                env=unmeasured,
+                start_new_session=True,
+            )
+        try:
+            yield partial(_forked, ours)
+            ours.close()
+            with trio.fail_after(PATIENCE):
+                assert await process.wait() == 0
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and servers that have not ended
+            with trio.CancelScope(shield=True):
+                await process.wait()
+
+
+@asynccontextmanager
+async def _forked(asked: socket.socket) -> AsyncIterator[_Pipes]:
+    (source, to_source), (from_sink, sink), (from_end, end) = (os.pipe() for _ in range(3))
+    socket.send_fds(asked, [b"."], [source, sink, end])
+    for each in (source, sink, end):
+        os.close(each)
+    written, read, ended = map(trio.lowlevel.FdStream, (to_source, from_sink, from_end))
+    async with written, read, ended:
+        yield _Pipes(read, written)
+        await written.aclose()
+        with trio.fail_after(PATIENCE):
+            assert await ended.receive_some() == b"\0"
 
 
 class _WebSocket:

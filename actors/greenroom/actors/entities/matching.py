@@ -147,7 +147,8 @@ class EntityMatcher:
 
 def _marked(text: str) -> str:
     """Return a text with marks where words begin and end; with ``+`` or ``#`` after it, a word goes on."""
-    text = _WORD.sub(rf"{_BEGIN}\g<0>{_END}", text.translate(_NO_MARKS))
+    # A template would take twice as long before Python 3.12.
+    text = _WORD.sub(lambda word: f"{_BEGIN}{word[0]}{_END}", text.translate(_NO_MARKS))
     for each in _ADDED:
         text = text.replace(_END + each, each)
     return _PLUSES.sub(rf"\g<0>{_END}", text) if "+" in text else text

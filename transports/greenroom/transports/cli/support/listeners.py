@@ -20,7 +20,6 @@ from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
-from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
     from greenroom.transports.http.passport_links import OpenLink
@@ -69,6 +68,11 @@ class Sockets:
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
         if self._websocket:
+            from greenroom.transports.websocket.server import (  # noqa: PLC0415 - not for stdio: it takes 15 ms
+                WebSocketOptions,
+                WebSocketServer,
+            )
+
             options = WebSocketOptions(
                 limits=limits,
                 connections=settings.max_connections,
