@@ -63,7 +63,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         resolved = resolve(vars(chosen), os.environ)
-        carry_out = _function_of(name)
+        carry_out = _imported(*COMMANDS[name].runs)
         if iscoroutinefunction(carry_out):
             from greenroom.transports.cli.support.error_report import run_on_trio  # noqa: PLC0415 - no help needs it
 
@@ -76,9 +76,8 @@ def _carry_out(arguments: Sequence[str]) -> int:
     return code
 
 
-def _function_of(name: str) -> Callable[..., Any]:
-    """Import what carries out a command."""
-    module, function = COMMANDS[name].runs
+def _imported(module: str, function: str) -> Callable[..., Any]:
+    """Return the function of `commands` that carries out a command."""
     gc.disable()  # imports leave nothing to collect, and to look for it takes a seventh of the start
     try:
         found: Callable[..., Any] = getattr(
