@@ -195,6 +195,8 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> 
     folder = tmp_path / ("long" * 30) / "store"
     assert len(os.fsencode(folder / SOCKET_NAME)) > unix_socket.PATH_LIMIT
     folder.parent.mkdir()
+    with pytest.raises(NoOwnerError):
+        call(folder, Stats())
     async with owner(folder):
         place = socket_path(folder)
         assert place != folder / SOCKET_NAME
