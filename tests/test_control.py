@@ -203,6 +203,8 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> 
         assert await asked(folder, Stats())
     assert not place.exists()
     assert not (folder / SOCKET_NAME).is_symlink()
+    with pytest.raises(NoOwnerError):
+        call(folder, Stats())
 
 
 async def test_a_short_place_that_others_can_enter_is_not_used(

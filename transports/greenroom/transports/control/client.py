@@ -22,7 +22,7 @@ import msgspec
 
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas.hooks import HookEvent
-from greenroom.runtime.base.unix_socket import peer_is_ours
+from greenroom.runtime.base.unix_socket import PATH_LIMIT, peer_is_ours
 from greenroom.transports.base import exit_codes
 
 SOCKET_NAME: Final = "control.sock"
@@ -183,6 +183,8 @@ def merge_verify_results(store: object, index: object) -> dict[str, object]:
 
 
 def _connect(connection: socket.socket, path: Path) -> None:
+    if len(os.fsencode(path)) > PATH_LIMIT:  # where nobody can listen: an owner's link leads to a shorter one
+        raise NoOwnerError
     try:
         connection.connect(str(path))
     except OSError as error:
