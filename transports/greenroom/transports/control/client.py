@@ -183,7 +183,7 @@ def merge_verify_results(store: object, index: object) -> dict[str, object]:
 
 
 def _connect(connection: socket.socket, path: Path) -> None:
-    if len(os.fsencode(path)) > PATH_LIMIT:  # who listens would have put a link there to a shorter one
+    if len(os.fsencode(path)) > PATH_LIMIT:  # where nobody can listen: an owner's link leads to a shorter one
         raise NoOwnerError
     try:
         connection.connect(str(path))
