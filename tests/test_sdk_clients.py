@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +32,13 @@ from support.sdk_clients import (
     ERAS,
     MODES,
     TRANSPORTS,
+    Connect,
     Mode,
     Transport,
     answer,
+    fixture_at,
+    fixture_at_pipes,
+    fixture_for_many,
     fixture_served,
     read,
     served,
@@ -47,6 +54,25 @@ in_both_eras = pytest.mark.parametrize("mode", ERAS)
 in_all_modes = pytest.mark.parametrize("mode", MODES)
 MEMORY = "agent://sdk-client/memory"
 AT_ONCE = 100
+
+Served = Callable[[Transport], Connect]
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[Callable[[Transport], str]]:
+    """Give where a fixture listens that all tests share; it keeps nothing but what it counts."""
+    with ExitStack() as stack:
+        yield cache(lambda transport: stack.enter_context(fixture_for_many(transport)))
+
+
+@pytest.fixture
+def fixture_by(tmp_path: Path, listening: Callable[[Transport], str]) -> Served:
+    """Give what connects clients to the fixture of the conformance suite over a transport."""
+
+    def connect(transport: Transport) -> Connect:
+        return fixture_at_pipes(tmp_path) if transport == "stdio" else fixture_at(listening(transport))
+
+    return connect
 
 
 @everywhere
@@ -233,11 +259,11 @@ async def test_a_cancelled_call_is_called_off_at_the_server(
 @in_both_eras
 @pytest.mark.promise("conformance.sdk-client")
 async def test_a_tool_tells_of_its_progress_while_it_works(
-    tmp_path: Path, transport: Transport, mode: Mode
+    fixture_by: Served, transport: Transport, mode: Mode
 ) -> None:
     told: dict[int, list[float]] = {number: [] for number in range(3)}
 
-    async with fixture_served(tmp_path, transport) as connect, connect(mode) as client:
+    async with fixture_by(transport)(mode) as client:
 
         async def call(number: int) -> None:
             async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -256,30 +282,30 @@ async def test_a_tool_tells_of_its_progress_while_it_works(
 @everywhere
 @in_both_eras
 @pytest.mark.promise("conformance.sdk-client")
-async def test_a_tool_logs_to_those_who_want_it(tmp_path: Path, transport: Transport, mode: Mode) -> None:
+async def test_a_tool_logs_to_those_who_want_it(fixture_by: Served, transport: Transport, mode: Mode) -> None:
     logged: list[Any] = []
 
     async def note(params: LoggingMessageNotificationParams) -> None:
         logged.append(params.data)
 
-    async with fixture_served(tmp_path, transport) as connect:
-        async with connect(mode, logging_callback=note, log_level="info") as client:
-            if mode == "legacy":
-                with pytest.warns(MCPDeprecationWarning):
-                    await client.set_logging_level("info")
+    connect = fixture_by(transport)
+    async with connect(mode, logging_callback=note, log_level="info") as client:
+        if mode == "legacy":
+            with pytest.warns(MCPDeprecationWarning):
+                await client.set_logging_level("info")
+        await client.call_tool("test_tool_with_logging", {})
+    assert logged == ["Tool execution started", "Tool processing data", "Tool execution completed"]
+    if mode != "legacy":
+        async with connect(mode, logging_callback=note) as client:
             await client.call_tool("test_tool_with_logging", {})
-        assert logged == ["Tool execution started", "Tool processing data", "Tool execution completed"]
-        if mode != "legacy":
-            async with connect(mode, logging_callback=note) as client:
-                await client.call_tool("test_tool_with_logging", {})
-            assert len(logged) == 3
+        assert len(logged) == 3
 
 
 @everywhere
 @in_both_eras
 @pytest.mark.promise("conformance.sdk-client")
 async def test_a_tool_asks_the_client_and_goes_on_with_the_answer(
-    tmp_path: Path, transport: Transport, mode: Mode
+    fixture_by: Served, transport: Transport, mode: Mode
 ) -> None:
     async def fill_in(
         _context: ClientRequestContext, params: ElicitRequestFormParams | ElicitRequestURLParams
@@ -298,10 +324,8 @@ async def test_a_tool_asks_the_client_and_goes_on_with_the_answer(
             role="assistant", model="none", content=TextContent(text=f"You said: {asked.content.text}")
         )
 
-    async with (
-        fixture_served(tmp_path, transport) as connect,
-        connect(mode, elicitation_callback=fill_in, sampling_callback=sample) as client,
-    ):
+    connect = fixture_by(transport)
+    async with connect(mode, elicitation_callback=fill_in, sampling_callback=sample) as client:
 
         async def said(tool: str, **arguments: str) -> str:
             (block,) = (await client.call_tool(tool, arguments)).content
@@ -322,9 +346,9 @@ async def test_a_tool_asks_the_client_and_goes_on_with_the_answer(
 @everywhere
 @in_both_eras
 async def test_what_greenroom_has_none_of_can_be_added(
-    tmp_path: Path, transport: Transport, mode: Mode
+    fixture_by: Served, transport: Transport, mode: Mode
 ) -> None:
-    async with fixture_served(tmp_path, transport) as connect, connect(mode) as client:
+    async with fixture_by(transport)(mode) as client:
         prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
         assert "test_prompt_with_arguments" in prompts
         given = await client.get_prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "b"})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -57,10 +58,32 @@ async def served(home: Path, transport: Transport, *flags: str) -> AsyncIterator
 async def fixture_served(home: Path, transport: Transport) -> AsyncIterator[Connect]:
     """Serve the fixture of the conformance suite, as `served` does a store."""
     if transport == "stdio":
-        yield partial(_connected, _over_pipes(home, lines.command("fixture", "--stdio")))
+        yield fixture_at_pipes(home)
         return
     async with lines.listening("fixture", f"--{transport}") as url:
-        yield partial(_connected, _over_network(url))
+        yield fixture_at(url)
+
+
+def fixture_at_pipes(home: Path) -> Connect:
+    """Return what connects each client to a fixture of its own over stdio."""
+    return partial(_connected, _over_pipes(home, lines.command("fixture", "--stdio")))
+
+
+def fixture_at(url: str) -> Connect:
+    """Return what connects clients to the fixture that listens at a URL."""
+    return partial(_connected, _over_network(url))
+
+
+@contextmanager
+def fixture_for_many(transport: Transport) -> Iterator[str]:
+    """Run a fixture that listens, for several tests one after the other; give its URL."""
+    command = lines.command("fixture", f"--{transport}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=lines.TESTS) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.kill()
 
 
 def _over_pipes(home: Path, command: list[str]) -> Callable[[], Any]:
