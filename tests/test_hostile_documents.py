@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
+from types import FrameType, ModuleType
+from typing import Any
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import msgspec
 import pytest
 
 from greenroom.actors.base.plain_files import UnreadableFileError
-from greenroom.actors.documents import UnreadableDocumentError, document_of
+from greenroom.actors.documents import UnreadableDocumentError, document_of, markdown
 from greenroom.actors.ingest.exclusions import SECRET, content_reason, file_reason
 from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.ingest.walk import UNSHOWN, Found, LeftOut, walk
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 BODY = f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>words</w:t></w:r></w:p></w:body></w:document>'
+
+TraceFunction = Callable[[FrameType, str, Any], Any]
 
 
 def word_file(xml: bytes, compression: int = ZIP_DEFLATED) -> bytes:
@@ -45,6 +50,34 @@ def test_headings_that_every_small_chunk_would_repeat_are_left_off() -> None:
     without_own = "###### \nb\n" * 30_000
     chunks = document_of("a.md", "markdown", f"# {'long ' * 39}\n\n{without_own}".encode()).chunks
     assert not any(chunk.headings for chunk in chunks)
+
+
+@pytest.mark.promise("documents.hostile")
+@pytest.mark.parametrize("block", ["b\n###### \n", "b\n***\n", "b\n```\n```\n"])
+def test_a_markdown_text_without_empty_lines_costs_no_more_than_its_length(block: str) -> None:
+    little, much = (lines_run(markdown, block * times) for times in (100, 400))
+    assert much < 6 * little, "with a look at all that follows for each block it is nearly 16 times"
+
+
+def lines_run(reader: ModuleType, text: str) -> int:
+    """Return how many lines of the module that reads Markdown a text runs, which depends on no clock."""
+    count = 0
+
+    def line(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    def call(frame: FrameType, _event: str, _argument: object) -> TraceFunction | None:
+        return line if frame.f_code.co_filename == reader.__file__ else None
+
+    outer = sys.gettrace()
+    sys.settrace(call)
+    try:
+        document_of("a.md", "markdown", text.encode())
+    finally:
+        sys.settrace(outer)
+    return count
 
 
 def test_headings_of_a_document_with_text_are_all_kept() -> None:

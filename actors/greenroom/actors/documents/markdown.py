@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.documents.sections import Outline, Section, Sections, plain
@@ -105,17 +105,42 @@ def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
     return begins
 
 
+class _Ahead(NamedTuple):
+    """Where looking for a line that may underline came to its end, which holds for all lines up to there.
+
+    Attributes:
+        level: Of nested blocks.
+        end: Where the block ends.
+        begin: From which line on was looked.
+        stop: The first line with a mark, the first empty one, or the end.
+        is_marked: Whether it was a mark.
+    """
+
+    level: int
+    end: int
+    begin: int
+    stop: int
+    is_marked: bool
+
+
 def _underlined(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  so it is called
     """Return whether a heading was read whose second line or a later one underlines it."""
     from markdown_it.rules_block import lheading  # noqa: PLC0415  as in _parser
 
+    ahead: _Ahead | None = state.env.get("ahead")
+    # Else each of very many short blocks without an empty line would look through all that follow.
+    if ahead is None or ahead[:2] != (state.level, end) or not ahead.begin <= line < ahead.stop:
+        ahead = state.env["ahead"] = _look_ahead(state, line, end)
+    return ahead.is_marked and lheading(state, line, end, silent)
+
+
+def _look_ahead(state: StateBlock, line: int, end: int) -> _Ahead:
     for following in range(line + 1, end):
         place = state.bMarks[following] + state.tShift[following]
-        if place >= state.eMarks[following]:
-            return False
-        if state.src[place] in "-=":
-            return lheading(state, line, end, silent)
-    return False
+        is_empty = place >= state.eMarks[following]
+        if is_empty or state.src[place] in "-=":
+            return _Ahead(state.level, end, line, following, not is_empty)
+    return _Ahead(state.level, end, line, end, False)
 
 
 def _paragraph(state: StateBlock, line: int, _end: int, _silent: bool) -> bool:  # noqa: FBT001  so it is called
