@@ -15,12 +15,13 @@ from greenroom.actors.hooks.inert import Section
 from greenroom.actors.hooks.lines import Line, may_be_given, of_memory, roots_of, said, within
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall.search import SearchSpec, find
-from greenroom.actors.schemas.hook_work import Earlier, HookState, OwnWork, ReadOwnWork
+from greenroom.actors.schemas.hook_work import Earlier, HookState, ReadOwnWork
 from greenroom.actors.schemas.hooks import HookEvent
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.actors.schemas.preferences import KnownPreferences
 from greenroom.actors.schemas.resource_uris import preferences_uri
 from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.schemas.session_travel import SessionContext
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import Address, GreenroomError, ProcedureContext, Refusal
 
@@ -47,7 +48,7 @@ class Briefing(NamedTuple):
 
 class _Work(NamedTuple):
     session_id: str
-    read: OwnWork
+    context: SessionContext
 
 
 async def briefing(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Briefing:
@@ -132,7 +133,7 @@ def _last(earlier: Sequence[Earlier]) -> list[Line]:
 def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
     lines: list[Line] = []
     for work in works:
-        state = work.read.context.workflow_state
+        state = work.context.workflow_state
         if state is None or state.status == "done" or state.at < since:
             continue
         source = f"session {work.session_id} by {state.by}, {state.at:%Y-%m-%d}"
@@ -146,7 +147,7 @@ def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
 
 
 def _decisions(works: Iterable[_Work]) -> list[Line]:
-    made = [(each, work.session_id) for work in works for each in work.read.context.decisions]
+    made = [(each, work.session_id) for work in works for each in work.context.decisions]
     made.sort(key=lambda each: each[0].at, reverse=True)
     return [
         said(
@@ -183,7 +184,7 @@ def _files(works: Iterable[_Work], folder: str) -> list[Line]:
     uses: Counter[str] = Counter()
     last: dict[str, tuple[datetime, str]] = {}
     for work in works:
-        for file in work.read.context.files_accessed:
+        for file in work.context.files_accessed:
             uses[file.path] += file.uses
             last[file.path] = max(
                 last.get(file.path, (file.last_used, "")), (file.last_used, work.session_id)

@@ -113,11 +113,6 @@ def given_key(number: int) -> bytes:
     return GIVEN + number.to_bytes(_NUMBER_BYTES)
 
 
-def number_of(key: bytes) -> int:
-    """Return the number in the key of a row of the ledger."""
-    return int.from_bytes(key[len(GIVEN) :])
-
-
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     """Say where in a key a digest of a name is, or of what somebody said."""
     return ((1, 1 + _DIGEST_BYTES),) if key[:1] in _OF_NAMES and len(key) > 1 else ()

@@ -240,14 +240,5 @@ class KeepTurns(Message[None], frozen=True, kw_only=True):
     ends: bool = False
 
 
-class OwnWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadOwnWork`: a session's context as far as the asker's user made it."""
-
-    purpose: str
-    is_open: bool
-    last: datetime
-    context: SessionContext
-
-
-class ReadOwnWork(Message[OwnWork | None], frozen=True, kw_only=True):
-    """Read what the asker's user worked at in a session; None for one that is hidden or somebody else's."""
+class ReadOwnWork(Message[SessionContext | None], frozen=True, kw_only=True):
+    """Read a session's context as far as the asker's user made it; None if it is hidden or another's."""

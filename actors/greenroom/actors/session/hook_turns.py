@@ -14,7 +14,6 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
@@ -64,7 +63,7 @@ class HookedSession(ReadableSession):
         )
 
     @handles(hook_work.ReadOwnWork)
-    def own_work(self, _: hook_work.ReadOwnWork, context: Context) -> hook_work.OwnWork | None:
+    def own_work(self, _: hook_work.ReadOwnWork, context: Context) -> travel.SessionContext | None:
         """Answer what the sender's user did here."""
         header, principal = self._header, context.principal
         if (
@@ -73,14 +72,8 @@ class HookedSession(ReadableSession):
             or not policy.may_see_session(principal, header.project_id)
         ):
             return None
-        own, common = self._own(context), self._common(context)
         audit_record.record_read(context, principal, "read_own_work", context.address.key)
-        return hook_work.OwnWork(
-            purpose=header.purpose,
-            is_open=header.status not in CLOSED,
-            last=to_datetime(max(header.updated_at, *(row.at for row in self._activity.values()))),
-            context=work_context.view_of_user(own, common, principal),
-        )
+        return work_context.view_of_user(self._own(context), self._common(context), principal)
 
     def _made(self, request: hook_work.KeepTurns, context: Context) -> Slices[Header]:
         """Stage the session. It is not offered to be taken up: it is another program's own."""

@@ -81,9 +81,7 @@ async def examine(
         patience: Seconds to wait for each sign of the owner.
         now: Returns the time in seconds since 1970 UTC.
     """
-    hung = Place(
-        path=resolved.settings.data, kind="closed", trouble=f"nothing came for {SECONDS:g} s; {_HUNG}"
-    )
+    hung = Place(path=resolved.settings.data, kind="closed", trouble=_NOTHING)
     facts = Facts(resolved=resolved, environment=environment, now=now(), place=hung, patience=patience)
     with trio.move_on_after(SECONDS):
         facts = await gather(facts, mounts)
