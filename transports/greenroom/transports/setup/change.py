@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -59,7 +62,8 @@ def put_in(
     wanted[client.key] = {**(before.get(client.key) or {}), SERVER: entry}
     if before == wanted:
         return without, Record(without, without or "", entry)
-    written = _sound(client, wanted, "put", without or "", (client.key, SERVER), entry)
+    edit = partial(_TEXTS[client.format].put, without or "", (client.key, SERVER), entry)
+    written = sound(client.path(), client.format, wanted, edit)
     return written, Record(without, written, entry)
 
 
@@ -75,15 +79,17 @@ def taken_out(client: Client, text: str, record: Record) -> str | None:
     if not is_ours(client, text, record):
         return text
     earlier = entry_before(client, record)
-    wanted = copy.deepcopy(now)
+    wanted, texts = copy.deepcopy(now), _TEXTS[client.format]
+    edit = partial(texts.take, text, (client.key, SERVER))
     if earlier is not None:
         wanted[client.key][SERVER] = earlier
-        return _sound(client, wanted, "put", text, (client.key, SERVER), earlier)
-    del wanted[client.key][SERVER]
-    if wanted[client.key] or client.key in _parsed(client, record.original or ""):
-        return _sound(client, wanted, "take", text, (client.key, SERVER))
-    del wanted[client.key]
-    return _sound(client, wanted, "take", text, (client.key,))
+        edit = partial(texts.put, text, (client.key, SERVER), earlier)
+    else:
+        del wanted[client.key][SERVER]
+        if not wanted[client.key] and client.key not in _parsed(client, record.original or ""):
+            del wanted[client.key]
+            edit = partial(texts.take, text, (client.key,))
+    return sound(client.path(), client.format, wanted, edit)
 
 
 def is_ours(client: Client, text: str | None, record: Record) -> bool:
@@ -119,28 +125,38 @@ def shown(client: Client, text: str | None, *, ours: bool) -> str:
     return masked
 
 
-def _parsed(client: Client, text: str) -> dict[str, Any]:
+def parsed(path: Path, text_format: Format, text: str) -> dict[str, Any]:
+    """Return the members of a file.
+
+    Raises:
+        SetupError: Its text cannot be read, or has none.
+    """
     try:
-        value = _TEXTS[client.format].parse(text)
+        value = _TEXTS[text_format].parse(text)
     except (ValueError, RecursionError) as error:
         raise SetupError(
-            f"{client.path()} cannot be read as {client.format.upper()} ({error}); "
-            "it is left alone, mend it first"
+            f"{path} cannot be read as {text_format.upper()} ({error}); it is left alone, mend it first"
         ) from None
     if not isinstance(value, dict):
-        raise SetupError(f"{client.path()} has no members but one value; it is left alone")
+        raise SetupError(f"{path} has no members but one value; it is left alone")
     return value
 
 
-def _sound(client: Client, wanted: dict[str, Any], deed: str, *arguments: Any) -> str:
-    """Return the edited text, when it says what is wanted and nothing else."""
+def sound(path: Path, text_format: Format, wanted: dict[str, Any], edit: Callable[[], str]) -> str:
+    """Return an edited text, when it says what is wanted and nothing else.
+
+    Raises:
+        SetupError: It does not, or cannot be edited.
+    """
     try:
-        edited: str = getattr(_TEXTS[client.format], deed)(*arguments)
-        if _TEXTS[client.format].parse(edited) == wanted:
+        edited = edit()
+        if _TEXTS[text_format].parse(edited) == wanted:
             return edited
         reason = "the edit would change something else"
     except (ValueError, LookupError, AttributeError) as error:
         reason = str(error)
-    raise SetupError(
-        f"{client.path()} is written in a way that is not edited safely ({reason}); edit it by hand"
-    )
+    raise SetupError(f"{path} is written in a way that is not edited safely ({reason}); edit it by hand")
+
+
+def _parsed(client: Client, text: str) -> dict[str, Any]:
+    return parsed(client.path(), client.format, text)

@@ -11,17 +11,19 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
 from greenroom.transports.hooks.clients import HOOK_CLIENTS, SECONDS
 from greenroom.transports.hooks.guard import LIMIT
 from greenroom.transports.setup import json_text, toml_text
-from greenroom.transports.setup.change import Record, SetupError
+from greenroom.transports.setup.change import Record, SetupError, parsed, sound
 from greenroom.transports.setup.clients import Client
 from greenroom.transports.setup.plugin import PLUGIN
 
 _HOOKS: Final = "hooks"
+_Path = tuple[str | int, ...]
 
 
 def hooks_path(name: str) -> Path:
@@ -129,12 +131,15 @@ def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record 
                 "write; remove it by hand first"
             )
         wanted.setdefault(_HOOKS, {}).setdefault(event, []).append(entry)
-    try:
-        for event in reversed(entries):
-            edited = json_text.add(edited, (_HOOKS, event), entries[event])
-    except (ValueError, LookupError) as error:
-        raise _unsafe(name, str(error)) from None
-    return Record(without, _sound(name, edited, wanted), entries)
+
+    def edit() -> str:
+        return reduce(
+            lambda text, event: json_text.add(text, (_HOOKS, event), entries[event]),
+            reversed(entries),
+            edited,
+        )
+
+    return Record(without, sound(hooks_path(name), "json", wanted, edit), entries)
 
 
 def taken_out(name: str, text: str, record: Record) -> str | None:
@@ -147,19 +152,20 @@ def taken_out(name: str, text: str, record: Record) -> str | None:
         return record.original
     wanted = copy.deepcopy(_parsed(name, text))
     original = _parsed(name, record.original or "")
+    paths: list[_Path] = []
     for event, entry in record.entry.items():
         while (place := _place(wanted, event, entry)) is not None:
-            text = _taken(name, text, wanted, (_HOOKS, event, *place))
+            paths.append(_taken(wanted, (_HOOKS, event, *place)))
         if _has_command_of_ours(name, wanted, event):
             raise SetupError(
                 f"the hook of Greenroom under {event} in {hooks_path(name)} has been changed since it was "
                 "set up; it is left as it is, remove it by hand"
             )
         if wanted.get(_HOOKS, {}).get(event) == [] and event not in original.get(_HOOKS, {}):
-            text = _taken(name, text, wanted, (_HOOKS, event))
+            paths.append(_taken(wanted, (_HOOKS, event)))
     if wanted.get(_HOOKS) == {} and _HOOKS not in original:
-        text = _taken(name, text, wanted, (_HOOKS,))
-    return _sound(name, text, wanted)
+        paths.append(_taken(wanted, (_HOOKS,)))
+    return sound(hooks_path(name), "json", wanted, lambda: reduce(json_text.take, paths, text))
 
 
 def shown(name: str, text: str | None, record: Record | None) -> str:
@@ -170,19 +176,15 @@ def shown(name: str, text: str | None, record: Record | None) -> str:
     return json_text.masked(text or "", *found)
 
 
-def _taken(name: str, text: str, wanted: Any, path: tuple[str | int, ...]) -> str:
-    """Take one thing out of a text and of its value."""
-    held = wanted
+def _taken(wanted: Any, path: _Path) -> _Path:
+    """Take what stands at a path out of a value; return the path."""
     for step in path[:-1]:
-        held = held[step]
-    del held[path[-1]]
-    try:
-        return json_text.take(text, path)
-    except (ValueError, LookupError) as error:
-        raise _unsafe(name, str(error)) from None
+        wanted = wanted[step]
+    del wanted[path[-1]]
+    return path
 
 
-def _place(held: dict[str, Any], event: str, entry: dict[str, Any]) -> tuple[str | int, ...] | None:
+def _place(held: dict[str, Any], event: str, entry: dict[str, Any]) -> _Path | None:
     """Return where a hook stands in an event's list: a whole item, or one of several in somebody's group."""
     for n, item in enumerate(_items(held, event)):
         if item == entry:
@@ -214,32 +216,11 @@ def _commands(items: Sequence[Any]) -> Iterator[str]:
 
 def _parsed(name: str, text: str) -> dict[str, Any]:
     path = hooks_path(name)
-    try:
-        value = json_text.parse(text)
-    except (ValueError, RecursionError) as error:
-        raise SetupError(
-            f"{path} cannot be read as JSON ({error}); it is left alone, mend it first"
-        ) from None
-    hooks = value.get(_HOOKS, {}) if isinstance(value, dict) else None
+    value = parsed(path, "json", text)
+    hooks = value.get(_HOOKS, {})
     if not isinstance(hooks, dict):
         raise SetupError(f"{path} has no object of hooks; it is left alone")
     for event in HOOK_CLIENTS[name].events.values():
         if not isinstance(hooks.get(event.name, []), list):
             raise SetupError(f"{path} has something else than a list under {event.name}; it is left alone")
-    return value  # type: ignore[no-any-return]
-
-
-def _sound(name: str, edited: str, wanted: dict[str, Any]) -> str:
-    """Return an edited text, when it says what is wanted and nothing else."""
-    try:
-        if json_text.parse(edited) == wanted:
-            return edited
-    except ValueError as error:
-        raise _unsafe(name, str(error)) from None
-    raise _unsafe(name, "the edit would change something else")
-
-
-def _unsafe(name: str, reason: str) -> SetupError:
-    return SetupError(
-        f"{hooks_path(name)} is written in a way that is not edited safely ({reason}); edit it by hand"
-    )
+    return value
