@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from bench.extraction import HALVES, RULES, cases_of, judged
 from bench.extraction import run as run_benchmark
 from bench.harness import Plan
-from greenroom.actors.hooks.extraction import MAX_CARRIED, MAX_FINDINGS, Finding, carried, found_in
+from greenroom.actors import Finding
+from greenroom.actors.hooks.extraction import MAX_CARRIED, MAX_FINDINGS, carried, found_in
 from greenroom.actors.schemas.hooks import Turn
 
 CASES = [case for half in HALVES for case in cases_of(half)]

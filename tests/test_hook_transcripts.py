@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.hook_inputs import called, returned, said, transcript
 
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas.hooks import MAX_TURNS
 from greenroom.transports.hooks.dialects import DIALECTS
 from greenroom.transports.hooks.spool import Kept
@@ -20,7 +21,6 @@ from greenroom.transports.hooks.transcript import (
     TranscriptRefusedError,
     checked_path,
     read_tail,
-    two_ends,
 )
 
 PLACE = DIALECTS["claude-code"].transcripts
@@ -190,4 +190,5 @@ def test_of_a_long_text_its_ends_are_told(tmp_path: Path) -> None:
     assert turn.call.command.endswith("end")
     assert len(turn.call.command) + len(turn.text) < 10_000
     assert two_ends("abc", 3) == "abc"
-    assert len(two_ends("abc" * 100, 50)) <= 50
+    assert two_ends("abc" * 100, 8) == "abc…abc"
+    assert two_ends("abc", 2) == "ab"

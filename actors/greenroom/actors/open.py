@@ -35,7 +35,7 @@ from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
-from greenroom.actors.hooks.extraction import Extractor
+from greenroom.actors.hooks.findings import Extractor
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
 from greenroom.actors.hooks.why import WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from greenroom.actors.hooks.command_purposes import is_general, only_looks, purpose_of
 from greenroom.actors.hooks.error_lines import cannot_run, error_line
 from greenroom.actors.hooks.findings import Finding, finding, on_a_line
+from greenroom.actors.hooks.secrets import LEFT_OUT_BEGINS
 from greenroom.actors.schemas.hooks import Turn
 
 _OFTEN: Final = 3
@@ -23,7 +24,6 @@ _DOES: Final = {"test": "runs the tests", "lint": "checks the code", "build": "b
 _UNKNOWN_END: Final = re.compile(r"[|;]|(?<![&>])&(?![&>0-9])")
 """After these a shell tells how the last part ended, which need not be the part that matters."""
 _NO_PART: Final = re.compile(r"^(?:cd \S+ && )+|(?:\s+2>&1|\s+>\s?/dev/null)+$")
-_LEFT_OUT: Final = "[secret left out: "
 
 
 class _Run(NamedTuple):
@@ -63,7 +63,7 @@ def _happened(turns: Sequence[Turn]) -> Iterator[_Run | _Step]:
     for place, turn in enumerate(turns):
         if turn.role != "tool":
             continue
-        if turn.command and _LEFT_OUT not in turn.command:
+        if turn.command and LEFT_OUT_BEGINS not in turn.command:
             command = _NO_PART.sub("", " ".join(turn.command.split()))
             unknown = not turn.failed and _UNKNOWN_END.search(command) is not None
             yield _Run(place, command, None if unknown else not turn.failed, turn.text)

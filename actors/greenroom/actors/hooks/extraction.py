@@ -17,17 +17,13 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.hooks.error_lines import error_line
-from greenroom.actors.hooks.findings import Extractor as Extractor
-from greenroom.actors.hooks.findings import Finding as Finding
-from greenroom.actors.hooks.findings import Rule as Rule
+from greenroom.actors.hooks.findings import Finding, Rule
 from greenroom.actors.schemas.hooks import Turn
 
 MAX_FINDINGS: Final = 24
 """Most findings of one event."""
 MAX_OF_RULE: Final = 8
 """Most findings of one event by the same rule."""
-
-
 MAX_CARRIED: Final = 50
 """Most turns that are carried over, the newest ones."""
 _LONGEST_NAME: Final = 500

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from msgspec import UNSET
@@ -12,7 +11,7 @@ from msgspec import UNSET
 from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.inert import inert, line_tokens
-from greenroom.actors.hooks.use import marks_of
+from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryView
@@ -22,7 +21,6 @@ MOST_OF_MEMORY: Final = 480
 MOST_OF_SOURCE: Final = 160
 _OF_A_PROJECT: Final = re.compile(r".*-[0-9a-f]{8}")
 """What `project_of_path` makes, as a segment of a namespace."""
-_DIGEST_BYTES: Final = 6
 
 
 class Line(NamedTuple):
@@ -34,7 +32,7 @@ class Line(NamedTuple):
     @property
     def digest(self) -> int:
         """Stands for the line in what a session has."""
-        return int.from_bytes(blake2b(self.text.encode(), digest_size=_DIGEST_BYTES).digest())
+        return digest_of(self.text)
 
 
 def said(text: str, source: str, most: int) -> Line:

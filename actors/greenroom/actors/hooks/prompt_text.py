@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from greenroom.actors.hooks.secrets import LEFT_OUT
+
 _SEARCHED: Final = 2_000
-_LEFT_OUT: Final = re.compile(r"\[secret left out: [^\]]{1,60}\]")
 _TRIVIAL: Final = re.compile(
     r"\s*(?:/[A-Za-z][\w:.-]*(?:\s.*)?|!.*"
     r"|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool"
@@ -24,4 +25,4 @@ def is_trivial(prompt: str) -> bool:
 
 def searched(prompt: str) -> str:
     """Return what is searched with: the beginning, without the marks of secrets that were left out."""
-    return _LEFT_OUT.sub(" ", prompt)[:_SEARCHED]
+    return LEFT_OUT.sub(" ", prompt)[:_SEARCHED]

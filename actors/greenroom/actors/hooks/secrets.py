@@ -20,7 +20,9 @@ from greenroom.actors.hooks.secret_names import named_secrets
 from greenroom.actors.hooks.secret_shapes import PATTERNS, SHAPES, Shape
 from greenroom.actors.hooks.secret_values import Span, is_name, is_token
 
-_LEFT_OUT: Final = re.compile(r"\[secret left out: [A-Za-z0-9. ]{1,40}\]")
+LEFT_OUT_BEGINS: Final = "[secret left out: "
+LEFT_OUT: Final = re.compile(rf"{re.escape(LEFT_OUT_BEGINS)}[A-Za-z0-9. ]{{1,40}}\]")
+"""What stands for a secret in a text."""
 _KEY_EDGE: Final = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY: Final = re.compile(
     r"(?:(?:\\{1,4}[nr]|[\r\n]){1,4}"
@@ -43,12 +45,12 @@ _TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){2,4}")
 
 def without_secrets(text: str) -> tuple[str, int]:
     """Return a text in which ``[secret left out: KIND]`` stands for each secret, and how many there were."""
-    masked = _LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text)
+    masked = LEFT_OUT.sub(lambda mark: "\0" * len(mark[0]), text)
     parts: list[str] = []
     done = 0
     spans = _merged(sorted(_secrets(masked), key=lambda span: (span.first, -span.last)))
     for span in spans:
-        parts += (text[done : span.first], f"[secret left out: {span.kind}]")
+        parts += (text[done : span.first], f"{LEFT_OUT_BEGINS}{span.kind}]")
         done = span.last
     return "".join((*parts, text[done:])), len(spans)
 

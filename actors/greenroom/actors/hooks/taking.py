@@ -11,7 +11,8 @@ import msgspec
 from greenroom.actors.auth.namespaces import memory_address, segment, user_namespace
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.extraction import Extractor, Finding, carried, found_in
+from greenroom.actors.hooks.extraction import carried, found_in
+from greenroom.actors.hooks.findings import Extractor, Finding
 from greenroom.actors.hooks.turns import (
     finding_key,
     kept_turns,

@@ -10,6 +10,7 @@ from typing import Final
 
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.hooks.findings import Finding
 from greenroom.actors.schemas.hook_work import ClientSession, KeptTurn
 from greenroom.actors.schemas.hooks import HookEvent, Turn
@@ -47,7 +48,7 @@ def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
         kept += _calls(calls)
         calls = []
         if turn.text.strip():
-            kept.append(KeptTurn(role=turn.role, text=_ends(turn.text, _TURN), at=turn.at))
+            kept.append(KeptTurn(role=turn.role, text=two_ends(turn.text, _TURN), at=turn.at))
     kept += _calls(calls)
     size, first = 0, len(kept)
     while first and (size := size + len(kept[first - 1].text)) <= MOST_CHARACTERS:
@@ -74,19 +75,13 @@ def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
     if not calls:
         return []
     words = [_call(each) for each in calls]
-    return [KeptTurn(role="tool", text=_ends("; ".join(words), _CALLS), at=calls[-1].at)]
+    return [KeptTurn(role="tool", text=two_ends("; ".join(words), _CALLS), at=calls[-1].at)]
 
 
 def _call(turn: Turn) -> str:
     what = turn.command or turn.path
     shown = f"{turn.tool or 'tool'}{f': {what[:120]}' if what else ''}"
     return f"{shown} (failed)" if turn.failed else shown
-
-
-def _ends(text: str, most: int) -> str:
-    """Return a text's two ends, if it is longer than allowed."""
-    half = (most - 1) // 2
-    return text if len(text) <= most else f"{text[:half]}\u2026{text[len(text) - half :]}"
 
 
 def finding_key(finding: Finding, of: ClientSession) -> str:

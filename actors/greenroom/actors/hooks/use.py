@@ -25,7 +25,7 @@ def marks_of(text: str, prompt: str) -> list[int]:
     """Return digests of a text's telling words that are not in a prompt; they tell nobody what it says."""
     known = _words(prompt)
     return [
-        _digest(each) for each in list(dict.fromkeys(_telling(text)))[: 2 * MOST_MARKS] if each not in known
+        digest_of(each) for each in list(dict.fromkeys(_telling(text)))[: 2 * MOST_MARKS] if each not in known
     ][:MOST_MARKS]
 
 
@@ -33,7 +33,7 @@ def comes_back(marks: Collection[int], said: Iterable[str]) -> bool:
     """Return whether texts show that a memory with these marks was used."""
     if len(marks) < _LEAST_OF_FEW:
         return False
-    heard = {_digest(word) for text in said for word in _telling(text)}
+    heard = {digest_of(word) for text in said for word in _telling(text)}
     found = sum(each in heard for each in marks)
     if len(marks) < _LEAST:
         return found == len(marks)
@@ -51,5 +51,6 @@ def _words(text: str) -> set[str]:
     return {term for token in tokens(text) for term in token.posted}
 
 
-def _digest(term: str) -> int:
-    return int.from_bytes(blake2b(term.encode(), digest_size=_DIGEST_BYTES).digest())
+def digest_of(text: str) -> int:
+    """Return a number that stands for a text, from which nobody learns it."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest())

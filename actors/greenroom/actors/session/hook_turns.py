@@ -14,6 +14,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
@@ -29,7 +30,6 @@ APP: Final = "greenroom-hooks"
 MOST_TURNS: Final = 5_000
 """Turns that a session keeps of a client's session; what comes then is left out."""
 _LONGEST_PATH: Final = 1_024
-_ELLIPSIS: Final = "\u2026"
 
 
 class HookedSession(ReadableSession):
@@ -107,7 +107,7 @@ class HookedSession(ReadableSession):
             event_id=event_id,
             event_type="tool_call" if turn.role == "tool" else "message",
             actor="user" if turn.role == "user" else f"agent:{principal.agent_id}",
-            content=msgspec.Raw(msgspec.json.encode({"text": _cut(turn.text, self.content_limit)})),
+            content=msgspec.Raw(msgspec.json.encode({"text": two_ends(turn.text, self.content_limit)})),
             timestamp=turn.at,
             visibility="private",
         )
@@ -147,11 +147,3 @@ def _is_of(header: Header, principal: Principal) -> bool:
 
 def _event_id(request: hook_work.KeepTurns, number: int) -> str:
     return f"{request.event_id}-{number}"
-
-
-def _cut(text: str, most: int) -> str:
-    """Return a text's two ends, if it is longer than allowed."""
-    if len(text) <= most:
-        return text
-    half = (most - 1) // 2
-    return f"{text[:half]}{_ELLIPSIS}{text[len(text) - half :]}" if half else text[:most]

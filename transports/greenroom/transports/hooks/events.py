@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from greenroom.actors.auth.namespaces import project_of_path
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.hooks.dialects import Said
 from greenroom.transports.hooks.loose_json import without_halves
-from greenroom.transports.hooks.transcript import MAX_COMMAND, limit_of, two_ends
+from greenroom.transports.hooks.transcript import GAP, MAX_COMMAND, limit_of
 from greenroom.transports.hooks.turns import RawTurn
 
 _MAX_PATH = 4_096
@@ -111,5 +112,5 @@ def _clean(text: str, most: int) -> tuple[str, int]:
     """
     if not text:
         return "", 0
-    kept, found = without_secrets(without_halves(two_ends(text, 2 * most)))
-    return two_ends(kept, most), found
+    kept, found = without_secrets(without_halves(two_ends(text, 2 * most, GAP)))
+    return two_ends(kept, most, GAP), found

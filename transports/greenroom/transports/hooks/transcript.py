@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from greenroom.actors.base.plain_files import UnreadableFileError, opened
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas.hooks import MAX_TURN, MAX_TURNS
 from greenroom.transports.hooks.dialects import Transcripts
 from greenroom.transports.hooks.spool import Kept
@@ -28,6 +29,8 @@ MAX_TEXT: Final = 400_000
 MAX_OUTPUT: Final = 2_000
 """Characters of what a tool answered: more of it is worth nothing to a later session."""
 MAX_COMMAND: Final = 2_000
+GAP: Final = "\n[...]\n"
+"""Stands for the middle of a text that is too long; its two ends are lines of their own."""
 _CHUNK: Final = 1 << 20
 _MARK_BYTES: Final = 256
 _SUFFIX: Final = ".jsonl"
@@ -161,8 +164,8 @@ def _newest(turns: Iterable[RawTurn]) -> list[RawTurn]:
 def _shortened(turn: RawTurn) -> RawTurn:
     call = turn.call
     if call is not None:
-        call = call._replace(command=two_ends(call.command, 2 * MAX_COMMAND), output="")
-    return turn._replace(text=two_ends(turn.text, 2 * limit_of(turn)), call=call)
+        call = call._replace(command=two_ends(call.command, 2 * MAX_COMMAND, GAP), output="")
+    return turn._replace(text=two_ends(turn.text, 2 * limit_of(turn), GAP), call=call)
 
 
 def _size(turn: RawTurn) -> int:
@@ -172,12 +175,3 @@ def _size(turn: RawTurn) -> int:
 def limit_of(turn: RawTurn) -> int:
     """Return how many characters of a turn's text are kept."""
     return MAX_OUTPUT if turn.role == "tool" else MAX_TURN
-
-
-def two_ends(text: str, most: int) -> str:
-    """Return a text, or of a longer one its two ends, with a mark between them."""
-    if len(text) <= most:
-        return text
-    gap = "\n[...]\n"
-    half = (most - len(gap)) // 2
-    return f"{text[:half]}{gap}{text[-half:]}"
