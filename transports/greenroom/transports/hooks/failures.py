@@ -21,14 +21,13 @@ import msgspec
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
 from greenroom.transports.hooks.loose_json import without_halves
-from greenroom.transports.hooks.spool_folder import FOLDER_FLAGS, open_spool_folder
+from greenroom.transports.hooks.spool_folder import FOLDER_FLAGS, READ_FLAGS, open_spool_folder
 
 _FILE: Final = "failures.jsonl"
 _OLDER: Final = "failures.older.jsonl"
 _MAX_BYTES: Final = 64 << 10
 _MAX_SENTENCE: Final = 500
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - of a
 
 def _read(name: str, above: int) -> bytes:
     try:
-        descriptor = os.open(name, _READ_FLAGS, dir_fd=above)
+        descriptor = os.open(name, READ_FLAGS, dir_fd=above)
     except OSError:
         return b""
     with os.fdopen(descriptor, "rb", buffering=0) as file:

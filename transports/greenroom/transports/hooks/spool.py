@@ -29,7 +29,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas.hooks import HookEvent
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import sync_descriptor
-from greenroom.transports.hooks.spool_folder import open_private, open_spool_folder, write_synced
+from greenroom.transports.hooks.spool_folder import READ_FLAGS, open_private, open_spool_folder, write_synced
 
 MAX_FILES: Final = 1_000
 MAX_BYTES: Final = 64 << 20
@@ -42,7 +42,6 @@ REFUSED: Final = "refused"
 _OFFSETS: Final = "offsets"
 _NO_KEY: Final = "-"
 _NAME: Final = re.compile(r"(\d{20})-[0-9a-f]{32}\.json")
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SpoolError(GreenroomError):
@@ -335,7 +334,7 @@ def _refused(descriptor: int) -> int:
 
 def _read(name: str, above: int, limit: int) -> bytes:
     try:
-        descriptor = os.open(name, _READ_FLAGS, dir_fd=above)
+        descriptor = os.open(name, READ_FLAGS, dir_fd=above)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise SpoolError(f"the file {name} of the spool is a symbolic link") from None

@@ -9,8 +9,6 @@ import argparse
 import json
 from collections.abc import Awaitable, Callable, Mapping
 
-import msgspec
-
 from greenroom.actors import Agent, CorpusView, DropCorpus, ListCorpora, Principal, RenameCorpus
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.ingest.run import open_ingestion
@@ -18,6 +16,7 @@ from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.cli.support.error_report import with_flags
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store, principal_of
 from greenroom.transports.config.load import Resolved
 
@@ -38,7 +37,7 @@ async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
 async def _list(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
     found = (await Agent(runtime, principal).ask(ListCorpora())).corpora
     if chosen.json:
-        say(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+        say_json(found)
         return
     for each in found:
         say(_line(each))

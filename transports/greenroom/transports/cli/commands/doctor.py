@@ -19,6 +19,7 @@ from greenroom.transports.cli.commands.doctor_clients import (
 from greenroom.transports.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.cli.doctor.finding import Finding, Report, exit_code, worst
 from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 
@@ -38,7 +39,7 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
             worst=worst(findings),
             findings=findings,
         )
-        say(msgspec.json.format(msgspec.json.encode(report)).decode())
+        say_json(report)
     else:
         for line in _lines(findings):
             say(line)

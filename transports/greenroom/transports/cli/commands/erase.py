@@ -6,7 +6,6 @@ A running server has the folder: then we attach to it, it erases at once, and th
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator
 from greenroom.transports.cli.support.error_report import with_flags
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
@@ -124,7 +124,7 @@ def _show(
     older = older_stores(folder)
     if chosen.json:
         said = {"erased": erased, "file": info, "older_stores": older}
-        say(json.dumps(msgspec.to_builtins(said, enc_hook=str), indent=2))
+        say_json(said)
         return
     if erased is not None:
         _show_counts(chosen, erased)

@@ -17,6 +17,7 @@ from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store, principal_of
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
@@ -76,7 +77,7 @@ async def _decide(agent: Agent, action: str, memory: MemoryView | None, memory_i
 
 def _show(found: list[MemoryView], *, as_json: bool) -> None:
     if as_json:
-        say(msgspec.json.format(msgspec.json.encode(found)).decode())
+        say_json(found)
         return
     for memory in found:
         say(f"{memory.memory_id}  {memory.created_at:%Y-%m-%d %H:%M}  {_source(memory)}")

@@ -7,13 +7,10 @@ the last minute is not written yet, and not shown.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from typing import Final
-
-import msgspec
 
 from greenroom.actors.orchestrations.server_stats import savings_of
 from greenroom.actors.savings.actor import EVERYBODY
@@ -21,6 +18,7 @@ from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.schemas.savings import DaySavings, OperationSavings, SavingsReport
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import painted
 from greenroom.transports.config.load import Resolved
@@ -41,7 +39,7 @@ async def savings(chosen: argparse.Namespace, resolved: Resolved) -> int:
         ledger = Ledger(runtime, time.time_ns, token_price=settings.token_price)
         said = await savings_of(ledger, EVERYBODY, "all", chosen.days)
     if chosen.json:
-        say(json.dumps(msgspec.to_builtins(said), indent=2))
+        say_json(said)
     else:
         say(_text(said))
     return exit_codes.OK

@@ -16,6 +16,7 @@ from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator
 from greenroom.transports.cli.support.client_entry import started
 from greenroom.transports.cli.support.error_report import leaf_errors
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
@@ -61,7 +62,7 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
     await _ask_versions(found)
     await _ask_audit_log(found, resolved)
     if as_json:
-        say(msgspec.json.format(msgspec.json.encode(found)).decode())
+        say_json(found)
     else:
         for name in names:
             if name in BY_HAND:

@@ -6,20 +6,15 @@ A running server has the folder: then we attach to it, as any other process does
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
-from typing import Final
-
-import msgspec
 
 from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
+from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store, principal_of
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
-
-_INDENT: Final = 2
 
 
 async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -29,7 +24,7 @@ async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
     async with open_store(settings) as runtime:
         said = await runtime.query(asked, principal=principal_of(settings))
     if chosen.json:
-        say(json.dumps(msgspec.to_builtins(said), indent=_INDENT))
+        say_json(said)
     else:
         say("\n".join(_text(said, chosen.session)))
     return exit_codes.OK
