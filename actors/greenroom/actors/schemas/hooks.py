@@ -57,7 +57,6 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
         prompt: What the person typed, of ``user-prompt``.
         reason: Why a session starts or ends, in the client's word.
         turns: What the transcript has since the last run that kept it, oldest first.
-        secrets: How many secrets were left out of it.
     """
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}(?!\\n)$")]
@@ -70,7 +69,6 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     prompt: Annotated[str, Meta(max_length=MAX_PROMPT)] = ""
     reason: Short = ""
     turns: Annotated[list[Turn], Meta(max_length=MAX_TURNS)] = msgspec.field(default_factory=list)
-    secrets: int = 0
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets as randomness
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from greenroom.actors.auth.namespaces import project_of_path
@@ -13,6 +13,7 @@ from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.hooks.dialects import Said
 from greenroom.transports.hooks.loose_json import without_halves
+from greenroom.transports.hooks.tool_calls import ToolCall
 from greenroom.transports.hooks.transcript import GAP, MAX_COMMAND, limit_of
 from greenroom.transports.hooks.turns import RawTurn
 
@@ -20,28 +21,18 @@ _MAX_PATH = 4_096
 _MAX_NAME = 255
 
 
-def make_event(
-    hook: HookName,
-    client: str,
-    said: Said,
-    turns: Sequence[RawTurn],
-    *,
-    otherwise: str,
-    now: datetime | None = None,
-) -> HookEvent:
-    """Return the event that a run of a hook tells.
+def make_event(hook: HookName, client: str, said: Said, turns: Sequence[RawTurn]) -> HookEvent:
+    """Return the event that a run of a hook tells now.
+
+    A client that told no folder works in that of this process.
 
     Args:
         hook: The hook.
         client: The client's name.
         said: What it said.
         turns: What is told of its session.
-        otherwise: The folder that it works in if it told none, such as that of this process.
-        now: The time; the clock's unless given.
     """
-    folder = said.folder or otherwise
-    prompt, left_out = _clean(said.prompt, MAX_PROMPT)
-    told, more = _finished(turns)
+    folder = said.folder or os.getcwd()  # noqa: PTH109 - a text, as below
     return HookEvent(
         id=randomness.token_hex(16),
         name=hook,
@@ -49,11 +40,10 @@ def make_event(
         session=session_of(client, said),
         project=project_of_path(project_folder(folder)),
         folder=folder[:_MAX_PATH],
-        at=now or datetime.now(UTC),
-        prompt=prompt,
+        at=datetime.now(UTC),
+        prompt=_clean(said.prompt, MAX_PROMPT),
         reason=said.reason[:_MAX_NAME],
-        turns=told,
-        secrets=left_out + more,
+        turns=[_finished(turn) for turn in turns],
     )
 
 
@@ -81,36 +71,23 @@ def own_turns(said: Said) -> list[RawTurn]:
     return [turn for turn in turns if turn.text or turn.call]
 
 
-def _finished(turns: Iterable[RawTurn]) -> tuple[list[Turn], int]:
-    told: list[Turn] = []
-    found = 0
-    for turn in turns:
-        text, first = _clean(turn.text, limit_of(turn))
-        call = turn.call
-        command, second = _clean(call.command, MAX_COMMAND) if call else ("", 0)
-        path, third = _clean(call.path, _MAX_PATH) if call else ("", 0)
-        found += first + second + third
-        told.append(
-            Turn(
-                role=turn.role,
-                text=text,
-                tool=without_halves(call.tool)[:_MAX_NAME] if call else "",
-                command=command,
-                path=path,
-                wrote=call.wrote if call else False,
-                failed=call.failed if call else False,
-                at=turn.at,
-            )
-        )
-    return told, found
+def _finished(turn: RawTurn) -> Turn:
+    call = turn.call or ToolCall("")
+    return Turn(
+        role=turn.role,
+        text=_clean(turn.text, limit_of(turn)),
+        tool=without_halves(call.tool)[:_MAX_NAME],
+        command=_clean(call.command, MAX_COMMAND),
+        path=_clean(call.path, _MAX_PATH),
+        wrote=call.wrote,
+        failed=call.failed,
+        at=turn.at,
+    )
 
 
-def _clean(text: str, most: int) -> tuple[str, int]:
-    """Return a text without secrets and within a limit, and how many secrets it had.
+def _clean(text: str, most: int) -> str:
+    """Return a text without secrets and within a limit.
 
     It is cut twice: a secret that the first cut parts is gone after the second.
     """
-    if not text:
-        return "", 0
-    kept, found = without_secrets(without_halves(two_ends(text, 2 * most, GAP)))
-    return two_ends(kept, most, GAP), found
+    return two_ends(without_secrets(without_halves(two_ends(text, 2 * most, GAP)))[0], most, GAP)

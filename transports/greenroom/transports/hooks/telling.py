@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def keep(
     """
     place = DIALECTS[client].transcripts
     if place is None or not said.transcript:
-        event = make_event(hook, client, said, own_turns(said), otherwise=os.getcwd())  # noqa: PTH109
+        event = make_event(hook, client, said, own_turns(said))
         return _tells(event) and _put(folder, Entry(principal=principal, event=event))
     if hook == "post-tool":
         return False
@@ -79,7 +78,7 @@ def _put_tail(
             raise NothingKeptError(
                 f"there is no transcript {path[:200]!r}, so nothing of it is kept"
             ) from None
-    event = make_event(hook, client, said, turns, otherwise=os.getcwd())  # noqa: PTH109
+    event = make_event(hook, client, said, turns)
     if not _tells(event):
         return False
     spool.put(Entry(principal=principal, event=event), key, kept)

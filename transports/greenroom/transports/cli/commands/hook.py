@@ -73,7 +73,7 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: 
         projects=frozenset(settings.project) or None,
     )
     if chosen.name in _ASKING:
-        event = make_event(chosen.name, chosen.client, said, [], otherwise=os.getcwd())  # noqa: PTH109
+        event = make_event(chosen.name, chosen.client, said, [])
         return _asked(settings, principal, event, run)
     if keep(settings.data, principal, chosen.name, chosen.client, said, os.environ):
         _poke(settings.data)
