@@ -80,7 +80,7 @@ def _show(found: list[MemoryView], *, as_json: bool) -> None:
         say_json(found)
         return
     for memory in found:
-        say(f"{memory.memory_id}  {memory.created_at:%Y-%m-%d %H:%M}  {_source(memory)}")
+        say(f"{memory.memory_id}  {memory.created_at:%Y-%m-%d %H:%M} UTC  {_source(memory)}")
         say(f"    {printable(' '.join(_text(memory).split()))}")
     if not found:
         say("nothing is unreviewed")

@@ -155,7 +155,7 @@ def _show(result: Checked) -> None:
     if result.version is not None:
         state.append(f"its version {printable(result.version)}")
     if result.last_seen is not None:
-        state.append(f"last seen {result.last_seen:%Y-%m-%d %H:%M:%S}")
+        state.append(f"last seen {result.last_seen:%Y-%m-%d %H:%M:%S} UTC")
     say(f"{result.client}: {'; '.join(state)}")
     for sentence in result.wrong:
         complain("setup", f"{result.client}: {printable(sentence)}", exit_codes.FAILED)

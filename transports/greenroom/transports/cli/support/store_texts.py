@@ -141,7 +141,7 @@ def _number(name: str, value: float) -> str:
     if name.endswith("_seconds"):
         return f"{value * 1000:,.1f} ms"
     if name.endswith("_at"):
-        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S}"
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC"
     if name.endswith("_ms"):
         return f"{value:,.1f} ms"
     return str(value) if name.endswith("_pid") else f"{value:,}"
