@@ -89,13 +89,11 @@ def write_synced(name: str, data: bytes, above: int) -> None:
     """
     descriptor = os.open(name, _NEW_FLAGS, FILE_MODE, dir_fd=above)
     try:
-        os.fchmod(descriptor, FILE_MODE)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        sync_descriptor(descriptor)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, FILE_MODE)
+            file.write(data)
+            file.flush()
+            sync_descriptor(descriptor)
     except BaseException:
         os.unlink(name, dir_fd=above)
         raise
-    finally:
-        os.close(descriptor)

@@ -40,17 +40,6 @@ def read_object(descriptor: int) -> bytes:
     return bytes(data)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it.
-
-    Raises:
-        OSError: Its reader has gone.
-    """
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
 def _has_more(descriptor: int) -> bool:
     """Return whether it can be read at once; its end can."""
     poll = select.poll()

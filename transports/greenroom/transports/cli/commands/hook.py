@@ -25,7 +25,7 @@ from greenroom.transports.hooks.dialects import DIALECTS, Said, answer, read
 from greenroom.transports.hooks.events import make_event
 from greenroom.transports.hooks.failures import Failures, failures_of, note_told
 from greenroom.transports.hooks.guard import RUN, Run, sentence_of
-from greenroom.transports.hooks.streams import claim_output, read_object, write_all
+from greenroom.transports.hooks.streams import claim_output, read_object
 from greenroom.transports.hooks.telling import keep
 
 _ASKING: Final = frozenset({"session-start", "user-prompt"})
@@ -60,7 +60,8 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
             message = _told_to_person(failed)
         else:
             context = f"{context}\n{_told_to_model(failed)}".lstrip()
-    write_all(output, answer(chosen.client, chosen.name, context, message) + b"\n")
+    with os.fdopen(output, "wb") as stream:
+        stream.write(answer(chosen.client, chosen.name, context, message) + b"\n")
     return exit_codes.OK
 
 
