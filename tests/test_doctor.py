@@ -625,23 +625,30 @@ async def test_variables_that_are_none_of_ours(home: Home) -> None:
 # -- checks --------------------------------------------------------------------------
 
 
-async def test_a_check_that_hangs_is_a_finding(home: Home, mock_clock: trio.testing.MockClock) -> None:
+@asynccontextmanager
+async def hanging(clock: trio.testing.MockClock) -> AsyncIterator[Callable[..., list[Any]]]:
+    """Give a function that hangs while the block runs; the time of a check passes once it does."""
     begun, over = threading.Event(), threading.Event()
 
-    def hang(_: object) -> list[Finding]:
+    def hang(*_: object) -> list[Any]:
         begun.set()
         over.wait()
         return []
 
     async def let_time_pass() -> None:
         await trio.to_thread.run_sync(begun.wait)
-        mock_clock.jump(SECONDS)
+        clock.jump(SECONDS)
 
-    resolved = resolve({"data": str(home.store)}, {}, default_file=lambda: home.path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(let_time_pass)
-        (found,) = await examine(resolved, {}, checks={"hung": hang})
+        yield hang
     over.set()
+
+
+async def test_a_check_that_hangs_is_a_finding(home: Home, mock_clock: trio.testing.MockClock) -> None:
+    resolved = resolve({"data": str(home.store)}, {}, default_file=lambda: home.path)
+    async with hanging(mock_clock) as hang:
+        (found,) = await examine(resolved, {}, checks={"hung": hang})
     assert (found.topic, found.code) == ("hung", exit_codes.NO_ACCESS)
     assert "within 15 s" in found.finding
 
@@ -657,21 +664,8 @@ async def test_a_check_that_fails_is_a_finding(home: Home) -> None:
 async def test_a_folder_that_hangs_does_not_keep_the_others_from_being_looked_at(
     home: Home, mock_clock: trio.testing.MockClock
 ) -> None:
-    begun, over = threading.Event(), threading.Event()
-
-    def hang() -> list[tuple[str, str]]:
-        begun.set()
-        over.wait()
-        return []
-
-    async def let_time_pass() -> None:
-        await trio.to_thread.run_sync(begun.wait)
-        mock_clock.jump(SECONDS)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(let_time_pass)
+    async with hanging(mock_clock) as hang:
         found = await home.examined("folder", "versions", "locks", mounts=hang)
-    over.set()
     assert found.keys() == {"folder", "versions"}
     assert "nothing came for 15 s" in found["folder"][0].finding
 
