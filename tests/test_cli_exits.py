@@ -188,7 +188,7 @@ def test_a_fault_is_70_and_an_interrupt_130(tmp_path: Path, what: str, code: int
 
 MAKE_ONE = {"serve", "ingest", "import", "restore", "keys create", "passport restore"}
 """Commands whose use on a folder without a store is to have one."""
-NEED_NONE = {"setup", "hook", "demo", "config", "doctor", "passport show", "embedder install"}
+NEED_NONE = {"setup", "hook", "demo", "config", "completion", "doctor", "passport show", "embedder install"}
 ARGUMENTS = {
     "backup": ["copy"],
     "repair": ["saved"],

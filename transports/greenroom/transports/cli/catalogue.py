@@ -82,6 +82,8 @@ def _count_from_0(text: str) -> int:
 FORMATS: Final = (
     *("auto", "jsonl", "mem0", "mcp-memory-service", "server-memory", "shared-context-server", "markdown"),
 )
+SHELLS: Final = ("bash", "zsh", "fish")
+"""The shells that `greenroom completion` knows."""
 _SCOPES: Final = "sessions:*,memory:*"
 _MOST_LINES: Final = 1_000_000
 _MOST_FOUND: Final = 100
@@ -162,6 +164,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ("demo", "demo"),
         json=False,
         shared=False,
+    ),
+    "completion": Command(
+        "print what teaches your shell to complete command lines of this program",
+        ("completion", "completion"),
+        {"shell": ", ".join(SHELLS)},
+        json=False,
+        shared=False,
+        examples=("completion bash >> ~/.bashrc",),
     ),
     "config": Command(
         "show the settings in force and where each came from",
@@ -645,7 +655,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "to begin with": ("setup", "serve", "demo", "config", "hook"),
+    "to begin with": ("setup", "serve", "demo", "config", "completion", "hook"),
     "to see what happens": ("doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",

@@ -30,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
+    if "_ARGCOMPLETE" in os.environ:  # a shell that completes a line, see `greenroom completion`
+        from greenroom.transports.cli.completion import complete  # noqa: PLC0415 - for completion alone
+
+        complete()
     if given[:1] == ["hook"]:
         from greenroom.transports.hooks.guard import never_in_the_way  # noqa: PLC0415 - for hooks alone
 

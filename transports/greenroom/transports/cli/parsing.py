@@ -81,7 +81,7 @@ def make_parser(first: str | None = None) -> argparse.ArgumentParser:
         if name.partition(" ")[0] not in wanted:
             continue
         family, _, action = name.rpartition(" ")
-        usage = " ".join(["greenroom", name, *_metavars(command), "[options]"])
+        usage = " ".join(["greenroom", name, *metavars(command), "[options]"])
         looks = _looks(usage, _sentence(command.help), _examples(command.examples))
         if family:
             _fill(actions[family].add_parser(action, help=command.help, **looks), command)
@@ -109,7 +109,7 @@ def _add_help(parser: argparse.ArgumentParser) -> None:
 def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
     """Give a command's parser what the command takes, what is wanted most often first."""
     flags = {}
-    for (argument, help_text), metavar in zip(command.arguments.items(), _metavars(command), strict=True):
+    for (argument, help_text), metavar in zip(command.arguments.items(), metavars(command), strict=True):
         several = metavar.endswith(_SEVERAL)
         name = metavar.removesuffix(_SEVERAL)
         count = ("*" if command.optional else "+") if several else None
@@ -131,7 +131,7 @@ def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.set_defaults(parser=parser)
 
 
-def _metavars(command: Command) -> list[str]:
+def metavars(command: Command) -> list[str]:
     """Return what the help calls a command's arguments."""
     names = [argument.upper() for argument in command.arguments]
     return [*names[:-1], names[-1].removesuffix("S") + _SEVERAL] if command.several else names

@@ -1,0 +1,21 @@
+"""`greenroom completion`: prints what teaches a shell to complete the program's command lines."""
+
+from __future__ import annotations
+
+import argparse
+
+import argcomplete
+
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.catalogue import SHELLS
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
+
+
+def completion(chosen: argparse.Namespace, _resolved: Resolved) -> int:
+    """Print the script for one shell; return the exit code."""
+    if chosen.shell not in SHELLS:
+        known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]} is allowed"
+        return complain("completion", f"the shell is {chosen.shell!r}, but {known}", exit_codes.USAGE)
+    say(argcomplete.shellcode(["greenroom"], shell=chosen.shell).strip())
+    return exit_codes.OK
