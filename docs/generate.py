@@ -3,7 +3,8 @@
 Five pages: the tools from their requests and replies, the prompts from their arguments, the settings from
 their table, the metrics from the fields of statistics, and the public Python names from their sources. A
 page for each client of `greenroom setup`, and the tables of docs/security.md, from the policy, and of
-docs/how-to/set-up-clients.md. What is to be changed is the code, never the page.
+docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be changed is the code,
+never the page.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from client_pages import client_pages, files_of_clients, hooks_of_clients
+from man_page import man_page
 from python_names import prose, python_page
 
 from greenroom.actors import MemoryLine, is_write
@@ -115,6 +117,7 @@ def main() -> int:
     pages["prompts.md"] = prompts_page()
     pages["python.md"] = python_page()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
+    files[REFERENCE / "greenroom.1"] = man_page()
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
     files |= {CLIENTS / name: NOTICE + text for name, text in client_pages().items()}
     files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 from hatchling.build import build_sdist, build_wheel
+
+from greenroom.transports.cli.catalogue import COMMANDS
+from greenroom.transports.config.settings import all_settings, flag
 
 ROOT = Path(__file__).parents[1]
 PORTIONS = ("runtime", "actors", "transports", "testing")
@@ -56,7 +60,8 @@ def test_the_wheel_has_types_and_licences_and_nothing_but_the_product(built: dic
         f"{about}/licenses/{each}" for each in ("LICENSE", f"{vectors}/LICENSE", f"{vectors}/NOTICE.md")
     } <= names
     assert {each.split("/")[1] for each in names if each.startswith("greenroom/")} == set(PORTIONS)
-    assert {each.partition("/")[0] for each in names} == {"greenroom", about}
+    manual = f"{about.removesuffix('.dist-info')}.data/data/share/man/man1/greenroom.1"
+    assert {each for each in names if not each.startswith(("greenroom/", f"{about}/"))} == {manual}
     assert "License-Expression: MIT AND Apache-2.0\n" in metadata
     assert not {each for each in names if Path(each).name.startswith(("test_", "conftest"))}
 
@@ -70,3 +75,18 @@ def test_the_sdist_has_what_the_tests_need_and_nothing_that_is_made(built: dict[
     assert not {each for each in names if "__pycache__" in each or "_cache/" in each or each.endswith(".pyc")}
     assert built["sdist"].stat().st_size < 14 * MEGABYTE  # nine are the word vectors
     assert built["wheel"].stat().st_size < 12 * MEGABYTE
+
+
+@pytest.mark.promise("distribution.manual")
+def test_the_manual_page_tells_every_command_flag_and_setting_and_is_sound_roff() -> None:
+    page = (ROOT / "docs" / "reference" / "greenroom.1").read_text()
+    told = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+    lines = set(told.splitlines())
+    heads = {re.split(r" \[?\\fI", line)[0] for line in lines}
+    flags = {option for command in COMMANDS.values() for option in command.options}
+    assert flags | {flag(key) for key in all_settings()} | COMMANDS.keys() <= heads
+    requests = {line.split()[0] for line in lines if line.startswith(".")}
+    assert requests == {".TH", ".SH", ".SS", ".TP", ".PP", ".IP", ".B", ".I", ".RS", ".RE", ".br", '.\\"'}
+    escapes = r"\fB \fI \fR \- \" \(ga \(ti \(aq"
+    assert set(re.findall(r"\\(?:f.|\(..|.)", page)) == set(escapes.split())
+    assert page.isascii()
