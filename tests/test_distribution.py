@@ -1,21 +1,38 @@
-"""What is handed out: the wheel and the sdist."""
+"""What is handed out: wheel, sdist, MCP bundle, entry in the registry, manual page, image and unit."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hatchling.build import build_sdist, build_wheel
+from distribution.release import PROJECT, make_bundle, release
+from hatchling.build import build_wheel
+from jsonschema import (  # type: ignore[import-untyped]  # mcp brings it without types
+    Draft202012Validator,
+    FormatChecker,
+)
+from support.commands import serving
 
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
-from greenroom.transports.config.settings import all_settings, flag
+from greenroom.transports.cli.parsing import make_parser
+from greenroom.transports.config.settings import all_settings, flag, variable
 
 ROOT = Path(__file__).parents[1]
+HERE = ROOT / "transports" / "distribution"
+SCHEMAS = ROOT / "tests" / "data" / "schemas"
 PORTIONS = ("runtime", "actors", "transports", "testing")
 MEGABYTE = 1_000_000
 
@@ -24,11 +41,12 @@ MEGABYTE = 1_000_000
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both files of this tree, and the wheel that somebody makes of the sdist elsewhere, later."""
     folder = tmp_path_factory.mktemp("distribution")
+    version = PROJECT["version"]
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("SOURCE_DATE_EPOCH", raising=False)
         patch.chdir(ROOT)
-        sdist = folder / build_sdist(str(folder))
-        wheel = folder / build_wheel(str(folder))
+        release(folder, "com.example")
+        sdist = folder / f"greenroom-{version}.tar.gz"
         with tarfile.open(sdist) as archive:
             archive.extractall(folder / "elsewhere", filter="data")
         (unpacked,) = (folder / "elsewhere").iterdir()
@@ -38,7 +56,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         patch.chdir(unpacked)
         again = folder / "again"
         again.mkdir()
-        return {"sdist": sdist, "wheel": wheel, "again": again / build_wheel(str(again))}
+        return {
+            "sdist": sdist,
+            "wheel": folder / f"greenroom-{version}-py3-none-any.whl",
+            "again": again / build_wheel(str(again)),
+            "bundle": folder / f"greenroom-{version}.mcpb",
+            "entry": folder / "server.json",
+        }
 
 
 @pytest.mark.promise("distribution.reproducible")
@@ -90,3 +114,99 @@ def test_the_manual_page_tells_every_command_flag_and_setting_and_is_sound_roff(
     escapes = r"\fB \fI \fR \- \" \(ga \(ti \(aq"
     assert set(re.findall(r"\\(?:f.|\(..|.)", page)) == set(escapes.split())
     assert page.isascii()
+
+
+# -- MCP: the bundle and the entry in the registry ---------------------------------------
+
+
+def faults(document: Any, schema: str) -> list[str]:
+    rules = json.loads((SCHEMAS / schema).read_text())
+    rules.pop("$schema")
+    found = Draft202012Validator(rules, format_checker=FormatChecker()).iter_errors(document)
+    return [error.message for error in found]
+
+
+@pytest.mark.promise("distribution.bundle")
+def test_the_bundle_is_valid_whole_and_the_same_each_time(built: dict[str, Path], tmp_path: Path) -> None:
+    with zipfile.ZipFile(built["bundle"]) as bundle:
+        files = {name: bundle.read(name) for name in bundle.namelist()}
+    manifest = json.loads(files["manifest.json"])
+    assert faults(manifest, "mcpb-manifest-v0.4.schema.json") == []
+    assert faults(manifest | {"version": 1}, "mcpb-manifest-v0.4.schema.json") != []
+    assert (manifest["version"], manifest["license"]) == (PROJECT["version"], PROJECT["license"])
+    project = tomllib.loads(files["pyproject.toml"].decode())
+    wheel = project["tool"]["uv"]["sources"]["greenroom"]["path"]
+    assert files[wheel] == built["wheel"].read_bytes()
+    assert project["project"]["requires-python"] == PROJECT["requires-python"]
+    entry = manifest["server"]["entry_point"]
+    assert manifest["server"]["mcp_config"]["args"][-1] == entry
+    compile(files[entry], entry, "exec")
+    make_bundle(tmp_path / "again.mcpb", built["wheel"])
+    assert (tmp_path / "again.mcpb").read_bytes() == built["bundle"].read_bytes()
+
+
+@pytest.mark.promise("distribution.registry")
+def test_the_entry_in_the_registry_is_valid_and_names_settings_that_there_are(built: dict[str, Path]) -> None:
+    entry = json.loads(built["entry"].read_text())
+    assert faults(entry, "mcp-registry-server-2025-12-11.json") == []
+    assert faults(entry | {"name": "greenroom"}, "mcp-registry-server-2025-12-11.json") != []
+    (package,) = entry["packages"]
+    assert {entry["version"], package["version"]} == {PROJECT["version"]}
+    known = {variable(key) for key in all_settings()}
+    assert {each["name"] for each in package["environmentVariables"]} <= known
+    assert [each["value"] for each in package["packageArguments"]] == ["serve"]
+
+
+# -- the image and the unit ---------------------------------------------------------------
+
+
+def instructions() -> list[tuple[str, str]]:
+    lines = (HERE / "Dockerfile").read_text().splitlines()
+    return [(line.split()[0], line.partition(" ")[2]) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.promise("distribution.image")
+def test_the_image_is_made_of_what_the_wheel_needs(
+    built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = [rest.split() for name, rest in instructions() if name == "COPY" and "--from" not in rest]
+    for *sources, target in copies:
+        for source in sources:
+            place = tmp_path / target
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:  # into the folder that it names
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / source, place)
+    monkeypatch.chdir(tmp_path)
+    assert (tmp_path / build_wheel(str(tmp_path))).read_bytes() == built["wheel"].read_bytes()
+
+
+@pytest.mark.promise("distribution.image")
+def test_the_image_runs_as_a_user_without_rights_and_its_check_tells_who_is_well(tmp_path: Path) -> None:
+    said = dict(instructions())  # the last of each
+    assert int(said["USER"]) > 0
+    assert said["VOLUME"] in said["ENV"].partition("GREENROOM_DATA=")[2]
+    check = json.loads(said["HEALTHCHECK"].partition("CMD ")[2])
+    arguments = json.loads(said["CMD"])
+    assert f"http://{arguments[arguments.index('--http') + 1]}/healthz" in check[-1]
+    with serving(tmp_path, "--stdio", "--http", "127.0.0.1:0") as server:
+        address = re.search(r"http://(127.0.0.1:\d+)", server.errors.read_text())
+        assert address is not None
+        asks = [sys.executable, "-c", check[-1].replace("127.0.0.1:8080", address[1])]
+        assert subprocess.run(asks, check=False).returncode == 0
+        server.process.terminate()
+        assert server.process.wait() == 0
+    assert subprocess.run(asks, check=False, stderr=subprocess.DEVNULL).returncode == 1
+
+
+@pytest.mark.promise("distribution.unit")
+def test_the_page_shows_the_unit_as_it_is_and_the_unit_starts_what_there_is() -> None:
+    unit = (HERE / "greenroom.service").read_text()
+    assert f"```ini\n{unit}```\n" in (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    start = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
+    program, *arguments = shlex.split(start.partition("=")[2])
+    assert program.endswith("/bin/greenroom")
+    assert make_parser().parse_args(arguments).command == "serve"
+    codes = next(line for line in unit.splitlines() if line.startswith("RestartPreventExitStatus="))
+    assert {int(each) for each in codes.partition("=")[2].split()} <= exit_codes.MEANINGS.keys()
