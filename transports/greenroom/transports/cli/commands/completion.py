@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-import argcomplete
+from argcomplete.shell_integration import shellcode
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import SHELLS
@@ -17,5 +17,5 @@ def completion(chosen: argparse.Namespace, _resolved: Resolved) -> int:
     if chosen.shell not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]} is allowed"
         return complain("completion", f"the shell is {chosen.shell!r}, but {known}", exit_codes.USAGE)
-    say(argcomplete.shellcode(["greenroom"], shell=chosen.shell).strip())
+    say(shellcode(["greenroom"], shell=chosen.shell).strip())
     return exit_codes.OK
