@@ -27,6 +27,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.hooks.inert import Section, delimited, inert
 from greenroom.actors.hooks.prompt_text import is_trivial
+from greenroom.actors.hooks.turns import session_id_of
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -220,9 +221,10 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
         lines = (await ann.starts()).splitlines()
         told = "\n".join(lines[2:-1])
         day = r"\d{4}-\d\d-\d\d"
+        kept = session_id_of(ann.event("stop", "s0"), ann.principal)  # by which the tools read it
         request = "the person's last request was: Please fix the rounding of the cart"
         expected = rf"""## How the last session ended
-- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); {request} \[session s0\]
+- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); {request} \[session {kept}\]
 ## Open work
 - Port the prices \(active\), at: tests \[session w by claude-code, {day}\]
 - Next for it: write the docs \[session w by claude-code, {day}\]
@@ -233,8 +235,8 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
 - answers: "in French" \[the user's preferences, version 1\]
 - Tests are written first \[memory first in user:ann by claude-code, {day}\]
 ## Files that matter
-- cart.py \[used 2 times, session claude-code-[0-9a-f]+, {day}\]
-- prices.py \[used 1 times, session w, {day}\]"""
+- cart.py \[last used {day} in session {kept}\]
+- prices.py \[last used {day} in session w\]"""
         assert re.fullmatch(expected, told), told
         assert await Client(at, "eve").starts() == ""
         sizes = [len((await ann.starts(f"b{most}", max_tokens=most)).encode()) for most in range(60, 420, 20)]
