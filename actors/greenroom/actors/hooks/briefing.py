@@ -18,7 +18,7 @@ from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import Earlier, HookState, ReadOwnWork
-from greenroom.actors.schemas.hooks import HookEvent
+from greenroom.actors.schemas.hooks import MOST_FOUND, HookEvent
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.actors.schemas.preferences import KnownPreferences
 from greenroom.actors.schemas.resource_uris import preferences_uri
@@ -84,6 +84,13 @@ async def briefing(context: ProcedureContext, event: HookEvent, state: HookState
     return Briefing(sections, lines)
 
 
+async def found_since(context: ProcedureContext, event: HookEvent, state: HookState) -> int:
+    """Return how many memories nobody has looked at that rules made since the last session began."""
+    hits = await _newest(context, event, MemoryFilters(unreviewed=True), MOST_FOUND)
+    since = state.earlier[0].began if state.earlier else None
+    return sum(hit.own and (since is None or hit.memory.created_at >= since) for hit in hits)
+
+
 async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
     """Return what the user did in sessions of the project, the newest first."""
     if not event.project:
@@ -106,15 +113,15 @@ async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
 
 async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemory]:
     """Return the newest memories that are tagged as decisions or preferences."""
-    search = SearchSpec(
-        None,
-        None,
-        "semantic",
-        0.0,
-        MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False),
-        _TAGGED,
-        roots=roots_of(context.principal, event.project),
-    )
+    filters = MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False)
+    return await _newest(context, event, filters, _TAGGED)
+
+
+async def _newest(
+    context: ProcedureContext, event: HookEvent, filters: MemoryFilters, most: int
+) -> list[FoundMemory]:
+    roots = roots_of(context.principal, event.project)
+    search = SearchSpec(None, None, "semantic", 0.0, filters, most, roots=roots)
     return (await find(context, search)).hits
 
 

@@ -14,7 +14,7 @@ import trio
 
 from greenroom.actors import TakeHookEvent
 from greenroom.actors.base.threads import read_in_thread
-from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient
+from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient, SharedRuntime
 from greenroom.transports.hooks import spool
 from greenroom.transports.hooks.spool import SpoolError
 
@@ -23,6 +23,23 @@ RETRY_SECONDS: Final = 60.0
 _FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
 """Errors that an event would meet again; others say that the store takes nothing now."""
 logger = logging.getLogger(__name__)
+
+
+async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float = math.inf) -> None:
+    """Take what waits, if this process owns the folder, for a command that runs where no server does.
+
+    Args:
+        runtime: The open runtime.
+        folder: The data folder.
+        seconds: After which the rest is left to the next owner, as is what cannot be taken now.
+    """
+    if runtime.role != "owner":
+        return
+    try:
+        with trio.move_on_after(seconds):
+            await Drain(runtime, folder).take_all()
+    except (GreenroomError, OSError) as error:
+        logger.warning("what hooks left in %s cannot be taken now: %s", folder, error)
 
 
 class Drain:
