@@ -54,10 +54,17 @@ class Drain:
         self._runtime = runtime
         self._folder = folder
         self._poked = trio.Event()
+        self._idle = trio.Event()
 
     def poke(self) -> None:
         """Say that something may wait. This returns at once."""
         self._poked.set()
+        if self._idle.is_set():
+            self._idle = trio.Event()
+
+    async def caught_up(self) -> None:
+        """Wait until nothing of what was told before waits, or what does cannot be taken now."""
+        await self._idle.wait()
 
     async def run(self) -> None:
         """Take what waits until it is cancelled. What goes wrong is logged, and tried again later."""
@@ -72,6 +79,8 @@ class Drain:
                 is_done = await self.take_all()
             except (GreenroomError, OSError) as error:
                 logger.warning("what hooks left in %s cannot be taken now: %s", self._folder, error)
+            if not self._poked.is_set():
+                self._idle.set()
             with trio.move_on_after(math.inf if is_done else RETRY_SECONDS):
                 await self._poked.wait()
 
