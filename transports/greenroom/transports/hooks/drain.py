@@ -20,24 +20,28 @@ from greenroom.transports.hooks.spool import SpoolError
 
 RETRY_SECONDS: Final = 60.0
 """After which what could not be taken is tried again, unless somebody pokes before."""
+_LOOK_SECONDS: Final = 0.02
 _FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
 """Errors that an event would meet again; others say that the store takes nothing now."""
 logger = logging.getLogger(__name__)
 
 
-async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float = math.inf) -> None:
-    """Take what waits, if this process owns the folder, for a command that runs where no server does.
+async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
+    """Take what waits, for a command that is about to read, or let the owner take it.
 
     Args:
         runtime: The open runtime.
         folder: The data folder.
-        seconds: After which the rest is left to the next owner, as is what cannot be taken now.
+        seconds: After which the rest is left to the owner, as is what cannot be taken now.
     """
-    if runtime.role != "owner":
-        return
     try:
         with trio.move_on_after(seconds):
-            await Drain(runtime, folder).take_all()
+            if runtime.role == "owner":
+                await Drain(runtime, folder).take_all()
+                return
+            # It may just have started, and tells other processes nothing.
+            while await read_in_thread(spool.names_in, folder):  # noqa: ASYNC110
+                await trio.sleep(_LOOK_SECONDS)
     except (GreenroomError, OSError) as error:
         logger.warning("what hooks left in %s cannot be taken now: %s", folder, error)
 

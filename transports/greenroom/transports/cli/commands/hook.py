@@ -100,7 +100,7 @@ def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run)
 def _found_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
     """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder.
 
-    As the owner it takes first what other hooks left, so that a session knows of the one before.
+    What other hooks left is taken before a session starts, so that it knows of the one before.
     """
     import trio  # noqa: PLC0415 - as long to import as all else, and an owner makes it needless
 
@@ -110,7 +110,8 @@ def _found_here(settings: Settings, principal: Principal, event: HookEvent, run:
 
     async def ask() -> HookAnswer:
         async with open_store(settings) as runtime:
-            await take_waiting(runtime, settings.data, min(run.rest / 3, _TAKING_SECONDS))
+            if event.name == "session-start":
+                await take_waiting(runtime, settings.data, min(run.rest / 3, _TAKING_SECONDS))
             found = await runtime.query(AnswerHook(event=event), principal=principal)
             return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 

@@ -1,7 +1,7 @@
 """`greenroom why`: what hooks gave to which session, when, for which reason, and whether it was used.
 
-A running server has the folder: then we attach to it, as any other process does. Where none runs, what hooks
-left for it is taken first.
+A running server has the folder: then we attach to it, as any other process does. What hooks left is
+taken first.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.hooks.drain import take_waiting
 
+_TAKING_SECONDS: Final = 5.0  # for what hooks left
+
 
 async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Print what was given, newest first; return the exit code."""
     settings = resolved.settings
     asked = WhyGiven(session=chosen.session or "", limit=chosen.limit)
     async with open_store(settings) as runtime:
-        await take_waiting(runtime, settings.data)
+        await take_waiting(runtime, settings.data, _TAKING_SECONDS)
         said = await runtime.query(asked, principal=principal_of(settings))
     if chosen.json:
         say_json(said)
