@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from typing import Final
 
 from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
 from greenroom.transports.base import exit_codes
