@@ -13,7 +13,6 @@ import pytest
 from conformance import node
 from harness import PROGRAM, clean_environment
 
-from greenroom.actors.hooks.briefing import DECISION, PREFERENCE
 from greenroom.transports.mcp.tool_profiles import PROFILES
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.plugin")]
@@ -59,7 +58,7 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     assert "SessionStart, UserPromptSubmit, PreCompact, Stop, SessionEnd" in told
 
     for name in ("skills/memory/SKILL.md", "commands/remember.md"):
-        assert f"`{DECISION}` or `{PREFERENCE}`" in texts[folder / name]
+        assert "`decision` or `preference`" in texts[folder / name]
     for text in texts.values():
         named = set(re.findall(r"`([a-z]+_[a-z_]+)`", text)) - {"workspace_path", "files_accessed"}
         assert named <= set(PROFILES["core"].tools or ())
