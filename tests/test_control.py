@@ -12,7 +12,6 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import trio
 import trio.testing
 
 from greenroom.actors import Principal, open_greenroom
-from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent
+from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, Turn
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -53,6 +52,8 @@ from greenroom.transports.control.client import (
     socket_path,
 )
 from greenroom.transports.control.server import CONNECTIONS, LINE_SECONDS, serve_control
+from greenroom.transports.hooks.drain import Drain as SpoolDrain
+from greenroom.transports.hooks.spool import Entry, held
 from greenroom.transports.observability.meter import RequestMeter
 from greenroom.transports.observability.snapshot import ObservedServer
 
@@ -69,16 +70,14 @@ class Fragile(Actor):
         raise ZeroDivisionError
 
 
-POKES: list[Path] = []
-"""Folders of which somebody said that something waits."""
-
-
 @asynccontextmanager
 async def owner(folder: Path) -> AsyncIterator[SharedRuntime]:
     opened = open_greenroom(folder, actors=[Fragile], embedder="none")
     async with opened as runtime, trio.open_nursery() as nursery:
         observed = ObservedServer(RequestMeter([]), runtime)
-        await nursery.start(serve_control, folder, observed, partial(POKES.append, folder))
+        drain = SpoolDrain(runtime, folder)
+        nursery.start_soon(drain.run)
+        await nursery.start(serve_control, folder, observed, drain)
         yield runtime
         nursery.cancel_scope.cancel()
 
@@ -113,7 +112,6 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
         assert copy.is_file()
         assert await asked(folder, Readmit(kind="fragile", key="x")) == {"readmitted": False}
         assert await asked(folder, Drain()) == {"draining": True}
-        assert POKES.count(folder) == 1
         longest = HookEvent(
             id="0" * 32,
             name="user-prompt",
@@ -125,6 +123,30 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
             prompt="\x01" * MAX_PROMPT,
         )
         assert await asked(folder, Hook(principal=Principal(agent_id="a"), event=longest)) == {}
+
+
+async def test_a_session_starts_with_what_waited_when_the_owner_started(tmp_path: Path) -> None:
+    ann = Principal(agent_id="claude-code", user="ann")
+    stop = HookEvent(
+        id="0" * 32,
+        name="stop",
+        client="claude-code",
+        session="before",
+        project="p",
+        folder="/work",
+        at=datetime.now(UTC),
+        turns=[Turn(role="user", text="Paint the mast")],
+    )
+    replace = msgspec.structs.replace
+    told = [replace(stop, id=f"{number:032x}") for number in range(20)]
+    ended = replace(stop, id="e" * 32, name="session-end", reason="logout", turns=[])
+    with held(tmp_path) as spool:
+        for event in (*told, ended):
+            spool.put(Entry(principal=ann, event=event))
+    start = replace(stop, id="f" * 32, name="session-start", session="next", reason="startup", turns=[])
+    async with owner(tmp_path):
+        answer = await asked(tmp_path, Hook(principal=ann, event=start))
+        assert "(logout)" in answer["context"]
 
 
 async def test_an_actor_set_aside_is_let_in_again(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.hooks.inert import Section, delimited, inert
 from greenroom.actors.hooks.prompt_text import is_trivial
+from greenroom.actors.hooks.turns import session_id_of
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -220,9 +221,10 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
         lines = (await ann.starts()).splitlines()
         told = "\n".join(lines[2:-1])
         day = r"\d{4}-\d\d-\d\d"
+        kept = session_id_of(ann.event("stop", "s0"), ann.principal)  # by which the tools read it
         request = "the person's last request was: Please fix the rounding of the cart"
         expected = rf"""## How the last session ended
-- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); {request} \[session s0\]
+- claude-code since {day} \d\d:\d\d UTC: it ended {day} \d\d:\d\d UTC \(logout\); {request} \[session {kept}\]
 ## Open work
 - Port the prices \(active\), at: tests \[session w by claude-code, {day}\]
 - Next for it: write the docs \[session w by claude-code, {day}\]
@@ -233,8 +235,8 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
 - answers: "in French" \[the user's preferences, version 1\]
 - Tests are written first \[memory first in user:ann by claude-code, {day}\]
 ## Files that matter
-- cart.py \[used 2 times, session claude-code-[0-9a-f]+, {day}\]
-- prices.py \[used 1 times, session w, {day}\]"""
+- cart.py \[last used {day} in session {kept}\]
+- prices.py \[last used {day} in session w\]"""
         assert re.fullmatch(expected, told), told
         assert await Client(at, "eve").starts() == ""
         sizes = [len((await ann.starts(f"b{most}", max_tokens=most)).encode()) for most in range(60, 420, 20)]
@@ -272,6 +274,26 @@ async def test_work_that_is_done_and_work_of_long_ago_is_not_open(enter: Enter) 
         done = WorkflowState(task="Port on", status="done")
         await ann.agent.ask(RecordContext(session_id="w", workflow_state=done))
         assert "Port on" not in await ann.starts("s3")
+
+
+@pytest.mark.promise("hook-context.start")
+async def test_what_rules_found_is_counted_once_for_the_person_who_may_accept_it(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+
+        async def found(session: str, reason: str = "startup") -> int:
+            return (await ann.answered(ann.event("session-start", session, reason=reason))).found
+
+        assert await found("s1") == 0
+        at.tick(60)
+        await ann.tells("stop", user("Remember that the mast is 12 m high."))
+        await ann.tells("stop", user("We decided to paint the mast white."))
+        await Client(at, "eve").knows("a guess of eve", unreviewed=True)
+        assert await found("s1", "resume") == 0
+        at.tick(60)
+        assert await found("s2") == 2
+        at.tick(60)
+        assert await found("s3") == 0
 
 
 # -- attacks -------------------------------------------------------------------

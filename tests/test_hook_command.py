@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trio
 from harness import PROGRAM, clean_environment
-from support.commands import Server, serving
+from support.commands import Server, run_on_store, serving
 from support.hook_inputs import KEY, STOPS, called, returned, said, transcript
 
 from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
@@ -133,6 +133,26 @@ def test_what_cannot_be_done_is_noted_and_told_at_the_next_start(
     told = hook(tmp_path, "session-start", {"session_id": "s", "source": "startup"})
     assert told["systemMessage"].startswith("Greenroom: 5 hooks failed")
     assert hook(tmp_path, "session-start", {"session_id": "s", "source": "startup"}) == {}
+
+
+@pytest.mark.promise("hooks.spool")
+def test_where_no_server_ever_runs_a_session_knows_of_the_one_before(tmp_path: Path) -> None:
+    with serving(tmp_path, "--user", "ann", "--embedder", "none") as server:
+        assert server.end() == 0
+    event = STOPS["claude-code"] | {"cwd": str(tmp_path)}
+    for number, text in enumerate(
+        ["Remember that the mast is 12 m high.", "We decided to paint the mast white."]
+    ):
+        path = transcript(tmp_path, said("user", text), name=f"s-{number}")
+        assert hook(tmp_path, "session-end", event | {"transcript_path": str(path)}) == {}
+        if number == 0:
+            told = hook(tmp_path, "session-start", {"session_id": "next", "cwd": str(tmp_path)})
+            assert "it ended" in told["hookSpecificOutput"]["additionalContext"]
+            assert told["systemMessage"].startswith("Greenroom: one thing that may be worth remembering")
+    listed = run_on_store(tmp_path, "review", "list", "--user", "ann")
+    assert "The mast is 12 m high." in listed.stdout
+    assert "paint the mast white" in listed.stdout
+    assert waiting(tmp_path / "store").files == 0
 
 
 @pytest.mark.promise("hooks.spool")

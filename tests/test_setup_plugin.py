@@ -57,6 +57,8 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
     assert "Skills (2)  memory, remember" in told
     assert "SessionStart, UserPromptSubmit, PreCompact, Stop, SessionEnd" in told
 
+    for name in ("skills/memory/SKILL.md", "commands/remember.md"):
+        assert "`decision` or `preference`" in texts[folder / name]
     for text in texts.values():
         named = set(re.findall(r"`([a-z]+_[a-z_]+)`", text)) - {"workspace_path", "files_accessed"}
         assert named <= set(PROFILES["core"].tools or ())

@@ -11,7 +11,7 @@ from msgspec import Meta
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
-from greenroom.actors.hooks.briefing import briefing
+from greenroom.actors.hooks.briefing import briefing, found_since
 from greenroom.actors.hooks.inert import Section, delimited, envelope_tokens
 from greenroom.actors.hooks.lines import Line
 from greenroom.actors.hooks.prompt_memories import memories_for
@@ -53,7 +53,9 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         budget = self.max_tokens - envelope_tokens()
         partial = False
         lines: Sequence[Line]
+        found = 0
         if is_start:
+            found = await found_since(context, event, state) if fresh else 0
             sections, lines = await briefing(context, event, state, budget)
         else:
             lines, partial = await memories_for(context, event, prompt, state, budget)
@@ -71,4 +73,9 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
             partial=partial,
         )
         await context.ask(address, NoteGiven(of=of, at=event.at, given=given, fresh=fresh))
-        return HookAnswer(context=text, memory_ids=[each.memory_id for each in memories], partial=partial)
+        return HookAnswer(
+            context=text,
+            memory_ids=[each.memory_id for each in memories],
+            partial=partial,
+            found=found,
+        )

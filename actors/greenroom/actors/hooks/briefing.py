@@ -10,13 +10,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.hooks.inert import Section
 from greenroom.actors.hooks.lines import Line, may_be_given, of_memory, roots_of, said, within
+from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import Earlier, HookState, ReadOwnWork
-from greenroom.actors.schemas.hooks import HookEvent
+from greenroom.actors.schemas.hooks import MOST_FOUND, HookEvent
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.actors.schemas.preferences import KnownPreferences
 from greenroom.actors.schemas.resource_uris import preferences_uri
@@ -59,7 +61,7 @@ async def briefing(context: ProcedureContext, event: HookEvent, state: HookState
     ]
     since = to_datetime(context.now) - _STALE
     offered = {
-        "last": ("How the last session ended", _last(state.earlier)),
+        "last": ("How the last session ended", _last(state.earlier, context.principal)),
         "work": ("Open work", _open_work(works, since)),
         "decisions": ("Decisions", [*_of_tag(tagged, DECISION), *_decisions(works)]),
         "preferences": (
@@ -80,6 +82,13 @@ async def briefing(context: ProcedureContext, event: HookEvent, state: HookState
             sections.append(Section(title, [line.text for line in kept]))
             lines += kept
     return Briefing(sections, lines)
+
+
+async def found_since(context: ProcedureContext, event: HookEvent, state: HookState) -> int:
+    """Return how many memories nobody has looked at that rules made since the last session began."""
+    hits = await _newest(context, event, MemoryFilters(unreviewed=True), MOST_FOUND)
+    since = state.earlier[0].began if state.earlier else None
+    return sum(hit.own and (since is None or hit.memory.created_at >= since) for hit in hits)
 
 
 async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
@@ -104,30 +113,29 @@ async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
 
 async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemory]:
     """Return the newest memories that are tagged as decisions or preferences."""
-    search = SearchSpec(
-        None,
-        None,
-        "semantic",
-        0.0,
-        MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False),
-        _TAGGED,
-        roots=roots_of(context.principal, event.project),
-    )
+    filters = MemoryFilters(tags=[DECISION, PREFERENCE], unreviewed=False)
+    return await _newest(context, event, filters, _TAGGED)
+
+
+async def _newest(
+    context: ProcedureContext, event: HookEvent, filters: MemoryFilters, most: int
+) -> list[FoundMemory]:
+    roots = roots_of(context.principal, event.project)
+    search = SearchSpec(None, None, "semantic", 0.0, filters, most, roots=roots)
     return (await find(context, search)).hits
 
 
-def _last(earlier: Sequence[Earlier]) -> list[Line]:
+def _last(earlier: Sequence[Earlier], principal: Principal) -> list[Line]:
     if not earlier:
         return []
     last = earlier[0]
     if last.ended is None:
-        how = f"it has not said that it ended, and was last heard of {_time(last.last)}"
+        how = f"it may still be running, and was last heard of {_time(last.last)}"
     else:
         how = f"it ended {_time(last.ended)}{f' ({last.reason})' if last.reason else ''}"
     request = f"; the person's last request was: {last.request}" if last.request else ""
-    return [
-        said(f"{last.client} since {_time(last.began)}: {how}{request}", f"session {last.session}", _LINE * 2)
-    ]
+    source = f"session {session_id_of(last, principal)}"
+    return [said(f"{last.client} since {_time(last.began)}: {how}{request}", source, _LINE * 2)]
 
 
 def _open_work(works: Iterable[_Work], since: datetime) -> list[Line]:
@@ -190,11 +198,9 @@ def _files(works: Iterable[_Work], folder: str) -> list[Line]:
                 last.get(file.path, (file.last_used, "")), (file.last_used, work.session_id)
             )
     lines: list[Line] = []
-    for path, count in uses.most_common(_MOST["files"]):
+    for path, _ in uses.most_common(_MOST["files"]):
         at, session_id = last[path]
-        lines.append(
-            said(_below(path, folder), f"used {count} times, session {session_id}, {at:%Y-%m-%d}", _LINE)
-        )
+        lines.append(said(_below(path, folder), f"last used {at:%Y-%m-%d} in session {session_id}", _LINE))
     return lines
 
 

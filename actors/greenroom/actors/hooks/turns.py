@@ -12,7 +12,7 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.hooks.findings import Finding
-from greenroom.actors.schemas.hook_work import ClientSession, KeptTurn
+from greenroom.actors.schemas.hook_work import ClientSession, Earlier, KeptTurn
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 
 MOST_CHARACTERS: Final = 200_000
@@ -30,10 +30,10 @@ def session_of(event: HookEvent) -> ClientSession:
     return ClientSession(client=event.client, session=event.session, project=event.project[:_PROJECT])
 
 
-def session_id_of(event: HookEvent, principal: Principal) -> str:
+def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal) -> str:
     """Return the id of the session that keeps a client's session."""
-    client = _FOREIGN.sub("-", event.client)[:40].strip("-.") or "client"
-    named = f"{user_namespace(principal)}\0{event.client}\0{event.session}"
+    client = _FOREIGN.sub("-", of.client)[:40].strip("-.") or "client"
+    named = f"{user_namespace(principal)}\0{of.client}\0{of.session}"
     return f"{client}-{blake2b(named.encode(), digest_size=10).hexdigest()}"
 
 

@@ -15,6 +15,7 @@ MAX_TURNS = 400
 MAX_TURN = 20_000
 """Most turns of a hook event, the newest ones; most characters of one, of a longer one its two ends."""
 MAX_PROMPT = 20_000
+MOST_FOUND = 100
 
 Short = Annotated[str, Meta(max_length=255)]
 
@@ -78,8 +79,11 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         context: Text for the model, delimited and named as data; empty where nothing is worth it.
         memory_ids: The memories that it has, in their order.
         partial: Whether it was made by words alone, or without what waits in the spool.
+        found: How many memories that nobody has looked at rules made since the last session began, at most
+            `MOST_FOUND`; told to the person, who alone can accept them.
     """
 
     context: str = ""
     memory_ids: list[str] = msgspec.field(default_factory=list)
     partial: bool = False
+    found: int = 0

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import trio
@@ -25,7 +25,8 @@ import trio
 from greenroom.actors import AnswerHook, VerifyMemories
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
-from greenroom.runtime import Address, GreenroomError
+from greenroom.actors.schemas.hooks import HookAnswer
+from greenroom.runtime import Address, GreenroomError, RuntimeClient
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
@@ -48,6 +49,7 @@ from greenroom.transports.observability.snapshot import ObservedServer
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
+CATCH_UP_SECONDS: Final = 0.5  # for the start of a session to wait for what the one before told
 _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -56,14 +58,20 @@ logger = logging.getLogger(__name__)
 CarryOut = Callable[[Request], Awaitable[bytes]]
 
 
-def _nobody_drains() -> None:
-    """Stand for what drains the spool where nobody does."""
+class Drainer(Protocol):
+    """Takes what hooks left in the folder's spool."""
+
+    def poke(self) -> None:
+        """Say that something may wait in the spool, and return at once."""
+
+    async def caught_up(self) -> None:
+        """Wait until nothing waits, or what does cannot be taken now."""
 
 
 async def serve_control(
     folder: Path,
     observed: ObservedServer,
-    drain: Callable[[], None] = _nobody_drains,
+    drain: Drainer | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -72,7 +80,7 @@ async def serve_control(
     Args:
         folder: The folder of the store.
         observed: The server.
-        drain: Says that something may wait in the spool, and returns at once.
+        drain: Takes what waits in the spool; None where nobody does.
         task_status: Told when it listens.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
@@ -97,9 +105,7 @@ async def serve_control(
                 nursery.start_soon(_attend, await _accept(listener), observed, drain, places)
 
 
-async def perform(
-    observed: ObservedServer, request: Request, drain: Callable[[], None] = _nobody_drains
-) -> bytes:
+async def perform(observed: ObservedServer, request: Request, drain: Drainer | None = None) -> bytes:
     """Carry a request out on a server and return the result as JSON; for `drain` see `serve_control`."""
     result: object
     runtime = observed.runtime
@@ -121,17 +127,26 @@ async def perform(
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
         case Drain():
-            drain()
+            if drain is not None:
+                drain.poke()
             result = {"draining": True}
         case Hook():
-            result = await runtime.query(AnswerHook(event=request.event), principal=request.principal)
+            result = await _answer_hook(runtime, request, drain)
     return as_json(result)
+
+
+async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | None) -> HookAnswer:
+    """Answer a hook; a session's start once what the session before told is taken, if that is not long."""
+    if drain is not None and request.event.name == "session-start":
+        with trio.move_on_after(CATCH_UP_SECONDS):
+            await drain.caught_up()
+    return await runtime.query(AnswerHook(event=request.event), principal=request.principal)
 
 
 async def _attend(
     connection: trio.socket.SocketType,
     observed: ObservedServer,
-    drain: Callable[[], None],
+    drain: Drainer | None,
     places: trio.Semaphore,
 ) -> None:
     try:

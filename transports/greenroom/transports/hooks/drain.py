@@ -14,15 +14,36 @@ import trio
 
 from greenroom.actors import TakeHookEvent
 from greenroom.actors.base.threads import read_in_thread
-from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient
+from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient, SharedRuntime
 from greenroom.transports.hooks import spool
 from greenroom.transports.hooks.spool import SpoolError
 
 RETRY_SECONDS: Final = 60.0
 """After which what could not be taken is tried again, unless somebody pokes before."""
+_LOOK_SECONDS: Final = 0.02
 _FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
 """Errors that an event would meet again; others say that the store takes nothing now."""
 logger = logging.getLogger(__name__)
+
+
+async def take_waiting(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
+    """Take what waits, for a command that is about to read, or let the owner take it.
+
+    Args:
+        runtime: The open runtime.
+        folder: The data folder.
+        seconds: After which the rest is left to the owner, as is what cannot be taken now.
+    """
+    try:
+        with trio.move_on_after(seconds):
+            if runtime.role == "owner":
+                await Drain(runtime, folder).take_all()
+                return
+            # It may just have started, and tells other processes nothing.
+            while await read_in_thread(spool.names_in, folder):  # noqa: ASYNC110
+                await trio.sleep(_LOOK_SECONDS)
+    except (GreenroomError, OSError) as error:
+        logger.warning("what hooks left in %s cannot be taken now: %s", folder, error)
 
 
 class Drain:
@@ -37,10 +58,17 @@ class Drain:
         self._runtime = runtime
         self._folder = folder
         self._poked = trio.Event()
+        self._idle = trio.Event()
 
     def poke(self) -> None:
         """Say that something may wait. This returns at once."""
         self._poked.set()
+        if self._idle.is_set():
+            self._idle = trio.Event()
+
+    async def caught_up(self) -> None:
+        """Wait until nothing of what was told before waits, or what does cannot be taken now."""
+        await self._idle.wait()
 
     async def run(self) -> None:
         """Take what waits until it is cancelled. What goes wrong is logged, and tried again later."""
@@ -55,6 +83,8 @@ class Drain:
                 is_done = await self.take_all()
             except (GreenroomError, OSError) as error:
                 logger.warning("what hooks left in %s cannot be taken now: %s", self._folder, error)
+            if not self._poked.is_set():
+                self._idle.set()
             with trio.move_on_after(math.inf if is_done else RETRY_SECONDS):
                 await self._poked.wait()
 

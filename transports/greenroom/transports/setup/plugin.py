@@ -40,6 +40,8 @@ Greenroom keeps what one session learns for the next one, in this tool and in ot
 
 - `store_memory` with `content`: one fact, rule or preference and its reason, in one or two sentences that are
   understood without this conversation. Say "we use uv, since pip was too slow", not "use that instead".
+- What every later session must keep to has the tag `decision` or `preference`: each session of the project
+  starts with those. The rest comes when a prompt needs it.
 - Write when the person asks for it, when something is decided, and when an error took long to understand.
 - Write no secrets, nothing that the code or its history says anyway, and nothing that you guess.
 - What is known and no longer true: `update_memory`. What was wrong: `forget_memory`.
@@ -61,8 +63,9 @@ Remember this with Greenroom's `store_memory`: $ARGUMENTS
 
 First look with `memory_search` whether it is known. If an older memory says otherwise, change that one with
 `update_memory`; if it says the same, store nothing. Write one or two sentences that are understood without
-this conversation, and set `kind`. If nothing stands after the colon above, choose what later sessions need
-most of this conversation, and ask before you store it. Then say in one line what is remembered.
+this conversation, set `kind`, and tag what every later session must keep to `decision` or `preference`. If
+nothing stands after the colon above, choose what later sessions need most of this conversation, and ask
+before you store it. Then say in one line what is remembered.
 """
 
 _README: Final = f"""\

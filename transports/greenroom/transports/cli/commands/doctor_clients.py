@@ -51,8 +51,12 @@ async def tried_clients(resolved: Resolved) -> list[Finding]:
 
 def of_client(result: Checked) -> Iterator[Finding]:
     """Return the findings about a client: nothing about one that is not configured and has nothing wrong."""
+    with_hooks = "" if result.hooks is None else " --hooks"
     for sentence in result.wrong:
-        again = f"see {result.file}, and set it up again: greenroom setup {result.client}"
+        again = (
+            f"do what it says, or look at {result.file}, or set it up again: "
+            f"greenroom setup {result.client}{with_hooks}"
+        )
         yield warning(_CLIENTS, f"{result.client}: {sentence}", again)
     if result.configured and not result.wrong:
         state = [f"configured in {result.file}"]

@@ -32,6 +32,8 @@ _ASKING: Final = frozenset({"session-start", "user-prompt"})
 _POKE_SECONDS: Final = 1.0
 _RESERVE_SECONDS: Final = 0.2
 """Of the time limit, for what is done after the owner did not answer."""
+_TAKING_SECONDS: Final = 0.5
+"""At most, and no more than a third of what is left of the time limit."""
 _PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
 
 
@@ -47,17 +49,17 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
                 "hook", f"there is no {what} {named!r}; known are {', '.join(names)}", exit_codes.USAGE
             )
     output = claim_output()
-    context = ""
+    context = message = ""
     try:
         said = read(chosen.client, read_object(0))
-        context = _carry_out(chosen, resolved.settings, said, run)
+        context, found = _carry_out(chosen, resolved.settings, said, run)
+        message = _of_findings(found) if found else ""
     except Exception as error:  # noqa: BLE001 - an answer is due all the same
         run.fail(sentence_of(error))
-    message = ""
     if chosen.name == "session-start" and (failed := failures_of(resolved.settings.data)).untold:
         note_told(resolved.settings.data)
         if DIALECTS[chosen.client].message:
-            message = _told_to_person(failed)
+            message = f"{_told_to_person(failed)} {message}".rstrip()
         else:
             context = f"{context}\n{_told_to_model(failed)}".lstrip()
     with os.fdopen(output, "wb") as stream:
@@ -65,8 +67,8 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_codes.OK
 
 
-def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: Run) -> str:
-    """Answer or keep an event; return what the client's model is given."""
+def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: Run) -> tuple[str, int]:
+    """Answer or keep an event; return what the client's model is given, and how much was found meanwhile."""
     principal = Principal(
         agent_id=settings.agent or chosen.client,
         agent_type=settings.agent_type,
@@ -78,31 +80,38 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: 
         return _asked(settings, principal, event, run)
     if keep(settings.data, principal, chosen.name, chosen.client, said, os.environ):
         _poke(settings.data)
-    return ""
+    return "", 0
 
 
-def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> str:
+def _asked(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> tuple[str, int]:
     request = Hook(principal=principal, event=event)
     try:
         told = call(settings.data, request, patience=max(run.rest - _RESERVE_SECONDS, _RESERVE_SECONDS))
     except NoOwnerError:
         if not (settings.data / DATA_FILE).exists():  # nothing is known yet
-            return ""
-        found = _found_here(settings, principal, event)
+            return "", 0
+        found = _found_here(settings, principal, event, run)
     else:
         found = msgspec.json.decode(told, type=HookAnswer)
-    return f"{found.context}\n{_PARTIAL}" if found.context and found.partial else found.context
+    is_partial = found.context and found.partial
+    return f"{found.context}\n{_PARTIAL}" if is_partial else found.context, found.found
 
 
-def _found_here(settings: Settings, principal: Principal, event: HookEvent) -> HookAnswer:
-    """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder."""
+def _found_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
+    """Ask a store without a control socket: attached to its owner, or as the owner, without an embedder.
+
+    What other hooks left is taken before a session starts, so that it knows of the one before.
+    """
     import trio  # noqa: PLC0415 - as long to import as all else, and an owner makes it needless
 
     from greenroom.actors import AnswerHook  # noqa: PLC0415 - likewise
     from greenroom.transports.cli.support.open_store import open_store  # noqa: PLC0415 - likewise
+    from greenroom.transports.hooks.drain import take_waiting  # noqa: PLC0415 - likewise
 
     async def ask() -> HookAnswer:
         async with open_store(settings) as runtime:
+            if event.name == "session-start":
+                await take_waiting(runtime, settings.data, min(run.rest / 3, _TAKING_SECONDS))
             found = await runtime.query(AnswerHook(event=event), principal=principal)
             return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 
@@ -115,6 +124,14 @@ def _poke(folder: Path) -> None:
         call(folder, Drain(), patience=_POKE_SECONDS)
     except (NoOwnerError, ControlSocketError):
         return
+
+
+def _of_findings(number: int) -> str:
+    what = "one thing that may be" if number == 1 else f"{number} things that may be"
+    return (
+        f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
+        "shows them; no session is given them before you accept them."
+    )
 
 
 def _told_to_person(failed: Failures) -> str:

@@ -1,6 +1,7 @@
 """`greenroom review`: memories that rules found in transcripts, looked at by the person they are of.
 
-A running server has the folder: then we attach to it, as any other process does.
+A running server has the folder: then we attach to it, as any other process does. What hooks left is
+taken first.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store, principal_of
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
+from greenroom.transports.hooks.drain import take_waiting
 
 _UNREVIEWED: Final = MemoryFilters(unreviewed=True)
 _PAGE: Final = 200
+_TAKING_SECONDS: Final = 5.0  # for what hooks left
 
 
 async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one of the actions out; return the exit code."""
     principal = principal_of(resolved.settings)
     async with open_store(resolved.settings) as runtime:
+        await take_waiting(runtime, resolved.settings.data, _TAKING_SECONDS)
         agent = Agent(runtime, principal)
         found = await _unreviewed(agent, principal)
         if chosen.action == "list":

@@ -171,7 +171,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain.poke)
+            await nursery.start(serve_control, settings.data, observed, drain)
         else:
             nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
@@ -212,7 +212,7 @@ async def _control_when_owner(
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain.poke)
+        await serve_control(folder, observed, drain)
 
 
 def _on_stdio(settings: Settings) -> bool:

@@ -1,12 +1,14 @@
 """`greenroom why`: what hooks gave to which session, when, for which reason, and whether it was used.
 
-A running server has the folder: then we attach to it, as any other process does.
+A running server has the folder: then we attach to it, as any other process does. What hooks left is
+taken first.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from typing import Final
 
 from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
 from greenroom.transports.base import exit_codes
@@ -15,6 +17,9 @@ from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store, principal_of
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
+from greenroom.transports.hooks.drain import take_waiting
+
+_TAKING_SECONDS: Final = 5.0  # for what hooks left
 
 
 async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -22,6 +27,7 @@ async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
     settings = resolved.settings
     asked = WhyGiven(session=chosen.session or "", limit=chosen.limit)
     async with open_store(settings) as runtime:
+        await take_waiting(runtime, settings.data, _TAKING_SECONDS)
         said = await runtime.query(asked, principal=principal_of(settings))
     if chosen.json:
         say_json(said)
