@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,14 @@ async def test_what_asks_for_nothing_that_is_known_brings_up_nothing(enter: Ente
 )
 def test_a_path_a_heading_and_an_order_are_prompts(prompt: str) -> None:
     assert not is_trivial(prompt)
+
+
+def test_a_prompt_of_single_letters_takes_little_of_the_processor() -> None:
+    # It is read in the loop of the server. Where a letter can be read in two ways, this takes minutes.
+    began = time.process_time()
+    assert not is_trivial("y k " * 14 + "port?")
+    assert time.process_time() - began < 3
+    assert is_trivial("Y, k: y K a!")
 
 
 @pytest.mark.promise("hook-context.relevant")
