@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tracemalloc
 from pathlib import Path
@@ -145,6 +146,13 @@ def test_what_cannot_be_read_is_passed_over_and_the_rest_told(tmp_path: Path) ->
         file.write(b'{"type":"user","message":' + b"[" * 5_000 + b"\n")
         file.write(said("user", "z").encode())
     assert texts(tail(path)) == ["a", "caf\ufffd", "half \ud83d", "z"]
+
+
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_is_none_in_utc_is_no_time(tmp_path: Path, written: str) -> None:
+    line = {"type": "user", "message": {"content": "a"}, "timestamp": written}
+    path = transcript(tmp_path, json.dumps(line) + "\n", said("user", "z"))
+    assert [(turn.text, turn.at is None) for turn in tail(path).turns] == [("a", True), ("z", False)]
 
 
 # -- its bounds -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from greenroom.transports.hooks.dialects import Reader
@@ -135,8 +135,9 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
 
 
 def _time(value: object) -> datetime | None:
+    """Return a time that says its offset; None for one that in UTC is none, since no owner would take it."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        return at.astimezone(UTC) if at is not None and at.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return at if at is not None and at.tzinfo is not None else None
