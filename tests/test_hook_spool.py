@@ -35,6 +35,7 @@ from greenroom.transports.hooks.spool import (
     held,
     names_in,
     read_entry,
+    remove_refused,
     waiting,
 )
 from greenroom.transports.hooks.telling import keep
@@ -283,12 +284,25 @@ async def test_what_cannot_be_taken_is_put_aside_and_counted_and_the_rest_taken(
     secret.write_bytes(b"{}")
     (tmp_path / "spool" / f"{9:020d}-{9:032x}.json").symlink_to(secret)
     os.mkfifo(tmp_path / "spool" / f"{8:020d}-{8:032x}.json")
+    (tmp_path / "spool" / f"{7:020d}-{7:032x}.json").mkdir()
     async with open_greenroom(tmp_path / "other", embedder="none") as runtime:
         assert await Drain(runtime, tmp_path).take_all()
         assert await kept_in(runtime) == ["said 1"]
-    assert (waiting(tmp_path).files, waiting(tmp_path).refused) == (0, 7)
-    assert len(list((tmp_path / "spool" / REFUSED).iterdir())) == 7
+    assert (waiting(tmp_path).files, waiting(tmp_path).refused) == (0, 8)
+    assert len(list((tmp_path / "spool" / REFUSED).iterdir())) == 8
     assert secret.read_bytes() == b"{}"
+    remove_refused(tmp_path)
+    assert waiting(tmp_path).refused == 1  # a folder is nobody's file
+
+
+def test_a_folder_in_the_spool_stops_nobody(tmp_path: Path) -> None:
+    put(tmp_path, entry(1))
+    (tmp_path / "spool" / ".trash").mkdir()
+    (tmp_path / "spool" / "offsets" / "trash").mkdir()
+    with held(tmp_path) as spool:
+        spool.put(entry(2))
+        spool.forget_old()
+    assert told(tmp_path) == ["said 1", "said 2"]
 
 
 # -- failures ---------------------------------------------------------------------------

@@ -141,14 +141,14 @@ class Spool:
             if kept is not None and kept.pending == public:
                 os.rename(name, public, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             else:
-                os.unlink(name, dir_fd=self._folder)
+                _unlink_file(name, self._folder)
 
     def forget_old(self) -> None:
         """Forget how far the transcripts were told that nobody told for longest, beyond `MAX_KEPT`."""
         with os.scandir(self._offsets) as found:
             ages = sorted(((each.stat().st_mtime_ns, each.name) for each in found), reverse=True)
         for _, name in ages[MAX_KEPT:]:
-            os.unlink(name, dir_fd=self._offsets)
+            _unlink_file(name, self._offsets)
 
     def _keep(self, key: str, kept: Kept) -> None:
         write_synced(".new", msgspec.json.encode(kept), self._offsets)
@@ -266,7 +266,7 @@ def remove_refused(folder: Path) -> None:
         aside = open_private(REFUSED, descriptor, create=False)
         try:
             for each in _listed(aside):
-                os.unlink(each, dir_fd=aside)
+                _unlink_file(each, aside)
         finally:
             os.close(aside)
 
@@ -278,7 +278,7 @@ def refuse(folder: Path, name: str) -> None:
         try:
             os.rename(name, name, src_dir_fd=descriptor, dst_dir_fd=aside)
             for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
-                os.unlink(each, dir_fd=aside)
+                _unlink_file(each, aside)
         finally:
             os.close(aside)
 
@@ -306,6 +306,13 @@ def _listed(descriptor: int) -> list[str]:
 
 def _names(descriptor: int) -> list[str]:
     return sorted(filter(_NAME.fullmatch, _listed(descriptor)))
+
+
+def _unlink_file(name: str, above: int) -> None:
+    """Remove a file; what is a folder is none of ours, and in nobody's way."""
+    status = os.stat(name, dir_fd=above, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(name, dir_fd=above)
 
 
 def _size(name: str, above: int) -> int:
@@ -339,10 +346,11 @@ def _read(name: str, above: int, limit: int) -> bytes:
         if error.errno == errno.ELOOP:
             raise SpoolError(f"the file {name} of the spool is a symbolic link") from None
         raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        os.close(descriptor)  # nothing is made of it: of a folder that would fail
+        raise SpoolError(f"the file {name} of the spool is no plain file of this user")
     with os.fdopen(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise SpoolError(f"the file {name} of the spool is no plain file of this user")
         data = b"".join(iter(lambda: file.read(1 << 20), b"")) if status.st_size <= limit else None
     if data is None or len(data) > limit:
         raise SpoolError(f"the file {name} of the spool is larger than {limit:,} bytes")
