@@ -15,14 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
 import pytest
 import trio
-from support.hook_inputs import said, transcript
+from support.hook_inputs import KEY, said, transcript
 
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
+from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 from greenroom.actors.schemas.sessions import GetMessages
+from greenroom.runtime import ActorFailedError
 from greenroom.transports.hooks import spool as spool_module
 from greenroom.transports.hooks.dialects import Said
 from greenroom.transports.hooks.drain import Drain
@@ -276,6 +279,34 @@ async def test_what_comes_later_is_taken_when_the_owner_is_poked(tmp_path: Path)
         nursery.cancel_scope.cancel()
 
 
+async def test_a_time_without_an_offset_is_put_aside_and_sets_no_actor_aside(tmp_path: Path) -> None:
+    timeless = datetime(2026, 1, 1)  # noqa: DTZ001 - it is what must not come in
+    for number in range(6):
+        event = msgspec.structs.replace(entry(number).event, at=timeless)
+        put(tmp_path, Entry(principal=PRINCIPAL, event=event))
+    put(tmp_path, entry(7))
+    async with open_greenroom(tmp_path / "other", embedder="none") as runtime:
+        assert await Drain(runtime, tmp_path).take_all()
+        assert await kept_in(runtime) == ["said 7"]
+    assert waiting(tmp_path).refused == 6
+
+
+async def test_an_actor_that_is_set_aside_holds_up_nobody_elses_events(tmp_path: Path) -> None:
+    put(tmp_path, entry(1))
+    bob = Principal(agent_id="claude-code", user="bob")
+    put(tmp_path, Entry(principal=bob, event=entry(2).event))
+    async with open_greenroom(tmp_path / "other", embedder="none") as runtime:
+        for number in range(5):
+            event = msgspec.structs.replace(entry(number).event, at=datetime(1, 1, 1))  # noqa: DTZ001 - likewise
+            with pytest.raises(ActorFailedError):
+                await runtime.query(TakeHookEvent(event=event), principal=PRINCIPAL)
+        assert not await Drain(runtime, tmp_path).take_all()
+        assert [read_entry(tmp_path, name).principal.user for name in names_in(tmp_path)] == ["ann"]
+        runtime.readmit(hook_address("user:ann"))
+        assert await Drain(runtime, tmp_path).take_all()
+        assert await kept_in(runtime) == ["said 1"]
+
+
 async def test_what_cannot_be_taken_is_put_aside_and_counted_and_the_rest_taken(tmp_path: Path) -> None:
     put(tmp_path, entry(1))
     for number, content in enumerate([b"", b"\xff", b"{}", b"[" * 100_000, b"x" * (5 << 20)]):
@@ -313,6 +344,13 @@ def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
+
+
+def test_a_secret_is_in_no_note_of_a_failure(states: Path) -> None:
+    note_failure(states / "store", "stop", f"there is no transcript '/x/{KEY}.jsonl', and {'x' * 460}{KEY}")
+    said_of_it = failures_of(states / "store").last_sentence
+    assert said_of_it.startswith("there is no transcript '/x/[secret left out")
+    assert KEY[:12] not in said_of_it
 
 
 @pytest.mark.promise("hooks.never-silent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 from pathlib import Path
@@ -15,16 +16,19 @@ from test_setup_changes import FILES
 
 from greenroom.transports.setup.change import SetupError
 from greenroom.transports.setup.clients import CLIENTS
+from greenroom.transports.setup.files import MAX_BYTES, check_below, read
 from greenroom.transports.setup.own_command import put_by_client
 from greenroom.transports.setup.versions import version_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup")]
 
 
-def setup(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def setup(
+    home: Path, *arguments: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, "setup", *arguments],
-        cwd=home,
+        cwd=cwd or home,
         env=clean_environment(home, PATH=f"{home}/bin:/usr/bin:/bin") | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -91,6 +95,34 @@ def test_nothing_is_written_without_a_yes_and_a_projects_file_is_not_run(tmp_pat
     assert checked.returncode == 1
     assert "is not tried" in checked.stderr
     assert not (tmp_path / "sprung").exists()
+
+
+def test_what_is_no_plain_file_of_some_size_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "large").write_bytes(b" " * (MAX_BYTES + 1))
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "zero", "large", "folder"):
+        with pytest.raises(SetupError, match="left alone"):
+            read(tmp_path / name)
+    assert read(tmp_path / "none") is None
+
+
+def test_a_link_in_a_project_leads_nowhere_else(tmp_path: Path) -> None:
+    outside, project = tmp_path / "outside.json", tmp_path / "project"
+    project.mkdir()
+    outside.write_text('{"theirs": 1}')
+    (project / ".mcp.json").symlink_to(outside)
+    with pytest.raises(SetupError, match=r"is a link to .*outside\.json"):
+        check_below(project / ".mcp.json", project)
+    (project / ".mcp.json").unlink()
+    (project / ".mcp.json").symlink_to("mcp.json")
+    check_below(project / ".mcp.json", project)
+    (project / ".mcp.json").unlink()
+    (project / ".mcp.json").symlink_to(tmp_path / "not" / "there.json")
+    made = setup(tmp_path, "claude-code-project", "--yes", cwd=project)
+    assert (made.returncode, "is a link to" in made.stderr) == (1, True)
+    assert not (tmp_path / "not").exists()
 
 
 def test_a_file_that_was_made_goes_and_a_name_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import platformdirs
@@ -15,16 +16,41 @@ import platformdirs
 from greenroom.transports.setup.change import Record, SetupError
 
 
+MAX_BYTES: Final = 16 << 20
+"""Bytes of a client's file that is read; the largest ones have megabytes of history."""
+
+
 def read(path: Path) -> str | None:
-    """Return a file's text with its line ends as they are; None where there is none."""
+    """Return a file's text with its line ends as they are; None where there is none.
+
+    Raises:
+        SetupError: It cannot be read, or what is there is no plain file of some size.
+    """
     try:
-        return path.read_bytes().decode()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            os.close(descriptor)
+            raise SetupError(f"{path} is no plain file of at most {MAX_BYTES:,} bytes; it is left alone")
+        with os.fdopen(descriptor, "rb") as opened:
+            return opened.read(MAX_BYTES).decode()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
         raise SetupError(f"{path} is no UTF-8 text; it is left alone") from None
     except OSError as error:
         raise SetupError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check_below(path: Path, folder: Path) -> None:
+    """Check that a project's file is in its folder: who wrote a project may have put a link there.
+
+    Raises:
+        SetupError: It is a link that leads elsewhere.
+    """
+    real = os.path.realpath(path)
+    if not Path(real).is_relative_to(os.path.realpath(folder)):
+        raise SetupError(f"{path} is a link to {real}, out of the project; it is left alone")
 
 
 def replace(path: Path, seen: str | None, text: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 import msgspec
 
@@ -18,7 +19,7 @@ from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.setup.change import Record, SetupError, entry_before, put_in, shown, taken_out
 from greenroom.transports.setup.clients import BY_HAND, CLIENTS, SERVER, Client
-from greenroom.transports.setup.files import keep_record, read, record_of, replace
+from greenroom.transports.setup.files import check_below, keep_record, read, record_of, replace
 from greenroom.transports.setup.own_command import put_by_client, taken_by_client
 from greenroom.transports.setup.trial import tried
 
@@ -75,10 +76,14 @@ async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> Non
         entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
         say(BY_HAND[name])
         say(json.dumps(entry, indent=2, ensure_ascii=False))
-    elif chosen.undo:
-        await _undo(name, CLIENTS[name], chosen)
+        return
+    client = CLIENTS[name]
+    if client.project:
+        check_below(client.path(), Path.cwd())
+    if chosen.undo:
+        await _undo(name, client, chosen)
     else:
-        await _set_up(name, CLIENTS[name], chosen, resolved)
+        await _set_up(name, client, chosen, resolved)
 
 
 async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
