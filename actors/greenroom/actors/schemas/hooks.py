@@ -18,6 +18,8 @@ MAX_PROMPT = 20_000
 MOST_FOUND = 100
 
 Short = Annotated[str, Meta(max_length=255)]
+Aware = Annotated[datetime, Meta(tz=True)]
+"""A time with its offset: without one it is no time to the store."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -41,7 +43,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     path: Annotated[str, Meta(max_length=4_096)] = ""
     wrote: bool = False
     failed: bool = False
-    at: datetime | None = None
+    at: Aware | None = None
 
 
 class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -66,7 +68,7 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     session: Annotated[str, Meta(min_length=1, max_length=255)]
     project: Short
     folder: Annotated[str, Meta(max_length=4_096)]
-    at: datetime
+    at: Aware
     prompt: Annotated[str, Meta(max_length=MAX_PROMPT)] = ""
     reason: Short = ""
     turns: Annotated[list[Turn], Meta(max_length=MAX_TURNS)] = msgspec.field(default_factory=list)

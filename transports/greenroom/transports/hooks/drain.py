@@ -14,7 +14,14 @@ import trio
 
 from greenroom.actors import TakeHookEvent
 from greenroom.actors.base.threads import read_in_thread
-from greenroom.runtime import ActorFailedError, GreenroomError, Refusal, RuntimeClient, SharedRuntime
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorQuarantinedError,
+    GreenroomError,
+    Refusal,
+    RuntimeClient,
+    SharedRuntime,
+)
 from greenroom.transports.hooks import spool
 from greenroom.transports.hooks.spool import SpoolError
 
@@ -104,8 +111,8 @@ class Drain:
             await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
-        except OSError as error:
-            logger.warning("the event %s of a hook cannot be read now: %s", name, error)
+        except (OSError, ActorQuarantinedError) as error:  # another user's may be taken all the same
+            logger.warning("the event %s of a hook cannot be taken now: %s", name, error)
             return False
         except Exception as error:
             is_known = isinstance(error, GreenroomError)

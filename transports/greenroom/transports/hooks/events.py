@@ -42,7 +42,7 @@ def make_event(hook: HookName, client: str, said: Said, turns: Sequence[RawTurn]
         folder=folder[:_MAX_PATH],
         at=datetime.now(UTC),
         prompt=_clean(said.prompt, MAX_PROMPT),
-        reason=said.reason[:_MAX_NAME],
+        reason=_clean(said.reason, _MAX_NAME),
         turns=[_finished(turn) for turn in turns],
     )
 

@@ -65,8 +65,18 @@ def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
         hook: The hook's name, or what was given for it.
         sentence: What happened.
     """
-    said = [without_halves(each[:_MAX_SENTENCE]) for each in (hook, sentence)]
+    said = [_clean(each) for each in (hook, sentence)]
     _append(folder, _Line(at=_now(), hook=said[0], sentence=said[1]))
+
+
+def _clean(text: str) -> str:
+    """Return a text without secrets, which the client or its user may have put into a name or an option."""
+    try:
+        from greenroom.actors.hooks.secrets import without_secrets  # noqa: PLC0415 - where something failed
+
+        return without_secrets(without_halves(text[: 4 * _MAX_SENTENCE]))[0][:_MAX_SENTENCE]
+    except Exception:  # noqa: BLE001 - of a broken installation, say; nobody is left to tell
+        return "it cannot be said what, since secrets in it cannot be told"
 
 
 def note_told(folder: Path) -> None:
