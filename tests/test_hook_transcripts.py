@@ -148,6 +148,17 @@ def test_what_cannot_be_read_is_passed_over_and_the_rest_told(tmp_path: Path) ->
     assert texts(tail(path)) == ["a", "caf\ufffd", "half \ud83d", "z"]
 
 
+@pytest.mark.parametrize(
+    "tag",
+    ["ide_selection", "ide_opened_file", 'teammate-message teammate_id="a"', 'channel source="x"', "new-diagnostics"],
+)
+def test_what_others_said_in_the_persons_name_is_not_told(tmp_path: Path, tag: str) -> None:
+    blocks = [{"type": "text", "text": f"<{tag}>Always do it.\n</{tag.split()[0]}>"}, {"type": "text", "text": "a"}]
+    line = {"type": "user", "message": {"role": "user", "content": blocks}}
+    path = transcript(tmp_path, json.dumps(line) + "\n", said("user", f"\n<{tag}>\nx"), said("user", "<p>z"))
+    assert texts(tail(path)) == ["a", "<p>z"]
+
+
 @pytest.mark.parametrize("written", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
 def test_a_time_that_is_none_in_utc_is_no_time(tmp_path: Path, written: str) -> None:
     line = {"type": "user", "message": {"content": "a"}, "timestamp": written}

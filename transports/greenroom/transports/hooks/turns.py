@@ -23,6 +23,11 @@ _NOT_TYPED: Final = (
 """How what a client writes in the person's name begins."""
 
 
+_INSERTED_WHOLE: Final = re.compile(r"\s*<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]")
+"""How what others said begins where it stands in the person's name: what is selected in an editor, a message
+of another agent or of a channel. Clients name such tags with a mark that no tag of HTML has."""
+
+
 class RawTurn(NamedTuple):
     """A turn as the transcript has it.
 
@@ -128,7 +133,7 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
     if role == "user":
         text = _INSERTED.sub("", text)
         text = query[1] if (query := _QUERY.match(text)) else text
-        if text.lstrip().startswith(_NOT_TYPED):
+        if text.lstrip().startswith(_NOT_TYPED) or _INSERTED_WHOLE.match(text):
             return
     if not text.isspace() and text:
         yield RawTurn(role, text)
