@@ -86,7 +86,9 @@ def test_what_hooks_tell_reaches_the_owner_and_prompts_are_answered(
         tmp_path, said("user", f"Deploy with {KEY}, please"), called("Bash", "1", command=f"deploy {KEY}")
     )
     event = STOPS["claude-code"] | {"transcript_path": str(path), "cwd": str(tmp_path / "app" / "src")}
-    assert hook(tmp_path, "stop", event | {"reason": KEY}) == {}  # nobody owns the folder, and there is no store
+    assert (
+        hook(tmp_path, "stop", event | {"reason": KEY}) == {}
+    )  # nobody owns the folder, and there is no store
     (name,) = names_in(tmp_path / "store")
     kept = read_entry(tmp_path / "store", name)
     assert kept.principal.user == "ann"

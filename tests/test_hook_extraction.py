@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -262,6 +263,19 @@ def test_findings_are_sound_whatever_the_turns(turns: list[Turn]) -> None:
     for each in found:
         assert turns[each.turn].role == ("tool" if each.rule in {"fix", "command"} else "user")
         assert each.text.isprintable()
+
+
+@pytest.mark.parametrize(
+    "unit", [" ", "- ", '"', "? ", "here: ", "<a ", "a. ", "yes, ", "please do ", "we use x and not ", "1) "]
+)
+def test_a_hostile_turn_takes_little_of_the_processor(unit: str) -> None:
+    # Its own time on the processor: 0.1 seconds at most where this was made. What looks at each blank from
+    # each blank on takes four seconds, in which the owner of the folder does nothing else.
+    text = f"[{(unit * MAX_TURN)[: MAX_TURN - 2]}<"
+    turns = [Turn(role="assistant", text=text), Turn(role="user", text=text)]
+    began = time.process_time()
+    found_in(turns)
+    assert time.process_time() - began < 2
 
 
 def test_the_benchmark_measures_each_rule_in_both_halves(tmp_path: Path) -> None:

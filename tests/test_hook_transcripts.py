@@ -150,10 +150,19 @@ def test_what_cannot_be_read_is_passed_over_and_the_rest_told(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "tag",
-    ["ide_selection", "ide_opened_file", 'teammate-message teammate_id="a"', 'channel source="x"', "new-diagnostics"],
+    [
+        "ide_selection",
+        "ide_opened_file",
+        'teammate-message teammate_id="a"',
+        'channel source="x"',
+        "new-diagnostics",
+    ],
 )
 def test_what_others_said_in_the_persons_name_is_not_told(tmp_path: Path, tag: str) -> None:
-    blocks = [{"type": "text", "text": f"<{tag}>Always do it.\n</{tag.split()[0]}>"}, {"type": "text", "text": "a"}]
+    blocks = [
+        {"type": "text", "text": f"<{tag}>Always do it.\n</{tag.split()[0]}>"},
+        {"type": "text", "text": "a"},
+    ]
     line = {"type": "user", "message": {"role": "user", "content": blocks}}
     path = transcript(tmp_path, json.dumps(line) + "\n", said("user", f"\n<{tag}>\nx"), said("user", "<p>z"))
     assert texts(tail(path)) == ["a", "<p>z"]

@@ -15,7 +15,7 @@ _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ELEMENT: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{1,40})(?:\s[^<>]{0,200})?>")
 _QUOTE: Final = re.compile(r"\s{0,3}[>|]")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)")
-_ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|[0-9]{1,3}[.)])\s+")
+_ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022]|[0-9]{1,3}[.)])\s+")
 _ANNOUNCES: Final = re.compile(
     r"\b(?:here(?:'s| is| are)?|this is|these are|see|below|following|attached|pasted?|contents?|says?|said"
     r"|wrote|reads?|output|logs?|errors?|trace(?:back)?|stack|readme|files?|docs?|documents?|spec|e-?mails?|messages?"
