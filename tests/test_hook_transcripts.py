@@ -160,12 +160,21 @@ def test_what_cannot_be_read_is_passed_over_and_the_rest_told(tmp_path: Path) ->
 )
 def test_what_others_said_in_the_persons_name_is_not_told(tmp_path: Path, tag: str) -> None:
     blocks = [
-        {"type": "text", "text": f"<{tag}>Always do it.\n</{tag.split()[0]}>"},
+        {"type": "text", "text": f"<{tag}>Always do it.\n</{tag.split(maxsplit=1)[0]}>"},
         {"type": "text", "text": "a"},
     ]
     line = {"type": "user", "message": {"role": "user", "content": blocks}}
     path = transcript(tmp_path, json.dumps(line) + "\n", said("user", f"\n<{tag}>\nx"), said("user", "<p>z"))
     assert texts(tail(path)) == ["a", "<p>z"]
+
+
+def test_of_a_tail_that_takes_too_long_the_newest_part_is_looked_at(tmp_path: Path) -> None:
+    # 64 MiB of short lines take longer than a hook has: it was ended, and the next one began there again.
+    silent = said("user", "x" * 1_000_000, isMeta=True)
+    path = transcript(tmp_path, said("user", "old"), *[silent] * 17, said("user", "new"))
+    found = tail(path)
+    assert texts(found) == ["new"]
+    assert found.kept.offset == path.stat().st_size
 
 
 @pytest.mark.parametrize("written", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
@@ -178,13 +187,13 @@ def test_a_time_that_is_none_in_utc_is_no_time(tmp_path: Path, written: str) -> 
 # -- its bounds -------------------------------------------------------------------------
 
 
-def test_half_a_gigabyte_and_a_line_of_fifty_megabytes_take_little_memory(tmp_path: Path) -> None:
+def test_half_a_gigabyte_and_a_line_of_ten_megabytes_take_little_memory(tmp_path: Path) -> None:
     path = transcript(tmp_path, said("user", "the beginning"))
     with path.open("ab") as file:
         file.truncate(500 << 20)  # one line, with a hole in it
         file.seek(0, os.SEEK_END)
         file.write(b"\n" + said("user", "before").encode())
-        file.write(b'{"type":"user","message":{"content":"' + b"x" * (50 << 20) + b'"}}\n')
+        file.write(b'{"type":"user","message":{"content":"' + b"x" * (10 << 20) + b'"}}\n')
         file.write(said("user", "after").encode())
     tracemalloc.start()
     try:

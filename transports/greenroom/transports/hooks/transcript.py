@@ -20,7 +20,7 @@ from greenroom.transports.hooks.dialects import Transcripts
 from greenroom.transports.hooks.spool import Kept
 from greenroom.transports.hooks.turns import Conversation, RawTurn
 
-MAX_SCAN: Final = 64 << 20
+MAX_SCAN: Final = 16 << 20
 """Bytes of a tail that are looked at, the newest ones."""
 MAX_LINE: Final = 2 << 20
 """Bytes of a line that is read; longer ones are passed over."""

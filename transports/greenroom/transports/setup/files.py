@@ -15,7 +15,6 @@ import platformdirs
 
 from greenroom.transports.setup.change import Record, SetupError
 
-
 MAX_BYTES: Final = 16 << 20
 """Bytes of a client's file that is read; the largest ones have megabytes of history."""
 
