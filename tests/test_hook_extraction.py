@@ -16,7 +16,7 @@ from bench.extraction import run as run_benchmark
 from bench.harness import Plan
 from greenroom.actors import Finding
 from greenroom.actors.hooks.extraction import MAX_CARRIED, MAX_FINDINGS, carried, found_in
-from greenroom.actors.schemas.hooks import Turn
+from greenroom.actors.schemas.hooks import MAX_TURN, Turn
 
 CASES = [case for half in HALVES for case in cases_of(half)]
 SAID = [
