@@ -32,7 +32,7 @@ def test_every_client_with_hooks_has_a_dialect() -> None:
 @pytest.mark.parametrize("client", DIALECTS)
 def test_a_session_and_its_folder_are_found_in_each_clients_words(client: str) -> None:
     found = told(client)
-    assert (found.session, found.folder) == ("s-1", "/work/app")
+    assert (found.session, found.folder) == ("s-1", "/srv/app")
 
 
 @pytest.mark.promise("hooks.foreign")

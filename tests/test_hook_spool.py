@@ -54,7 +54,7 @@ def entry(number: int = 0, **more: Any) -> Entry:
         client="claude-code",
         session="s-1",
         project="app-1",
-        folder="/work/app",
+        folder="/srv/app",
         at=datetime.now(UTC),
         turns=[Turn(role="user", text=f"said {number}")],
     )
@@ -78,7 +78,7 @@ def hidden(folder: Path) -> list[str]:
 def stop(folder: Path, home: Path) -> bool:
     """Tell the transcript of `home` as the hook `stop` does."""
     path = home / ".claude" / "projects" / "-work-app" / "s-1.jsonl"
-    said_to_hook = Said(session="s-1", folder="/work/app", transcript=str(path))
+    said_to_hook = Said(session="s-1", folder="/srv/app", transcript=str(path))
     environment = {"CLAUDE_CONFIG_DIR": str(home / ".claude")}
     return keep(folder, PRINCIPAL, "stop", "claude-code", said_to_hook, environment)
 
