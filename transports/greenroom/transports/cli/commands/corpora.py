@@ -16,8 +16,9 @@ from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.cli.support.error_report import with_flags
+from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.json_output import say_json
-from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.load import Resolved
 
 _Deed = Callable[[argparse.Namespace, RuntimeClient, Principal], Awaitable[None]]

@@ -37,7 +37,8 @@ from greenroom.actors.transfer.export_actor import exported
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.cli.support.open_store import embedder_choice, open_store, principal_of
+from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.open_store import embedder_choice, open_store
 from greenroom.transports.cli.support.progress_bar import show_progress
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings

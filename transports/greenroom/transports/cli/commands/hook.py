@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
 
@@ -18,6 +19,7 @@ from greenroom.actors.schemas.hooks import HookAnswer, HookEvent, HookName
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain
+from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import ControlSocketError, Drain, Hook, NoOwnerError, call
@@ -69,12 +71,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _carry_out(chosen: argparse.Namespace, settings: Settings, said: Said, run: Run) -> tuple[str, int]:
     """Answer or keep an event; return what the client's model is given, and how much was found meanwhile."""
-    principal = Principal(
-        agent_id=settings.agent or chosen.client,
-        agent_type=settings.agent_type,
-        user=settings.user,
-        projects=frozenset(settings.project) or None,
-    )
+    principal = principal_of(replace(settings, agent=settings.agent or chosen.client))
     if chosen.name in _ASKING:
         event = make_event(chosen.name, chosen.client, said, [])
         return _asked(settings, principal, event, run)

@@ -26,7 +26,8 @@ from greenroom.transports.cli.support.error_report import (
     start_logging,
     with_flags,
 )
-from greenroom.transports.cli.support.open_store import embedder_choice, open_store, own_folders, principal_of
+from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.open_store import embedder_choice, open_store, own_folders
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved

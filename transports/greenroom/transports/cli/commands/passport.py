@@ -23,12 +23,12 @@ from greenroom.runtime import GreenroomError, Refusal, SharedRuntime
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
     open_store,
     passport_options,
-    principal_of,
 )
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import PASSPHRASE_VARIABLE, Settings

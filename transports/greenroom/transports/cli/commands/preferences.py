@@ -16,7 +16,8 @@ from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.cli.support.error_report import with_flags
-from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.load import Resolved
 
 _INDENT: Final = 2

@@ -18,8 +18,9 @@ from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.json_output import say_json
-from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.hooks.drain import take_waiting

@@ -26,12 +26,8 @@ from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.error_report import with_flags
-from greenroom.transports.cli.support.open_store import (
-    embedder_choice,
-    open_for_dry_run,
-    open_store,
-    principal_of,
-)
+from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.open_store import embedder_choice, open_for_dry_run, open_store
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings

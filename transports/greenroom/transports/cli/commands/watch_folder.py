@@ -16,7 +16,8 @@ import trio
 from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-from greenroom.transports.cli.support.open_store import open_store, principal_of
+from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.settings import Settings
 
 R = TypeVar("R")

@@ -12,9 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from greenroom.actors import EmbedderChoice, PassportOptions, Principal, open_greenroom, read_choice
+from greenroom.actors import EmbedderChoice, PassportOptions, open_greenroom, read_choice
 from greenroom.runtime import Encryption, RuntimeOptions, SharedRuntime, StoreKeyError, key_source
-from greenroom.transports.auth.caller import NAMELESS_AGENT
 from greenroom.transports.cli.output import remark
 from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
 
@@ -100,16 +99,6 @@ def _holds_something(folder: Path) -> bool:
 def own_folders(settings: Settings) -> tuple[str, ...]:
     """Return the folders that hold what is the program's own, without links: nobody has them ingested."""
     return tuple(os.path.realpath(each) for each in (settings.data, settings.secrets, settings.models))
-
-
-def principal_of(settings: Settings) -> Principal:
-    """Return the principal that the settings name."""
-    return Principal(
-        agent_id=settings.agent or NAMELESS_AGENT,
-        agent_type=settings.agent_type,
-        user=settings.user,
-        projects=frozenset(settings.project) or None,
-    )
 
 
 def runtime_options(settings: Settings) -> RuntimeOptions:
