@@ -1,1 +1,1 @@
-"""What clients' hooks tell: secrets that are left out of it, and what is found in it."""
+"""Hooks of clients: what they tell is kept without its secrets, what they ask is answered as inert data."""

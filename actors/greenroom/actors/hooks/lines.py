@@ -6,15 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from msgspec import UNSET
-
 from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.hook_work import GivenMemory
-from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryView
+from greenroom.actors.schemas.memory_replies import FoundMemory
 
 MOST_OF_MEMORY: Final = 480
 """Characters of a memory that a line has."""
@@ -43,7 +41,7 @@ def said(text: str, source: str, most: int) -> Line:
 def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
     """Return a memory as a line."""
     memory = hit.memory
-    text = content_of(memory)
+    text = memory.text
     by = f" by {memory.author}" if memory.author else ""
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
     given = GivenMemory(
@@ -61,13 +59,6 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
 def chance_of(hit: FoundMemory) -> float:
     """Return the chance of a memory against nothing, whatever else was found."""
     return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
-
-
-def content_of(memory: MemoryView) -> str:
-    """Return a memory's text; of a value its JSON."""
-    if memory.content is not None:
-        return memory.content
-    return "" if memory.value is UNSET else bytes(memory.value).decode()
 
 
 def may_be_given(hit: FoundMemory, project: str, has: Mapping[str, int]) -> bool:

@@ -114,6 +114,13 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deleted_at: datetime | None = None
     unreviewed: bool = False
 
+    @property
+    def text(self) -> str:
+        """Its content; of a value its JSON, and nothing where it is withheld."""
+        if self.content is not None:
+            return self.content
+        return "" if isinstance(self.value, UnsetType) else bytes(self.value).decode()
+
 
 class CompressedForm(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's content or value as it is stored.

@@ -105,6 +105,4 @@ def _text(memory: MemoryView) -> str:
     """Return what a memory says, whole: whoever accepts it must have seen all of it."""
     if memory.withheld:
         return f"({memory.size_bytes:,} bytes, too large for a list; `greenroom export` writes it)"
-    if memory.content is not None:
-        return memory.content
-    return bytes(memory.value or b"").decode()
+    return memory.text
