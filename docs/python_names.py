@@ -8,8 +8,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-FOLDERS: Final = {name: name for name in ("runtime", "actors", "transports")} | {"testing": "transports"}
-"""The public packages, in the order of the page, and the folder that each lies in."""
+FOLDERS: Final = {name: name for name in ("runtime", "actors", "transports")} | {
+    name: "transports" for name in ("adapters", "testing")
+}
+"""The portions of the package, and the folder that each lies in."""
+ADAPTERS: Final = sorted(
+    f"adapters.{each.name}"
+    for each in (ROOT / "transports/greenroom/adapters").iterdir()
+    if (each / "__init__.py").is_file() and each.name != "base"
+)
+PACKAGES: Final = ("runtime", "actors", "transports", *ADAPTERS, "testing")
+"""The public packages, in the order of the page."""
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 WIDTH: Final = 100  # characters of a declaration on one line
 
@@ -25,7 +34,7 @@ class Exported(NamedTuple):
 def python_page() -> str:
     """Return the page of the public Python names."""
     parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
-    for package in FOLDERS:
+    for package in PACKAGES:
         tree = ast.parse(module_path(f"greenroom.{package}").read_text())
         parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
         names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))

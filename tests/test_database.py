@@ -559,3 +559,46 @@ def test_a_disk_that_is_gone_fails_every_call_and_the_closing(loop: Any, folder:
             assert await keys(database) == set()
 
     run(loop, main)
+
+
+# -- without an event loop -----------------------------------------------
+
+
+def test_a_program_without_an_event_loop_opens_asks_and_opens_again(tmp_path: Path) -> None:
+    database = at(tmp_path)
+    for expected in (None, "created"):
+        with database:
+            before = database.call(database.sessions.get_session, "s")
+            assert (before and before.status) == expected
+            if before is None:
+                database.call(database.sessions.create_session, "s", "app", "ann")
+            with pytest.raises(ServiceError, match="taken"):
+                database.call(database.sessions.create_session, "s", "app", "ann")
+        with pytest.raises(RuntimeClosedError, match="not open"):
+            database.call(database.sessions.get_session, "s")
+
+
+def test_many_threads_call_at_once(tmp_path: Path) -> None:
+    async def note(number: int) -> None:
+        await database.memory.add_memory(PLACE, f"n{number}", {"n": number}, "semantic", "a", "t")
+
+    with at(tmp_path) as database:
+        threads = [threading.Thread(target=database.call, args=(note, number)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(database.call(database.memory.search_memories, PLACE)) == 20
+
+
+def test_a_blocking_database_is_opened_once_at_a_time(tmp_path: Path) -> None:
+    with at(tmp_path) as database:
+        with pytest.raises(RuntimeError, match="open already"), database:
+            pass
+        assert database.call(database.sessions.get_session, "s") is None
+
+
+def test_a_folder_that_cannot_be_opened_is_said_without_a_loop_too(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(StoreError, match="cannot hold a store"), at(tmp_path / "file"):
+        pass

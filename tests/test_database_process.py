@@ -26,6 +26,10 @@ async def begin():
     await database.sessions.create_session("s", "app", "ada")
     await append(0)
 
+async def begin_blocking():
+    await database.sessions.create_session("s", "app", "ada")
+    await append(0)
+
 async def append(number):
     event = {"event_type": "action", "actor": "system", "content": {"number": number}}
     await database.sessions.append_event("s", event)
@@ -50,6 +54,7 @@ LEAVING = {
     "asyncio.run": "asyncio.run(begin())",
     "trio.run": "trio.run(begin)",
     "a loop that is never closed": "asyncio.new_event_loop().run_until_complete(begin())",
+    "no event loop": "database.__enter__()\ndatabase.call(begin_blocking)",
     "exit in a call": (
         "async def main():\n    await begin()\n    asyncio.create_task(append(1))\n    sys.exit(3)\n"
         "loop = asyncio.new_event_loop()\nloop.run_until_complete(main())"

@@ -33,7 +33,7 @@ from greenroom.transports.config.settings import all_settings, flag, variable
 ROOT = Path(__file__).parents[1]
 HERE = ROOT / "transports" / "distribution"
 SCHEMAS = ROOT / "tests" / "data" / "schemas"
-PORTIONS = ("runtime", "actors", "transports", "testing")
+PORTIONS = ("runtime", "actors", "transports", "adapters", "testing")
 MEGABYTE = 1_000_000
 
 

@@ -12,7 +12,10 @@ pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
-DOORS = {f"greenroom.{package}" for package in ("runtime", "actors", "transports", "testing")}
+ADAPTERS = {
+    f"adapters.{each.parent.name}" for each in ROOT.glob("transports/greenroom/adapters/*/__init__.py")
+}
+DOORS = {f"greenroom.{package}" for package in ("runtime", "actors", "transports", "testing", *ADAPTERS)}
 WORLD = {
     *("fcntl", "lmdb", "mmap", "os", "select", "shutil", "signal", "sqlite3", "subprocess", "tempfile"),
     *("anyio", "h11", "httpx2", "hypercorn", "socket", "ssl", "trio", "trio_websocket", "wsproto"),

@@ -7,11 +7,18 @@ across. So a handler is never interrupted by Ctrl-C, which Python raises in the 
 from __future__ import annotations
 
 import atexit
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, TypeVarTuple
 
 import trio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -23,6 +30,7 @@ from greenroom.actors.services.session import SessionService
 from greenroom.runtime import Address, Message, Procedure, Query, RuntimeClosedError, SharedRuntime
 
 R = TypeVar("R")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Database:
@@ -30,6 +38,7 @@ class Database:
 
     Its runtime has a thread of its own, and is called from any thread and event loop. It ends by `close` or
     with an ``async with`` block; failing that, with the event loop that opened it, or with the program. A
+    program without an event loop opens it by a plain ``with`` block, and asks by `call`. A
     program on trio that wants the runtime in its own loop takes `open_greenroom`.
 
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is cancelled in the runtime, too: what was
@@ -50,6 +59,7 @@ class Database:
         self._options = options
         self._keeper: _Keeper | None = None
         self._life: AbstractAsyncContextManager[None] | None = None
+        self._blocking = ExitStack()
         self.sessions = SessionService(self)
         self.memory = MemoryService(self)
 
@@ -60,10 +70,7 @@ class Database:
             RuntimeError: it is open already.
             ValueError, EmbedderError, StoreError: as `open_greenroom`.
         """
-        if self._keeper is not None and not self._keeper.has_ended:
-            raise RuntimeError(f"the database {self._path} is open already")
-        self._keeper = _Keeper(open_greenroom(self._path, **self._options))
-        self._life = self._keeper.running()
+        self._life = self._new_keeper().running()
         await self._life.__aenter__()
 
     async def close(self) -> None:
@@ -85,6 +92,27 @@ class Database:
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
+    def __enter__(self) -> Self:
+        self._blocking.enter_context(self._new_keeper().blocking())
+        atexit.register(self._blocking.close)  # runs before what the thread has registered
+        self._blocking.callback(atexit.unregister, self._blocking.close)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._blocking.close()
+
+    def call(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
+        """Run an async function in the runtime's thread, and wait: ``database.call(store.get, "key")``.
+
+        For threads without an event loop: one that runs it would stand still meanwhile.
+
+        Raises:
+            RuntimeClosedError: the database is not open, or closed before the function returned.
+        """
+        keeper = self._open_keeper()
+        with self._closing(keeper):
+            return keeper.portal.call(function, *arguments)
+
     async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
         """Return an actor's reply, as `RuntimeClient.ask` does."""
         return await self._call(lambda runtime: runtime.ask(address, message, principal=principal))
@@ -94,14 +122,32 @@ class Database:
         return await self._call(lambda runtime: runtime.query(query, principal=principal))
 
     async def _call(self, function: Callable[[SharedRuntime], Awaitable[R]]) -> R:
+        keeper = self._open_keeper()
+        await checkpoint()  # who is cancelled already begins nothing
+        if keeper.thread == threading.get_ident():
+            return await function(keeper.runtime)
+        with self._closing(keeper):
+            return await keeper.portal.call_async(function, keeper.runtime)
+
+    def _new_keeper(self) -> _Keeper:
+        if self._keeper is not None and not self._keeper.has_ended:
+            raise RuntimeError(f"the database {self._path} is open already")
+        self._keeper = _Keeper(open_greenroom(self._path, **self._options))
+        return self._keeper
+
+    def _open_keeper(self) -> _Keeper:
         keeper = self._keeper
         if keeper is None or not keeper.is_open:
             why = None if keeper is None else keeper.failure
             raise RuntimeClosedError(f"the database {self._path} is not open: await initialize()") from why
-        await checkpoint()  # who is cancelled already begins nothing
+        return keeper
+
+    @contextmanager
+    def _closing(self, keeper: _Keeper) -> Iterator[None]:
+        """Say what happened where the portal ends in the middle of a call."""
         try:
-            return await keeper.portal.call_async(function, keeper.runtime)
-        except (RuntimeError, CancelledError) as error:  # the portal's, in the moment in which it ends
+            yield
+        except (RuntimeError, CancelledError) as error:
             if keeper.is_open:
                 raise
             raise RuntimeClosedError(
@@ -116,6 +162,7 @@ class _Keeper:
 
     Attributes:
         portal: Where the thread is reached.
+        thread: Its identity.
         runtime: What is kept open.
         is_open: Whether it takes calls.
         failure: Why it could not be opened, or ended by itself.
@@ -132,6 +179,7 @@ class _Keeper:
         self._leaving = trio.Event()
         self._ended = trio.Event()
         self.failure: Exception | None = None
+        self.thread = 0
         self.is_open = False
         self.has_ended = False
 
@@ -143,10 +191,7 @@ class _Keeper:
         let it, the thread ends when the program exits.
         """
         try:
-            with ExitStack() as thread:
-                self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
-                atexit.register(thread.close)
-                thread.callback(atexit.unregister, thread.close)
+            with self._started():
                 async with AsyncExitStack() as life:
                     # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
                     life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
@@ -156,7 +201,27 @@ class _Keeper:
         finally:
             self.has_ended = True
 
+    @contextmanager
+    def blocking(self) -> Iterator[None]:
+        """Keep it open while the block runs, in a thread that has no event loop."""
+        try:
+            with self._started(), ExitStack() as life:
+                life.callback(self.portal.call, self._close)
+                self.portal.call(self._open)
+                yield
+        finally:
+            self.has_ended = True
+
+    @contextmanager
+    def _started(self) -> Iterator[None]:
+        with ExitStack() as thread:
+            self.portal = thread.enter_context(start_blocking_portal("trio", name="greenroom"))
+            atexit.register(thread.close)
+            thread.callback(atexit.unregister, thread.close)
+            yield
+
     async def _open(self) -> None:
+        self.thread = threading.get_ident()
         trio.lowlevel.spawn_system_task(self._run, name="greenroom")
         await self._settled.wait()
         if self.failure is not None:
