@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-FOLDERS: Final = {name: name for name in ("runtime", "actors", "transports")} | {
-    name: "transports" for name in ("adapters", "testing")
-}
+FOLDERS: Final = {name: name for name in ("runtime", "actors", "transports")} | dict.fromkeys(
+    ("adapters", "testing"), "transports"
+)
 """The portions of the package, and the folder that each lies in."""
 ADAPTERS: Final = sorted(
     f"adapters.{each.name}"
