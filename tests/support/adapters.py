@@ -1,4 +1,4 @@
-"""What every adapter must stand: two writers, cancelled calls, a server that is killed and comes back, a takeover.
+"""What every adapter must stand: two writers, cancelled calls, a server killed and started again, a takeover.
 
 A test module of an adapter says what it writes and reads, and runs all `CHECKS` with that:
 
@@ -91,12 +91,11 @@ def a_cancelled_call_is_whole_or_not_at_all(case: Case, home: Path) -> None:
 
 def a_server_that_dies_and_comes_back_loses_nothing(case: Case, home: Path) -> None:
     """Write beside a server; go on when it is killed, beside the next, and after a takeover by that."""
-    arguments = ("--embedder", "none", "--tools", "all")
-    secrets = {"GREENROOM_SECRETS": str(home / "secrets")}
+    arguments = ("--embedder", "none", "--secrets", str(home / "secrets"))
 
     async def main() -> None:
         expected = ["the first"]
-        with serving(home, *arguments, **secrets) as server:
+        with serving(home, *arguments) as server:
             async with database(home) as attached:
                 await case.write(attached, "the first")
                 assert owner(home) == server.process.pid
@@ -107,7 +106,7 @@ def a_server_that_dies_and_comes_back_loses_nothing(case: Case, home: Path) -> N
                 expected += texts("killed", 8)
                 assert sorted(await case.read(attached)) == sorted(expected)
                 assert owner(home) == os.getpid()
-                with serving(home, *arguments, **secrets) as next_server:
+                with serving(home, *arguments) as next_server:
                     await case.write(attached, "beside the next")
                     await attached.close()  # and the server takes over
                     async with database(home) as again:
