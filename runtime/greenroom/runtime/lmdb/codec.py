@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final, Protocol
 from zlib import crc32
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreTooNewError
+from greenroom.runtime.base.errors import StoreDamagedError
 
 RECORD_VERSION: Final = 1
 _HEADER: Final = Struct(">BI")  # record version, CRC-32 over key and payload
@@ -28,7 +28,6 @@ class RecordCodec(Protocol):
 
         Raises:
             StoreDamagedError: the record is not what `seal` made for this key.
-            StoreTooNewError: a newer program wrote the record.
         """
         ...
 
@@ -44,24 +43,18 @@ class PlainCodec:
         """Return the payload after checking it.
 
         Raises:
-            StoreDamagedError: the record is cut short or its checksum is wrong.
-            StoreTooNewError: the record's version is newer than this program's.
+            StoreDamagedError: the record is cut short, its checksum is wrong or its version is unknown: what
+                a newer program wrote lies in a store whose format is newer, and is not opened.
         """
         if len(record) < _HEADER.size:
             raise damaged(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
         version, checksum = _HEADER.unpack_from(record)
         payload = record[_HEADER.size :]
-        if version == RECORD_VERSION:
-            if crc32(payload, crc32(key)) != checksum:
-                raise damaged(key, "does not match its checksum")
-            return payload
-        # A damaged version byte must not send the operator looking for an upgrade.
-        if version > RECORD_VERSION and crc32(payload, crc32(key)) == checksum:
-            raise StoreTooNewError(
-                f"the record {key!r} has version {version} and this program reads up to {RECORD_VERSION}; "
-                "upgrade Greenroom"
-            )
-        raise damaged(key, f"has the unknown version {version}")
+        if version != RECORD_VERSION:
+            raise damaged(key, f"has the unknown version {version}")
+        if crc32(payload, crc32(key)) != checksum:
+            raise damaged(key, "does not match its checksum")
+        return payload
 
 
 def damaged(key: bytes, what: str) -> StoreDamagedError:

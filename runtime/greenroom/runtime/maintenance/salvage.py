@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreTooNewError
+from greenroom.runtime.base.errors import StoreDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.pages import Page
 from greenroom.runtime.maintenance.orphan_pages import Orphans
@@ -97,12 +97,12 @@ def _rows(
 ) -> Iterator[Sound | Gap]:
     """Yield a leaf's rows. Where one is not sound its key may be another, between its sound neighbours."""
     after = lower
-    gap: StoreDamagedError | StoreTooNewError | None = None
+    gap: StoreDamagedError | None = None
     for key, value in zip(page.keys, page.values, strict=True):
         try:
             record = prover.value(value)
             codec.open(key, record)
-        except (StoreDamagedError, StoreTooNewError) as error:
+        except StoreDamagedError as error:
             gap = gap or error
             continue
         if gap is not None:
