@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from greenroom.actors.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
     from greenroom.actors.audit.record import AuditRow as AuditRow
+    from greenroom.actors.auth.namespaces import user_namespace as user_namespace
     from greenroom.actors.auth.principal import Principal as Principal
     from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
     from greenroom.actors.base.orchestration import Orchestration as Orchestration
@@ -295,9 +296,12 @@ if TYPE_CHECKING:
     from greenroom.actors.services.base import Askable as Askable
     from greenroom.actors.services.base import ServiceError as ServiceError
     from greenroom.actors.services.base import ServiceResult as ServiceResult
-    from greenroom.actors.services.memory import Memory as Memory
     from greenroom.actors.services.memory import MemoryService as MemoryService
-    from greenroom.actors.services.memory import MemoryVersion as MemoryVersion
+    from greenroom.actors.services.memory_values import ListedMemories as ListedMemories
+    from greenroom.actors.services.memory_values import Memory as Memory
+    from greenroom.actors.services.memory_values import MemoryChange as MemoryChange
+    from greenroom.actors.services.memory_values import MemoryLease as MemoryLease
+    from greenroom.actors.services.memory_values import MemoryVersion as MemoryVersion
     from greenroom.actors.services.search import MemoryMatch as MemoryMatch
     from greenroom.actors.services.search import MemoryMatches as MemoryMatches
     from greenroom.actors.services.search import SearchService as SearchService

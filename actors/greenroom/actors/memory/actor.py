@@ -9,6 +9,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.memory import (
+    changes,
     embedding,
     erasure,
     export,
@@ -107,6 +108,9 @@ class MemoryActor(Actor):
     add = _by(memories.AddMemory, store_requests.add)
     revise = _by(memories.ReviseMemory, store_requests.revise)
     drop = _by(memories.DropMemory, forget.drop)
+    change = _by(memories.ChangeMemories, changes.change)
+    prolong = _by(memories.ProlongMemories, changes.prolong)
+    sub_namespaces = _by(memories.ListSubNamespaces, changes.namespaces)
 
     # -- by itself -------------------------------------------------------------
 

@@ -233,18 +233,23 @@ def locate(
 
 def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
     found: list[StoredEntry] = []
-    for scope in _scopes(context):
+    for scope in scopes(context):
         found += repository.live_entries_of_key(context, records.key_in_scope(scope, key))
         if context.should_yield():
             yield
     return found
 
 
-def _scopes(context: Context) -> Iterator[bytes]:
-    """Yield what tells the root, the namespaces below it and the sessions apart; of each one row is read."""
-    scope = records.scope_bytes(None)
-    yield scope
-    start = None
+def scopes(context: Context, after: bytes | None = None) -> Iterator[bytes]:
+    """Yield what tells the root, the namespaces below it and the sessions apart; of each one row is read.
+
+    Args:
+        context: The message's.
+        after: Those that follow this one alone.
+    """
+    start = None if after is None else records.ORDER + after + _BEHIND_UPDATES
+    if start is None:
+        yield records.GLOBAL
     while (first := next(context.scan(bytes, prefix=records.ORDER, start=start), None)) is not None:
         scope = records.scope_of_update(first[0])
         start = records.ORDER + scope + _BEHIND_UPDATES

@@ -235,6 +235,50 @@ class DropMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     purge: bool = False
 
 
+class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of `ChangeMemories`.
+
+    Attributes:
+        value: What the key has from now on; not given, the memory goes for good, its history too.
+        metadata: In the place of the metadata before.
+        expires_in: When it ends, in seconds from now; None: never.
+    """
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    value: types.JsonObject | UnsetType = UNSET
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    expires_in: kinds.ExpiresIn | None = None
+
+
+class ChangeMemories(Message[None], frozen=True, kw_only=True):
+    """Store and remove several memories of one root in one commit, in this order. Not a tool."""
+
+    changes: Annotated[list[MemoryChange], Meta(max_length=kinds.MAX_CHANGES)]
+
+
+class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
+    """Which memory is to be there how many seconds longer, from now."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    expires_in: kinds.ExpiresIn
+
+
+class ProlongMemories(Message[None], frozen=True, kw_only=True):
+    """Let memories of one root that expire do so later, without a new version. Not a tool."""
+
+    leases: Annotated[list[MemoryLease], Meta(max_length=kinds.MAX_CHANGES)]
+
+
+class ListSubNamespaces(Message[replies.NamespacePage], frozen=True, kw_only=True):
+    """List the namespaces below one that have memories, in no particular order, in pages. Not a tool."""
+
+    namespace: kinds.NamespacePrefix
+    limit: types.Limit1000 = 1_000
+    cursor: types.Cursor | None = None
+
+
 class TextsToEmbed(Message[replies.UnembeddedTexts], frozen=True, kw_only=True):
     """Hand over texts that have no vectors of this space yet. Not a tool."""
 

@@ -388,6 +388,13 @@ class KeyLocated(Reply, frozen=True, kw_only=True):
     places: list[KeyPlace]
 
 
+class NamespacePage(Reply, frozen=True, kw_only=True):
+    """Answers `ListSubNamespaces`."""
+
+    namespaces: list[str]
+    next_cursor: str | None
+
+
 class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's text for the embedder."""
 

@@ -93,6 +93,10 @@ Embedding = Annotated[
 ]
 EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
 
+MAX_CHANGES = 1_000
+"""Changes of memories in one commit: it bounds how long everybody's writes wait for it."""
+_MAX_SECONDS = 100 * 366 * 86_400
+ExpiresIn = Annotated[float, Meta(gt=0, le=_MAX_SECONDS, description="seconds")]
 Expiry = Annotated[str, Meta(description="date or time")]
 Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
 Purge = Annotated[

@@ -2,84 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of
+from greenroom.actors.auth.errors import invalid
+from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, root_of
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.recall.index_verification import AllNamespaces
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.memory_replies import MemoryView
-from greenroom.actors.schemas.memory_types import MemoryKind
-from greenroom.actors.services.base import Askable, ServiceError, ServiceResult, from_json, plain, to_json
+from greenroom.actors.schemas.memory_types import MAX_CHANGES
+from greenroom.actors.services.base import Askable, ServiceError, from_json, plain, to_json
+from greenroom.actors.services.memory_values import (
+    ListedMemories,
+    Memory,
+    MemoryChange,
+    MemoryLease,
+    MemoryVersion,
+)
 from greenroom.runtime import Message, Refusal
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 APP = "app"
 PAGE = 200
-
-
-class Memory(ServiceResult, frozen=True, kw_only=True):
-    """One version of a memory.
-
-    Attributes:
-        id: The number of this version, unique below the namespace's root.
-        memory_id: The UUID of the memory, the same for all its versions.
-        namespace: Where it is.
-        key: Its key.
-        value: What was stored; a text that another tool stored comes as ``{"content": …}``.
-        memory_type: What kind of memory it is.
-        metadata: A dictionary of what JSON can hold.
-        version: Counts from 1.
-        created_by: Who wrote the first version.
-        updated_by: Who wrote this one.
-        created_at: When the first version was written.
-        updated_at: When this one was written.
-        expires_at: When it ends, None for never.
-    """
-
-    id: int
-    memory_id: str
-    namespace: str
-    key: str
-    value: Any
-    memory_type: MemoryKind
-    metadata: dict[str, Any]
-    version: int
-    created_by: str | None
-    updated_by: str | None
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime | None
-
-
-class MemoryVersion(ServiceResult, frozen=True, kw_only=True):
-    """One entry of a memory's history: who wrote which version when, and for which task.
-
-    Attributes:
-        id: As in `Memory`.
-        memory_id: As in `Memory`. A key that was deleted and taken anew has versions of several.
-        version: Counts from 1 for each memory.
-        author: Who wrote it.
-        stored_at: When.
-        task_id: For which task.
-        deleted_at: When the memory was deleted, None for one that is there.
-    """
-
-    id: int
-    memory_id: str
-    version: int
-    author: str | None
-    stored_at: datetime
-    task_id: str | None
-    deleted_at: datetime | None
 
 
 class MemoryService:
@@ -271,34 +224,93 @@ class MemoryService:
                 del found[limit:]
         return found
 
-    async def _newest(self, namespace: str, memory_type: str | None, limit: int) -> list[Memory]:
-        filters = {"superseded": True, **({} if memory_type is None else {"kind": memory_type})}
-        found: list[Memory] = []
+    async def page_memories(
+        self, namespace: str, limit: int = PAGE, cursor: str | None = None
+    ) -> ListedMemories:
+        """Return some of the memories at or below a namespace, newest update first.
+
+        Args:
+            namespace: At least two whole segments.
+            limit: At most so many, 1-200.
+            cursor: That of the page before. What is updated between pages may be in neither.
+
+        Raises:
+            ServiceError: an argument breaks a rule.
+        """
+        return await self._page(namespace, limit, cursor, superseded=True)
+
+    async def list_namespaces(self, namespace: str) -> list[str]:
+        """Return the namespaces at or below one in which there are memories, sorted.
+
+        Args:
+            namespace: At least two whole segments.
+
+        Raises:
+            ServiceError: the name breaks a rule.
+        """
+        found: list[str] = []
         cursor: str | None = None
         while True:
-            page = await self._ask(
-                requests.ListMemories,
-                namespace,
-                filters=filters,
-                limit=min(PAGE, limit - len(found)),
-                cursor=cursor,
+            listed = await self._ask(requests.ListSubNamespaces, namespace, cursor=cursor)
+            found += listed.namespaces
+            cursor = listed.next_cursor
+            if cursor is None:
+                return sorted(found)
+
+    async def change_memories(self, changes: Sequence[MemoryChange]) -> None:
+        """Store and remove memories below one root, in this order; up to 1,000 as a whole or not at all.
+
+        Raises:
+            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+        """
+        with _answers():
+            checked = [
+                parse_request(requests.MemoryChange, _given(msgspec.structs.asdict(each))) for each in changes
+            ]
+        for some in _parts(checked):
+            await self._tell(requests.ChangeMemories(changes=some), [each.namespace for each in some])
+
+    async def prolong_memories(self, leases: Sequence[MemoryLease]) -> None:
+        """Let memories below one root end later than they would; one that is gone or has no end is no error.
+
+        Raises:
+            ServiceError: one of them breaks a rule, and nothing was changed; or they are below several roots.
+        """
+        with _answers():
+            checked = [
+                parse_request(requests.MemoryLease, _given(msgspec.structs.asdict(each))) for each in leases
+            ]
+        for some in _parts(checked):
+            await self._tell(requests.ProlongMemories(leases=some), [each.namespace for each in some])
+
+    async def _newest(self, namespace: str, memory_type: str | None, limit: int) -> list[Memory]:
+        found: list[Memory] = []
+        cursor: str | None = None
+        filters = {} if memory_type is None else {"kind": memory_type}
+        while True:
+            page = await self._page(
+                namespace, min(PAGE, limit - len(found)), cursor, superseded=True, **filters
             )
-            for view in page.memories:
-                memory = await self.get_memory(view.namespace, view.key) if view.withheld else _memory(view)
-                if memory is not None:
-                    found.append(memory)
+            found += page.memories
             cursor = page.next_cursor
             if cursor is None or len(found) >= limit:
                 return found
+
+    async def _page(self, namespace: str, limit: int, cursor: str | None, **filters: Any) -> ListedMemories:
+        page = await self._ask(requests.ListMemories, namespace, filters=filters, limit=limit, cursor=cursor)
+        found: list[Memory] = []
+        for view in page.memories:
+            memory = await self.get_memory(view.namespace, view.key) if view.withheld else _memory(view)
+            if memory is not None:
+                found.append(memory)
+        return ListedMemories(memories=found, next_cursor=page.next_cursor)
 
     async def _places(self, prefix: str) -> list[str]:
         """Return what to ask about: the prefix itself, or all roots that begin with it alone."""
         if not isinstance(prefix, str) or ":" in prefix:
             return [prefix]
-        try:
+        with _answers():
             asked = parse_request(ListNamespaces, to_json({"prefix": prefix}))
-        except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
         if self._principal is not None:
             return sorted(await self._runtime.query(asked, principal=self._principal))
         everything = await self._runtime.query(AllNamespaces())
@@ -310,15 +322,44 @@ class MemoryService:
         Raises:
             ServiceError: in the place of any `Refusal`.
         """
-        try:
-            given = {"namespace": namespace, **arguments}
-            request = parse_request(
-                request_type, to_json({name: value for name, value in given.items() if value is not None})
+        with _answers():
+            request = parse_request(request_type, _given({"namespace": namespace, **arguments}))
+            return await self._runtime.ask(
+                memory_address(namespace), request, principal=self._asker(namespace)
             )
-            principal = self._principal or owner_of(namespace, Principal(agent_id=APP))
-            return await self._runtime.ask(memory_address(namespace), request, principal=principal)
-        except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+
+    async def _tell(self, request: Message[None], namespaces: list[str]) -> None:
+        roots = sorted({root_of(namespace) for namespace in namespaces})
+        with _answers():
+            if len(roots) > 1:
+                raise invalid(
+                    "namespace",
+                    f"namespace: they are below {roots[0]!r} and {roots[1]!r}; take one root a call",
+                )
+            await self._runtime.ask(memory_address(roots[0]), request, principal=self._asker(roots[0]))
+
+    def _asker(self, namespace: str) -> Principal:
+        return self._principal or owner_of(namespace, Principal(agent_id=APP))
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    """Raise a `ServiceError` in the place of any `Refusal`."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+
+
+def _given(arguments: Mapping[str, Any]) -> bytes:
+    """Return as JSON what is given of arguments."""
+    return to_json({name: plain(value) for name, value in arguments.items() if value is not None})
+
+
+def _parts(checked: list[T]) -> Iterator[list[T]]:
+    """Yield as many at a time as one commit takes."""
+    for first in range(0, len(checked), MAX_CHANGES):
+        yield checked[first : first + MAX_CHANGES]
 
 
 def _memory(view: MemoryView) -> Memory:

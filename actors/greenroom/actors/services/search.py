@@ -41,6 +41,7 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
         updated_at: When this one was written.
         expires_at: When it ends, None for never.
         unreviewed: Whether a rule found it and nobody has looked at it since.
+        metadata: A dictionary of what JSON can hold.
     """
 
     id: str
@@ -59,6 +60,7 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
     updated_at: datetime
     expires_at: datetime | None
     unreviewed: bool = False
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class MemoryMatches(ServiceResult, frozen=True, kw_only=True):
@@ -106,6 +108,9 @@ class SearchService:
         quality_boost: float | None = None,
         limit: int = 10,
         include_debug: bool = False,  # noqa: FBT001, FBT002 - the signature is an older system's
+        *,
+        namespace: str | None = None,
+        min_relevance: float | None = None,
     ) -> MemoryMatches:
         """Find memories.
 
@@ -120,6 +125,8 @@ class SearchService:
             quality_boost: The part of quality in the score, 0-1; None is 0.3 in mode ``hybrid``, otherwise 0.
             limit: How many at most, 1-100.
             include_debug: Whether to tell how the search came to its answer.
+            namespace: Only at or below these whole segments.
+            min_relevance: The least relevance, 0-1; None is all, or none where nothing can be an answer.
 
         Raises:
             ServiceError: an argument breaks a rule, or there is nothing to search by.
@@ -134,6 +141,8 @@ class SearchService:
             "quality_boost": quality_boost,
             "limit": limit,
             "include_debug": include_debug,
+            "namespace": namespace,
+            "min_relevance": min_relevance,
         }
         try:
             arguments = {name: value for name, value in given.items() if value is not None}
@@ -211,4 +220,5 @@ def _match(hit: MemoryHit) -> MemoryMatch:
         updated_at=hit.updated_at,
         expires_at=hit.expires_at,
         unreviewed=hit.unreviewed is True,
+        metadata={} if hit.metadata is UNSET else from_json(hit.metadata),
     )

@@ -1,0 +1,120 @@
+"""Where the items of a store lie among memories: namespaces and keys of any text, written reversibly.
+
+A label becomes a segment; what a segment cannot hold is written as ``~`` and two hexadecimal digits a byte.
+Labels for which there are no segments left share the last one, joined by ``~-``. What a key cannot hold is
+written with ``%`` in the place of ``~``. What gets too long ends with a digest: then the memory's metadata
+has the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+Namespace = tuple[str, ...]
+
+MOST_SEGMENTS = 8
+_MAX_SEGMENT = 100
+_MAX_KEY = 255
+_JOINT = "~-"
+_NO_KEY = "%"
+_FOREIGN_TO_SEGMENTS = re.compile(r"[^A-Za-z0-9_.@+-]")
+_FOREIGN_TO_KEYS = re.compile(r'[%/\\:*?"<>|\x00-\x1f\x7f-\x9f]')
+_ESCAPES = {mark: re.compile(rf"(?:{mark}[0-9a-f]{{2}})+") for mark in "~%"}
+_DIGEST_BYTES = 20
+
+
+class Place(NamedTuple):
+    """Where an item lies: a namespace and a key as memories have them, and what the two do not tell.
+
+    Attributes:
+        untold: Members of metadata that tell the rest.
+    """
+
+    namespace: str
+    key: str
+    untold: Mapping[str, Any]
+
+
+class Places:
+    """Where the items of a store lie.
+
+    Args:
+        root: The namespace below which all of them are, of 2 to 7 segments.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._segments = MOST_SEGMENTS - root.count(":") - 1
+
+    def of(self, namespace: Namespace, key: str) -> Place:
+        """Return where an item is.
+
+        Raises:
+            ValueError: one of the texts holds half a character.
+        """
+        segments, written = self._written(namespace), _escaped(key, _FOREIGN_TO_KEYS, "%") or _NO_KEY
+        short = _cut(written, _MAX_KEY, "%")
+        untold: dict[str, Any] = {}
+        if any("~~" in segment for segment in segments):
+            untold["namespace"] = list(namespace)
+        if short != written:
+            untold["key"] = key
+        return Place(":".join([self.root, *segments]), short, untold)
+
+    def above(self, prefix: Namespace) -> str:
+        """Return the deepest namespace that has everything which begins with a prefix; it may have more."""
+        whole = prefix if len(prefix) < self._segments else prefix[: self._segments - 1]
+        return ":".join([self.root, *self._written(whole)])
+
+    def namespace(self, written: str) -> Namespace | None:
+        """Return which namespace is written so; None where that takes the metadata of an item."""
+        below = written[len(self.root) + 1 :]
+        if "~~" in below:
+            return None
+        segments = below.split(":") if below else []
+        return tuple(_read(label, "~") for segment in segments for label in segment.split(_JOINT))
+
+    def item(self, written: str, key: str, untold: Mapping[str, Any]) -> tuple[Namespace, str] | None:
+        """Return the namespace and the key of the item at a place; None where there is none of a store's."""
+        namespace = self.namespace(written)
+        if namespace is None:
+            given = untold.get("namespace")
+            namespace = tuple(map(str, given)) if isinstance(given, list) else ()
+        name = str(untold.get("key")) if "%%" in key else _read(key.removesuffix(_NO_KEY), "%")
+        try:
+            place = self.of(namespace, name)
+        except ValueError:
+            return None
+        return (namespace, name) if place[:2] == (written, key) else None
+
+    def _written(self, namespace: Namespace) -> list[str]:
+        labels = [_escaped(label, _FOREIGN_TO_SEGMENTS, "~") for label in namespace]
+        if len(labels) > self._segments:
+            alone = self._segments - 1
+            labels = [*labels[:alone], _JOINT.join(labels[alone:])]
+        return [_cut(label, _MAX_SEGMENT, "~") for label in labels]
+
+
+def _escaped(text: str, foreign: re.Pattern[str], mark: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{text!r} holds a lone surrogate: this is no text that can be kept") from None
+    return foreign.sub(lambda found: "".join(f"{mark}{byte:02x}" for byte in found[0].encode()), text)
+
+
+def _read(written: str, mark: str) -> str:
+    try:
+        return _ESCAPES[mark].sub(lambda run: bytes.fromhex(run[0].replace(mark, "")).decode(), written)
+    except UnicodeDecodeError:
+        return written
+
+
+def _cut(written: str, most: int, mark: str) -> str:
+    if len(written) <= most:
+        return written
+    digest = blake2b(written.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{written[: most - len(digest) - 2].rstrip(mark)}{2 * mark}{digest}"

@@ -1,0 +1,308 @@
+"""LangGraph's store, whose items are memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from greenroom.actors import (
+    Database,
+    ListMemories,
+    Memory,
+    MemoryChange,
+    MemoryLease,
+    MemoryMatch,
+    MemoryService,
+    Principal,
+    SearchService,
+    ServiceError,
+    parse_request,
+    user_namespace,
+)
+from greenroom.adapters.base.blocking import call_blocking
+from greenroom.adapters.base.extras import needs
+from greenroom.adapters.langgraph.filters import fits, matches
+from greenroom.adapters.langgraph.places import MOST_SEGMENTS, Namespace, Places
+from greenroom.runtime import Refusal
+
+with needs("langgraph"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        validate_op_namespace,
+    )
+
+
+MOST_RANKED = 100
+"""Memories that a search by meaning ranks."""
+_OURS = "langgraph"
+"""The member of a memory's metadata that is the store's, and the segment below which its items are."""
+
+
+class _Found(NamedTuple):
+    """An item as it was found.
+
+    Attributes:
+        ours: What the memory's metadata has for the store.
+    """
+
+    namespace: Namespace
+    key: str
+    value: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    ours: Mapping[str, Any]
+    score: float | None = None
+
+
+class GreenroomStore(BaseStore):
+    """LangGraph's long-term memory, whose items are Greenroom's memories.
+
+    An item's value is a memory's value, its namespace lies below ``root``. So whatever else sees these
+    memories finds them: the MCP clients of the same user or agent, exports, the erasure of the user.
+    Memories that others store there are items. Namespaces of any depth and keys of any text are kept.
+
+    Reads of a batch see what was there before its writes, of several writes of one key the last one counts,
+    and all writes of a batch, up to 1,000, are one commit. A search without a query has what was updated
+    last first. With a query it has those of the 100 memories nearest in meaning that fit, best first,
+    with scores from 0 to 1. ``index=False`` keeps an item out of these; a list of fields is ignored, for the
+    whole value is indexed, by the embedder of the database. An item with a TTL is gone when that is over, and
+    reads prolong it unless told otherwise.
+
+    The methods that block ask in the thread of the database. They are for threads without an event loop.
+
+    Args:
+        database: An open database.
+        principal: In whose name the store works.
+        root: The namespace below which its items are, of 2 to 7 segments; ``langgraph`` below the principal's
+            own unless given.
+        ttl: ``default_ttl`` in minutes, and ``refresh_on_read``. What has expired needs no sweeping here.
+
+    Raises:
+        ServiceError: the root is no such namespace.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        database: Database,
+        principal: Principal,
+        *,
+        root: str | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self._database = database
+        self._principal = principal
+        self._memory = MemoryService(database, principal)
+        self._search = SearchService(database, principal)
+        self._places = Places(_checked(root or f"{user_namespace(principal)}:{_OURS}"))
+        self.ttl_config = ttl
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations as `abatch` does, and wait.
+
+        Raises:
+            RuntimeError: this thread runs an event loop.
+        """
+        return call_blocking(self._database, self.abatch, ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: first what reads, in order, then all that writes, at once.
+
+        Raises:
+            InvalidNamespaceError: a label is no text, empty, or has a period.
+            ServiceError: a value is nothing that JSON has or takes over 1 MB, the principal may not write
+                there, or another argument breaks a rule of memories. Nothing was written.
+            ValueError: an operator or condition is unknown, or a name cannot be kept.
+        """
+        asked = list(ops)
+        results: list[Result] = []
+        changes: dict[tuple[Namespace, str], MemoryChange] = {}
+        leases: dict[tuple[Namespace, str], MemoryLease] = {}
+        for op in asked:
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                changes[op.namespace, op.key] = self._change(op)
+                results.append(None)
+            else:
+                results.append(await self._read(op, leases))
+        if leases:
+            await self._memory.prolong_memories(list(leases.values()))
+        if changes:
+            await self._memory.change_memories(list(changes.values()))
+        return results
+
+    # -- writing -----------------------------------------------------------
+
+    def _change(self, op: PutOp) -> MemoryChange:
+        place = self._places.of(op.namespace, op.key)
+        if op.value is None:
+            return MemoryChange(namespace=place.namespace, key=place.key, value=None)
+        ours = dict(place.untold)
+        if op.ttl is not None:
+            ours["ttl"] = op.ttl
+        if op.index is False:
+            ours["index"] = False
+        return MemoryChange(
+            namespace=place.namespace,
+            key=place.key,
+            value=dict(op.value),
+            metadata={_OURS: ours} if ours else None,
+            expires_in=None if op.ttl is None else op.ttl * 60,
+        )
+
+    # -- reading -----------------------------------------------------------
+
+    async def _read(self, op: Op, leases: dict[tuple[Namespace, str], MemoryLease]) -> Result:
+        """Return what is asked for, and note which items are to last longer for it."""
+        if isinstance(op, ListNamespacesOp):
+            return await self._namespaces(op)
+        if isinstance(op, GetOp):
+            place = self._places.of(op.namespace, op.key)
+            memory = await self._memory.get_memory(place.namespace, place.key)
+            found = None if memory is None else self._found(memory)
+            if found is None:
+                return None
+            self._prolong([found], leases, wanted=op.refresh_ttl)
+            return Item(
+                value=found.value,
+                key=found.key,
+                namespace=found.namespace,
+                created_at=found.created_at,
+                updated_at=found.updated_at,
+            )
+        if not isinstance(op, SearchOp):
+            raise ValueError(f"Unknown operation type: {type(op)}")  # noqa: TRY004 - what LangGraph's own raise
+        several = await (self._ranked(op, op.query) if op.query and op.query.strip() else self._newest(op))
+        self._prolong(several, leases, wanted=op.refresh_ttl)
+        return [
+            SearchItem(each.namespace, each.key, each.value, each.created_at, each.updated_at, each.score)
+            for each in several
+        ]
+
+    def _prolong(
+        self, found: list[_Found], leases: dict[tuple[Namespace, str], MemoryLease], *, wanted: bool
+    ) -> None:
+        for each in found:
+            minutes = each.ours.get("ttl")
+            if wanted and isinstance(minutes, int | float):
+                place = self._places.of(each.namespace, each.key)
+                leases[each.namespace, each.key] = MemoryLease(
+                    namespace=place.namespace, key=place.key, expires_in=minutes * 60
+                )
+
+    async def _newest(self, op: SearchOp) -> list[_Found]:
+        """Return what fits a search without a query, newest update first."""
+        below = self._places.above(op.namespace_prefix)
+        end = op.offset + op.limit
+        found: list[_Found] = []
+        cursor: str | None = None
+        while len(found) < end:
+            limit = 200 if op.filter else min(200, end - len(found))
+            page = await self._memory.page_memories(below, limit, cursor)
+            found += self._fitting(op, page.memories)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found[op.offset : end]
+
+    async def _ranked(self, op: SearchOp, query: str) -> list[_Found]:
+        """Return what fits a search with a query, best first."""
+        end = op.offset + op.limit
+        below = self._places.above(op.namespace_prefix)
+        for most in (min(end, MOST_RANKED), MOST_RANKED):
+            if most < 1:
+                return []
+            hits = await self._search.search_memories(query, limit=most, namespace=below, min_relevance=0.0)
+            whole = [each for hit in hits.memories if (each := await self._whole(hit)) is not None]
+            found = [each for each in self._fitting(op, whole) if each.ours.get("index") is not False]
+            if len(found) >= end or hits.total < most:
+                break
+        return found[op.offset : end]
+
+    async def _whole(self, hit: MemoryMatch) -> MemoryMatch | Memory | None:
+        """Return a memory with its value, which is left out of a search where it is large."""
+        if hit.value is None and hit.content is None:
+            return await self._memory.get_memory(hit.namespace, hit.key)
+        return hit
+
+    async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        found: set[Namespace] = set()
+        for written in await self._memory.list_namespaces(self._places.root):
+            namespace = self._places.namespace(written)
+            if namespace is None:
+                namespace = await self._told(written)
+            if namespace is not None and all(matches(namespace, each) for each in op.match_conditions or ()):
+                found.add(namespace[: op.max_depth])
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+    async def _told(self, written: str) -> Namespace | None:
+        """Return a namespace that is too long for its segments; the metadata of its items has it."""
+        cursor: str | None = None
+        while True:
+            page = await self._memory.page_memories(written, cursor=cursor)
+            for memory in page.memories:
+                found = self._found(memory)
+                if found is not None and memory.namespace == written:
+                    return found.namespace
+            cursor = page.next_cursor
+            if cursor is None:
+                return None
+
+    def _fitting(self, op: SearchOp, memories: Iterable[Memory | MemoryMatch]) -> list[_Found]:
+        """Return the items among memories that a search asks for."""
+        prefix = op.namespace_prefix
+        return [
+            found
+            for memory in memories
+            if (found := self._found(memory)) is not None
+            and found.namespace[: len(prefix)] == prefix
+            and fits(found.value, op.filter)
+        ]
+
+    def _found(self, memory: Memory | MemoryMatch) -> _Found | None:
+        """Return a memory as an item; None for one that no item's name leads to."""
+        given = memory.metadata.get(_OURS)
+        ours = given if isinstance(given, dict) else {}
+        place = self._places.item(memory.namespace, memory.key, ours)
+        if place is None:
+            return None
+        is_match = isinstance(memory, MemoryMatch)
+        value = {"content": memory.content} if is_match and memory.content is not None else memory.value
+        return _Found(
+            namespace=place[0],
+            key=place[1],
+            value=value if isinstance(value, dict) else {"value": value},
+            created_at=memory.created_at,
+            updated_at=memory.updated_at,
+            ours=ours,
+            score=memory.score if is_match else None,
+        )
+
+
+def _checked(root: str) -> str:
+    """Return the root of a store's items.
+
+    Raises:
+        ServiceError: it is no namespace, or has no room for one below.
+    """
+    try:
+        parse_request(ListMemories, msgspec.json.encode({"namespace": root}))
+    except Refusal as refusal:
+        raise ServiceError(refusal.code, f"root: {refusal.sentence}", **refusal.details) from None
+    if root.count(":") + 1 >= MOST_SEGMENTS:
+        sentence = f"root: {root!r} has {MOST_SEGMENTS} segments, which leaves none for the items"
+        raise ServiceError("VALIDATION_ERROR", sentence, field="root")
+    return root
