@@ -279,8 +279,10 @@ class GreenroomStore(BaseStore):
         place = self._places.item(memory.namespace, memory.key, ours)
         if place is None:
             return None
-        is_match = isinstance(memory, MemoryMatch)
-        value = {"content": memory.content} if is_match and memory.content is not None else memory.value
+        value, score = memory.value, None
+        if isinstance(memory, MemoryMatch):
+            score = memory.score
+            value = value if memory.content is None else {"content": memory.content}
         return _Found(
             namespace=place[0],
             key=place[1],
@@ -288,7 +290,7 @@ class GreenroomStore(BaseStore):
             created_at=memory.created_at,
             updated_at=memory.updated_at,
             ours=ours,
-            score=memory.score if is_match else None,
+            score=score,
         )
 
 
