@@ -46,6 +46,7 @@ with needs("langgraph"):
 
 MOST_RANKED = 100
 """Memories that a search by meaning ranks."""
+_MOST_MINUTES = 100 * 365 * 24 * 60
 _OURS = "langgraph"
 """The member of a memory's metadata that is the store's, and the segment below which its items are."""
 
@@ -107,7 +108,7 @@ class GreenroomStore(BaseStore):
         self._principal = principal
         self._memory = MemoryService(database, principal)
         self._search = SearchService(database, principal)
-        self._places = Places(_checked(root or f"{user_namespace(principal)}:{_OURS}"))
+        self._places = Places(_checked(f"{user_namespace(principal)}:{_OURS}" if root is None else root))
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -150,6 +151,8 @@ class GreenroomStore(BaseStore):
         place = self._places.of(op.namespace, op.key)
         if op.value is None:
             return MemoryChange(namespace=place.namespace, key=place.key, value=None)
+        if op.ttl is not None and not 0 < op.ttl <= _MOST_MINUTES:
+            raise ValueError(f"ttl: it takes minutes above 0, up to 100 years, and got {op.ttl!r}")
         ours = dict(place.untold)
         if op.ttl is not None:
             ours["ttl"] = op.ttl
