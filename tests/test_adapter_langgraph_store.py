@@ -114,7 +114,17 @@ def test_batches_of_two_writers_do_not_mix(tmp_path: Path) -> None:
 
 # -- beside LangGraph's own store -------------------------------------------------
 
-LABELS = ["a", "b", "ü", "a:b", "~2d", "~-", "*", "%", " ", "🙂" * 40, "x" * 101, "x" * 102, "\n"]
+SPACES: list[tuple[str, ...]] = [
+    *[("a",) * depth for depth in (1, 4, 5, 6, 9)],
+    *[("a",) * 4 + deep for deep in [("b",), ("a", "b"), ("b", "c"), ("a-b",), ("x" * 101, "b")]],
+    ("a", "b"),
+    ("a:b",),
+    ("~2d", "~-"),
+    ("x" * 101,),
+    ("x" * 102, "a"),
+    ("🙂" * 40, "ü"),
+    (" ", "\n", "%", "*"),
+]
 KEYS = [
     "k",
     "l",
@@ -131,11 +141,8 @@ KEYS = [
     '\\:*?"<>|',
     "memory_0",
 ]
-labels = st.sampled_from(LABELS)
-spaces = st.lists(labels, min_size=1, max_size=3).map(tuple) | st.lists(
-    st.sampled_from(["a", "b", "x" * 101]), min_size=4, max_size=10
-).map(tuple)
-prefixes = st.just(()) | spaces
+spaces = st.sampled_from(SPACES)
+prefixes = st.sampled_from(sorted({space[:depth] for space in SPACES for depth in range(len(space) + 1)}))
 keys = st.sampled_from(KEYS)
 values = st.fixed_dictionaries({"n": st.integers(0, 3)}, optional={"of": st.sampled_from(["x", {"y": [1]}])})
 numbers = st.integers(-1, 4) | st.sampled_from([0.5, 2.5])
