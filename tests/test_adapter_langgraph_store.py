@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import (
@@ -48,7 +49,7 @@ from greenroom.runtime import InlineCommitter
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.slow
 
@@ -193,9 +194,8 @@ class Model:
 
     def _read(self, op: Op) -> Any:
         if isinstance(op, SearchOp):
-            found = self._store.batch([op._replace(limit=10_000, offset=0)])[0]
+            found: Any = self._store.batch([op._replace(limit=10_000, offset=0)])[0]
             order = list(self._order)
-            assert isinstance(found, list)
             found.sort(key=lambda item: order.index((item.namespace, item.key)), reverse=True)
             return [plain(item) for item in found[op.offset : op.offset + op.limit]]
         if isinstance(op, ListNamespacesOp):
@@ -224,7 +224,7 @@ def test_it_answers_as_the_store_in_memory_does(kitchen: Kitchen, batches: list[
     assert [plain(each) for each in store.batch(everything)] == model.batch(everything)
 
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=130)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=130)
 namespaces = st.lists(texts.filter(bool), max_size=10).map(tuple)
 SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
 
@@ -323,14 +323,14 @@ def test_an_item_with_a_ttl_lasts_as_long_again_after_each_read(kitchen: Kitchen
     store.put(("n",), "k", {}, ttl=60)
     store.put(("n",), "stays", {})
     before = store.get(("n",), "k")
-    reads = [
+    reads: list[Callable[[], object]] = [
         lambda: store.get(("n",), "k"),
         lambda: store.search(("n",), limit=2),
         lambda: store.search(("n",), query="k"),
     ]
-    for lasts_again in reads:
+    for is_read in reads:
         kitchen.clock.jump(HOUR * 3 // 4)
-        assert lasts_again()
+        assert is_read()
     kitchen.clock.jump(HOUR * 3 // 4)
     assert store.get(("n",), "k", refresh_ttl=False) == before  # reading is no update
     versions = store.batch([GetOp(("n",), "k", refresh_ttl=False)])
@@ -475,7 +475,7 @@ def test_a_graph_remembers_blocking_and_awaited(kitchen: Kitchen) -> None:
         return {"messages": [("ai", found[0].value["text"]), await model.ainvoke(state["messages"])]}
 
     graph = StateGraph(MessagesState).add_node(remember).add_edge(START, "remember").compile(store=store)
-    graph.invoke({"messages": [("user", "I eat no meat")]})
+    graph.invoke({"messages": [HumanMessage("I eat no meat")]})
     asking = StateGraph(MessagesState).add_node(recall).add_edge(START, "recall").compile(store=store)
-    end = asyncio.run(asking.ainvoke({"messages": [("user", "meat?")]}))
+    end = asyncio.run(asking.ainvoke({"messages": [HumanMessage("meat?")]}))
     assert [message.content for message in end["messages"]] == ["meat?", "I eat no meat", "nothing with meat"]
