@@ -127,6 +127,14 @@ if TYPE_CHECKING:
     from greenroom.actors.resources.subscriber import ResourceSubscriber as ResourceSubscriber
     from greenroom.actors.savings.ledger import Ledger as Ledger
     from greenroom.actors.savings.ledger import open_savings as open_savings
+    from greenroom.actors.schemas.checkpoints import ChannelValue as ChannelValue
+    from greenroom.actors.schemas.checkpoints import CheckpointHead as CheckpointHead
+    from greenroom.actors.schemas.checkpoints import CheckpointRead as CheckpointRead
+    from greenroom.actors.schemas.checkpoints import CheckpointValue as CheckpointValue
+    from greenroom.actors.schemas.checkpoints import CheckpointWrite as CheckpointWrite
+    from greenroom.actors.schemas.checkpoints import ListCheckpoints as ListCheckpoints
+    from greenroom.actors.schemas.checkpoints import PutCheckpoint as PutCheckpoint
+    from greenroom.actors.schemas.checkpoints import PutWrites as PutWrites
     from greenroom.actors.schemas.code import CodeFilters as CodeFilters
     from greenroom.actors.schemas.code import CodeFound as CodeFound
     from greenroom.actors.schemas.code import FilesRead as FilesRead
@@ -296,6 +304,7 @@ if TYPE_CHECKING:
     from greenroom.actors.services.base import Askable as Askable
     from greenroom.actors.services.base import ServiceError as ServiceError
     from greenroom.actors.services.base import ServiceResult as ServiceResult
+    from greenroom.actors.services.checkpoints import CheckpointService as CheckpointService
     from greenroom.actors.services.memory import MemoryService as MemoryService
     from greenroom.actors.services.memory_values import ListedMemories as ListedMemories
     from greenroom.actors.services.memory_values import Memory as Memory

@@ -20,6 +20,8 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.tiers import TierSizes, checked_tiers
 from greenroom.actors.base.times import DAY
+from greenroom.actors.checkpoints import directory as threads
+from greenroom.actors.checkpoints.actor import CheckpointsActor
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import ListCorpora, ReadPassages, SearchCorpora
@@ -106,6 +108,7 @@ KINDS: Final = (
     SavingsActor,
     WorkflowActor,
     HookActor,
+    CheckpointsActor,
 )
 """All actors but those of sessions, which are configured."""
 
@@ -119,6 +122,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(root_summary.INDEX, names=root_summary.names_in),
         Index(catalogue.INDEX, names=catalogue.row_names),
         Index(workflow.INDEX),
+        Index(threads.INDEX, names=threads.names_in),
         Index(import_actor.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
@@ -225,6 +229,7 @@ async def open_greenroom(
             CheckpointAudit,
             FindTraces,
             FindProject,
+            threads.ListThreads,
             catalogue.FindCorpus,
             SearchCorpora,
             ReadPassages,

@@ -28,7 +28,7 @@ _MAX_SEGMENT = 100
 MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
-_MAX_PROJECT_PART = 90
+_MAX_PART = 90
 """With the longest name of an owner it fits into the key of an actor."""
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
@@ -74,8 +74,7 @@ def segment(name: str) -> str:
     written = _FOREIGN.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name)
     if 0 < len(written) <= _MAX_SEGMENT:
         return written
-    digest = blake2b(name.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
-    return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{digest}"
+    return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{_digest(name)}"
 
 
 def project_of_path(path: str) -> str:
@@ -101,14 +100,20 @@ def project_part(project_id: str | None) -> str:
     if project_id is None:
         return ""
     written = segment(project_id)
-    if len(written) <= _MAX_PROJECT_PART:
-        return written
-    return blake2b(project_id.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
+    return written if len(written) <= _MAX_PART else _digest(project_id)
 
 
 def workflow_key(principal: Principal, project: str) -> str:
     """Return the key of the actor that has the principal's steps in a project, given as `project_part`."""
     return f"{user_namespace(principal)}/{project}"
+
+
+def thread_key(principal: Principal, thread_id: str) -> str:
+    """Return the key of the actor that has a thread of the principal's user; each thread has another one."""
+    written = segment(thread_id)
+    if len(written) > _MAX_PART:
+        written = f"~~{_digest(thread_id)}"  # no segment is written so
+    return f"{user_namespace(principal)}/{written}"
 
 
 def owner_of(namespace: str, otherwise: Principal) -> Principal:
@@ -136,8 +141,7 @@ def memory_address(namespace: str) -> Address:
     if root.startswith(AGENT):
         return Address(KIND, root[len(AGENT) :])
     if len(root) > MAX_ADDRESS:
-        digest = blake2b(root.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
-        root = f"{root[: MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{digest}"
+        root = f"{root[: MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{_digest(root)}"
     return Address(KIND, root)
 
 
@@ -154,3 +158,7 @@ def tag_of_root(root: str) -> bytes:
 def tag_of_id(memory_id: str) -> bytes:
     """Return the root's tag in a memory id."""
     return bytes.fromhex(memory_id[:8] + memory_id[9:13])
+
+
+def _digest(name: str) -> str:
+    return blake2b(name.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()

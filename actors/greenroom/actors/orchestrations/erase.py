@@ -22,11 +22,13 @@ from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration, report_progress
+from greenroom.actors.checkpoints import directory as threads
 from greenroom.actors.corpus import catalogue
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.savings.actor import savings_address
+from greenroom.actors.schemas.checkpoints import KIND as CHECKPOINTS
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import BeginErasure, EraseFrom
 from greenroom.actors.schemas.hook_work import KIND as HOOKS
@@ -131,6 +133,9 @@ class FindTraces(Query[Traces], frozen=True, kw_only=True):
         for steps in reader.rows(WORKFLOWS, WorkflowRow):
             yield steps.address
         yield from reader.addresses(WORKFLOW)
+        for thread in reader.rows(threads.INDEX, threads.ThreadRow):
+            yield thread.address
+        yield from reader.addresses(CHECKPOINTS)
         yield from reader.addresses(PREFERENCES)
         yield from reader.addresses(HOOKS)
 

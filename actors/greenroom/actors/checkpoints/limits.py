@@ -1,0 +1,65 @@
+"""What a message to the actor of a thread may bring; it is looked at before it travels, and where it arrives."""
+
+from __future__ import annotations
+
+from greenroom.actors.auth.errors import invalid
+from greenroom.actors.schemas.checkpoints import (
+    MOST_BYTES,
+    MOST_ID_BYTES,
+    MOST_METADATA_BYTES,
+    CheckpointValue,
+    PutCheckpoint,
+    PutWrites,
+)
+
+
+def check_checkpoint(request: PutCheckpoint) -> int:
+    """Check a checkpoint that is to be kept, and return how many bytes it brings.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: its id does not fit, it is too large, or a value is of no channel of it.
+    """
+    _check_id(request.checkpoint_id)
+    _check_size("metadata", [request.metadata], MOST_METADATA_BYTES)
+    for each in request.values:
+        if each.channel not in request.versions:
+            raise invalid("values", f"values: the channel {each.channel[:40]!r} has no version")
+    new = [each.value for each in request.values if each.value is not None]
+    return _check_size("checkpoint", [request.checkpoint, request.metadata, *new], MOST_BYTES)
+
+
+def check_writes(request: PutWrites) -> int:
+    """Check writes that are to be kept, and return how many bytes they bring.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: the id of the checkpoint does not fit, or they are too large.
+    """
+    _check_id(request.checkpoint_id)
+    return _check_size("writes", [each.value for each in request.writes], MOST_BYTES)
+
+
+def _check_id(checkpoint_id: str) -> None:
+    size = len(checkpoint_id.encode())
+    if not 1 <= size <= MOST_ID_BYTES:
+        raise invalid(
+            "checkpoint_id",
+            f"checkpoint_id: {checkpoint_id[:40]!r} has {size:,} bytes of UTF-8, and it takes 1 to "
+            f"{MOST_ID_BYTES}",
+            limit=MOST_ID_BYTES,
+            size=size,
+            unit="bytes",
+        )
+
+
+def _check_size(field: str, values: list[CheckpointValue], most: int) -> int:
+    size = sum(len(value.data) for value in values)
+    if size > most:
+        raise invalid(
+            field,
+            f"{field}: there are {size:,} bytes, serialized, and the limit is {most:,}; keep what is large "
+            "elsewhere, and a reference to it in the state",
+            limit=most,
+            size=size,
+            unit="bytes",
+        )
+    return size

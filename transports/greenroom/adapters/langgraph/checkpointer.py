@@ -1,0 +1,337 @@
+"""Checkpoints of LangGraph in a database."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from greenroom.actors import (
+    ChannelValue,
+    CheckpointHead,
+    CheckpointRead,
+    CheckpointService,
+    CheckpointValue,
+    CheckpointWrite,
+    Database,
+    ListCheckpoints,
+    Principal,
+    PutCheckpoint,
+    PutWrites,
+)
+from greenroom.adapters.base.extras import needs
+
+with needs("langgraph"):
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        WRITES_IDX_MAP,
+        BaseCheckpointSaver,
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        get_checkpoint_id,
+        get_checkpoint_metadata,
+        writes_sort_key,
+    )
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+_PAGE = 100
+
+
+class GreenroomSaver(BaseCheckpointSaver[str]):
+    """Keeps the checkpoints of graphs in a database: ``builder.compile(checkpointer=GreenroomSaver(…))``.
+
+    A thread belongs to the principal's user, or to the agent where it works for none; nobody else reads it,
+    and no search finds what is in it. A step keeps the channels that it changed, in one commit. What a method
+    writes is on disk when it returns.
+
+    Methods without an ``a`` before their names run the others in the database's thread, and block the
+    one that calls them.
+
+    Args:
+        database: It is open while the saver is used.
+        principal: In whose name the saver works.
+        serde: Writes and reads values; LangGraph's own unless given.
+    """
+
+    def __init__(
+        self, database: Database, principal: Principal, *, serde: SerializerProtocol | None = None
+    ) -> None:
+        super().__init__(serde=serde)
+        self._database = database
+        self._service = CheckpointService(database, principal)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint, without a ``checkpoint_id`` in ``config`` the newest; None if there is none."""
+        thread_id = config["configurable"]["thread_id"]
+        namespace = config["configurable"].get("checkpoint_ns", "")
+        read = await self._service.read(str(thread_id), namespace, get_checkpoint_id(config) or None)
+        return None if read is None else self._tuple(thread_id, read)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield checkpoints, the newest first.
+
+        Args:
+            config: Of which thread, and there only of which ``checkpoint_ns`` and ``checkpoint_id``; None
+                for all threads.
+            filter: What must be in the metadata.
+            before: Only those before the ``checkpoint_id`` in it.
+            limit: How many at most.
+        """
+        left = limit
+        asked = ListCheckpoints(
+            namespace=config["configurable"].get("checkpoint_ns") if config else None,
+            checkpoint_id=(get_checkpoint_id(config) or None) if config else None,
+            before=(get_checkpoint_id(before) or None) if before else None,
+            limit=_PAGE if limit is None or filter else max(1, min(limit, _PAGE)),
+        )
+        thread_ids = [config["configurable"]["thread_id"]] if config else await self._service.threads()
+        threads = [_Listing(self._service, thread_id, asked) for thread_id in thread_ids]
+        while left is None or left > 0:
+            newest = await _newest(threads)
+            if newest is None:
+                return
+            thread, head = newest
+            metadata = self._loads(head.metadata)
+            if filter and any(metadata.get(name) != value for name, value in filter.items()):
+                continue
+            read = await self._service.read(str(thread.thread_id), head.namespace, head.checkpoint_id)
+            if read is not None:  # else it was deleted since
+                left = None if left is None else left - 1
+                yield self._tuple(thread.thread_id, read)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keep a checkpoint and the channels that are new in it, and return where it is.
+
+        Raises:
+            ServiceError: it has more than 64 MiB, or an id that does not fit.
+        """
+        configurable = config["configurable"]
+        thread_id, namespace = configurable["thread_id"], configurable.get("checkpoint_ns", "")
+        values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+        stored = get_checkpoint_metadata(config, metadata)
+        run_id = stored.get("run_id")
+        await self._service.put(
+            PutCheckpoint(
+                thread_id=str(thread_id),
+                namespace=namespace,
+                checkpoint_id=checkpoint["id"],
+                parent_id=configurable.get("checkpoint_id"),
+                checkpoint=self._dumps({k: v for k, v in checkpoint.items() if k != "channel_values"}),
+                metadata=self._dumps(stored),
+                run_id=run_id if isinstance(run_id, str) else None,
+                versions=versions,
+                values=[
+                    ChannelValue(channel, self._dumps(values[channel]) if channel in values else None)
+                    for channel, version in new_versions.items()
+                    if versions.get(channel) == version
+                ],
+                deltas=sorted(stored.get("counters_since_delta_snapshot") or ()),
+            )
+        )
+        return _config(thread_id, namespace, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote, until the next checkpoint has it; what is kept already stays.
+
+        Raises:
+            ServiceError: it has more than 64 MiB.
+        """
+        configurable = config["configurable"]
+        await self._service.put_writes(
+            PutWrites(
+                thread_id=str(configurable["thread_id"]),
+                namespace=configurable.get("checkpoint_ns", ""),
+                checkpoint_id=configurable["checkpoint_id"],
+                writes=[
+                    CheckpointWrite(
+                        task_path,
+                        task_id,
+                        WRITES_IDX_MAP.get(channel, number),
+                        channel,
+                        self._dumps(value),
+                    )
+                    for number, (channel, value) in enumerate(writes)
+                ],
+            )
+        )
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete all that is kept of a thread."""
+        await self._service.delete_thread(str(thread_id))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what some runs made, in all threads.
+
+        A `DeltaChannel` of a later checkpoint may need it: see LangGraph's warning.
+        """
+        await self._service.delete_runs([*run_ids])
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all that is kept of a thread into another one."""
+        await self._service.copy_thread(str(source_thread_id), str(target_thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete the past of threads: with ``delete`` everything.
+
+        With ``keep_latest`` the newest checkpoint of each namespace stays, and as many before it as its
+        delta channels follow from.
+
+        Raises:
+            ValueError: there is no such strategy.
+        """
+        if strategy not in {"keep_latest", "delete"}:
+            raise ValueError(f"the strategy is {strategy!r}, and there are 'keep_latest' and 'delete'")
+        remove = self._service.prune if strategy == "keep_latest" else self._service.delete_thread
+        for thread_id in thread_ids:
+            await remove(str(thread_id))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Do what `aget_tuple` does."""
+        return self._database.call(self.aget_tuple, config)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Do what `alist` does."""
+        found = self.alist(config, filter=filter, before=before, limit=limit)
+
+        async def following() -> CheckpointTuple | None:
+            return await anext(found, None)
+
+        try:
+            while (each := self._database.call(following)) is not None:
+                yield each
+        finally:
+            self._database.call(found.aclose)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Do what `aput` does."""
+        return self._database.call(self.aput, config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Do what `aput_writes` does."""
+        self._database.call(self.aput_writes, config, writes, task_id, task_path)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Do what `adelete_thread` does."""
+        self._database.call(self.adelete_thread, thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Do what `adelete_for_runs` does."""
+        self._database.call(self.adelete_for_runs, run_ids)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Do what `acopy_thread` does."""
+        self._database.call(self.acopy_thread, source_thread_id, target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Do what `aprune` does."""
+
+        async def pruned() -> None:
+            await self.aprune(thread_ids, strategy=strategy)
+
+        self._database.call(pruned)
+
+    def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002  the interface has it
+        """Return a version after ``current`` that no other branch or writer of the thread has."""
+        number = 0 if current is None else int(str(current).split(".", 1)[0])
+        return f"{number + 1:032}.{random.random():.16f}"  # noqa: S311  it is to differ, and no secret
+
+    def _dumps(self, value: Any) -> CheckpointValue:
+        return CheckpointValue(*self.serde.dumps_typed(value))
+
+    def _loads(self, value: CheckpointValue) -> Any:
+        return self.serde.loads_typed((value.type, value.data))
+
+    def _tuple(self, thread_id: Any, read: CheckpointRead) -> CheckpointTuple:
+        writes = {(each.task_id, each.index): each for each in read.writes}
+        ordered = sorted(
+            writes.values(), key=lambda each: writes_sort_key(each.task_path, each.task_id, each.index)
+        )
+        values = {each.channel: self._loads(each.value) for each in read.values if each.value is not None}
+        parent = read.parent_id
+        return CheckpointTuple(
+            config=_config(thread_id, read.namespace, read.checkpoint_id),
+            checkpoint={**self._loads(read.checkpoint), "channel_values": values},
+            metadata=self._loads(read.metadata),
+            parent_config=_config(thread_id, read.namespace, parent) if parent else None,
+            pending_writes=[(each.task_id, each.channel, self._loads(each.value)) for each in ordered],
+        )
+
+
+class _Listing:
+    """The checkpoints of a thread, the newest first."""
+
+    def __init__(self, service: CheckpointService, thread_id: Any, asked: ListCheckpoints) -> None:
+        self.thread_id = thread_id
+        self._service = service
+        self._asked = asked
+        self._page: list[CheckpointHead] = []
+        self._has_ended = False
+
+    async def peek(self) -> CheckpointHead | None:
+        """Return the next one, or None where there is none."""
+        if not self._page and not self._has_ended:
+            page = await self._service.page(str(self.thread_id), self._asked)
+            self._has_ended = not page
+            self._page = page[::-1]
+            if page:
+                after = (page[-1].checkpoint_id, page[-1].namespace)
+                self._asked = msgspec.structs.replace(self._asked, after=after)
+        return self._page[-1] if self._page else None
+
+    def take(self) -> None:
+        """Go on to the one after it."""
+        self._page.pop()
+
+
+async def _newest(threads: list[_Listing]) -> tuple[_Listing, CheckpointHead] | None:
+    """Take the newest of what some threads have next."""
+    found = [(thread, head) for thread in threads if (head := await thread.peek()) is not None]
+    if not found:
+        return None
+    newest = max(found, key=lambda each: each[1].checkpoint_id)
+    newest[0].take()
+    return newest
+
+
+def _config(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {
+        "configurable": {
+            "thread_id": thread_id,
+            "checkpoint_ns": namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+    }
