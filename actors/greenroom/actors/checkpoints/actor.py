@@ -190,7 +190,7 @@ class CheckpointsActor(Actor):
             directory.put(context, _owner(context), thread_id)
 
     def _removed(self, context: Context) -> Slices[tuple[dict[str, int], bool]]:
-        """Stage the removal of as much as goes at once; return how much of what, and whether there is more."""
+        """Stage the removal of as much as goes at once; return the counts, and whether there is more."""
         counts, remains = yield from removal.everything(context)
         if not remains:
             self._forget(context)

@@ -28,16 +28,14 @@ def put_data(context: Context, key: bytes, value: CheckpointValue) -> StoredData
     return StoredData(value.type, data[:RECORD_BYTES], len(rest))
 
 
-def get_data(context: Context, key: bytes, stored: StoredData) -> Value:
+def get_data(context: Context, key: bytes, stored: StoredData) -> CheckpointValue:
     """Return what `put_data` put."""
     if not stored.rest:
         return CheckpointValue(stored.type, stored.data)
     parts = [stored.data]
     for number in range(stored.rest):
         rest = context.get(records.rest_key(key, number), _Rest)
-        assert rest is not None, (
-            "it was written with the first part, and a repair takes all of an actor or nothing"
-        )
+        assert rest is not None, "it came with the first part, and a repair keeps all of an actor or nothing"
         parts.append(rest.data)
     return CheckpointValue(stored.type, b"".join(parts))
 

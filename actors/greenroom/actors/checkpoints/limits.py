@@ -1,4 +1,4 @@
-"""What a message to the actor of a thread may bring; it is looked at before it travels, and where it arrives."""
+"""What a message to the actor of a thread may bring, checked before it travels and where it arrives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_checkpoint(request: PutCheckpoint) -> int:
     """Check a checkpoint that is to be kept, and return how many bytes it brings.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: its id does not fit, it is too large, or a value is of no channel of it.
+        Refusal: ``VALIDATION_ERROR``: its id does not fit, it is too large, or a value has no version.
     """
     _check_id(request.checkpoint_id)
     _check_size("metadata", [request.metadata], MOST_METADATA_BYTES)

@@ -15,7 +15,6 @@ from greenroom.actors.schemas.checkpoints import (
     ChannelValue,
     CheckpointHead,
     CheckpointRead,
-    CheckpointValue,
     CheckpointWrite,
     ListCheckpoints,
     ReadCheckpoint,
@@ -39,13 +38,12 @@ def checkpoint(stored: StoredCheckpoint, skip: int, context: Context) -> Slices[
     """Return a checkpoint with its values and writes, from one of these on."""
     values: list[ChannelValue] = []
     writes: list[CheckpointWrite] = []
-    size = passed = 0
+    size = 0
     follows: int | None = None
-    for each in islice(_belongings(stored, context), skip, None):
+    for number, each in enumerate(islice(_belongings(stored, context), skip, None), skip):
         if size >= PAGE_BYTES:
-            follows = skip + passed
+            follows = number
             break
-        passed += 1
         value = each.value
         size += 0 if value is None else len(value.data)
         if isinstance(each, CheckpointWrite):
@@ -70,15 +68,15 @@ def checkpoint(stored: StoredCheckpoint, skip: int, context: Context) -> Slices[
 
 def _belongings(stored: StoredCheckpoint, context: Context) -> Iterator[ChannelValue | CheckpointWrite]:
     """Yield what belongs to a checkpoint: the values of its channels, which never change, and the writes."""
-    for channel, value in stored.values.items():
-        key = records.value_key(stored.namespace, value)
+    for channel, digest in stored.values.items():
+        key = records.value_key(stored.namespace, digest)
         kept = context.get(key, StoredValue)
         if kept is not None:
             yield ChannelValue(channel, get_data(context, key, kept.data))
     prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
     for key, write in context.scan(StoredWrite, prefix=prefix):
-        value_of_write: CheckpointValue = get_data(context, key, write.data)
-        yield CheckpointWrite(write.task_path, write.task_id, write.index, write.channel, value_of_write)
+        value = get_data(context, key, write.data)
+        yield CheckpointWrite(write.task_path, write.task_id, write.index, write.channel, value)
 
 
 def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHead]]:

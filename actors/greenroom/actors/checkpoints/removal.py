@@ -22,16 +22,14 @@ _ORDER: Final = (records.CHECKPOINTS, records.WRITES, records.VALUES, records.RE
 
 
 def everything(context: Context) -> Slices[tuple[dict[str, int], bool]]:
-    """Stage the removal of all records, or of the first of them; return the counts and whether there are more."""
+    """Stage the removal of all records or of the first of them; return counts, and whether there are more."""
     context.use_reserve()
     most = context.most_rows(_ROWS_AT_ONCE)
     counts: Counter[str] = Counter()
-    deleted = 0
-    for key in _keys(context):
-        if deleted == most:
+    for number, key in enumerate(_keys(context)):
+        if number == most:
             return dict(counts), True
         context.delete(key)
-        deleted += 1
         if key[:1] in _COUNTED:
             counts[_COUNTED[key[:1]]] += 1
         if context.should_yield():
@@ -128,10 +126,10 @@ def _needed(newest_first: dict[str, StoredCheckpoint], context: Context) -> list
 
 
 def _has_value(stored: StoredCheckpoint, channel: str, context: Context) -> bool:
-    value = stored.values.get(channel)
-    return (
-        value is not None and context.get(records.value_key(stored.namespace, value), msgspec.Raw) is not None
-    )
+    digest = stored.values.get(channel)
+    if digest is None:
+        return False
+    return context.get(records.value_key(stored.namespace, digest), msgspec.Raw) is not None
 
 
 def _keys(context: Context) -> Iterator[bytes]:

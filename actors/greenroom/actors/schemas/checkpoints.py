@@ -1,4 +1,4 @@
-"""Checkpoints of graphs: the messages to the actor of a thread, and what it answers. None of them is a tool."""
+"""Checkpoints of graphs: the messages to the actor of a thread, and its answers. None of them is a tool."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class CheckpointService:
     """Checkpoints of graphs by thread, opaque bytes that no search finds.
 
     A thread belongs to the principal's user, or to the agent where it works for none; nobody else reads
-    it. What a method writes is on disk when it returns. A "no" is a `ServiceError`, which is a ``ValueError``.
+    it. What a method writes is on disk when it returns. A "no" is a `ServiceError`, a ``ValueError``.
 
     Args:
         runtime: What `open_greenroom` opened, or a `Database`.

@@ -65,7 +65,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         self._service = CheckpointService(database, principal)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, without a ``checkpoint_id`` in ``config`` the newest; None if there is none."""
+        """Return a checkpoint, the newest where ``config`` names none; None if there is none."""
         thread_id = config["configurable"]["thread_id"]
         namespace = config["configurable"].get("checkpoint_ns", "")
         read = await self._service.read(str(thread_id), namespace, get_checkpoint_id(config) or None)
