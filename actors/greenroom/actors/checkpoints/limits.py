@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from greenroom.actors.auth.errors import invalid
+from collections.abc import Iterable
+from itertools import chain
+
+from greenroom.actors.auth.errors import invalid, not_serializable
 from greenroom.actors.schemas.checkpoints import (
     MOST_BYTES,
     MOST_ID_BYTES,
@@ -19,6 +22,9 @@ def check_checkpoint(request: PutCheckpoint) -> int:
     Raises:
         Refusal: ``VALIDATION_ERROR``: its id does not fit, it is too large, or a value has no version.
     """
+    versions = [each for each in request.versions.values() if isinstance(each, str)]
+    names = [request.thread_id, request.namespace, request.parent_id, request.run_id]
+    _check_names([*names, *request.versions, *versions, *request.deltas])
     _check_id(request.checkpoint_id)
     _check_size("metadata", [request.metadata], MOST_METADATA_BYTES)
     for each in request.values:
@@ -34,11 +40,22 @@ def check_writes(request: PutWrites) -> int:
     Raises:
         Refusal: ``VALIDATION_ERROR``: the id of the checkpoint does not fit, or they are too large.
     """
+    of_tasks = [(each.task_path, each.task_id, each.channel) for each in request.writes]
+    _check_names([request.thread_id, request.namespace, *chain.from_iterable(of_tasks)])
     _check_id(request.checkpoint_id)
     return _check_size("writes", [each.value for each in request.writes], MOST_BYTES)
 
 
+def _check_names(names: Iterable[str | None]) -> None:
+    for name in names:
+        try:
+            (name or "").encode()
+        except UnicodeEncodeError as error:
+            raise not_serializable(f"a name holds a lone surrogate at character {error.start}") from None
+
+
 def _check_id(checkpoint_id: str) -> None:
+    _check_names([checkpoint_id])
     size = len(checkpoint_id.encode())
     if not 1 <= size <= MOST_ID_BYTES:
         raise invalid(

@@ -134,5 +134,5 @@ def _service_errors() -> Iterator[None]:
     except Refusal as refusal:
         raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
     except UnicodeEncodeError as error:
-        refusal = not_serializable(f"a name holds a lone surrogate at character {error.start}")
-        raise ServiceError(refusal.code, refusal.sentence) from None
+        unfit = not_serializable(f"a name holds a lone surrogate at character {error.start}")
+        raise ServiceError(unfit.code, unfit.sentence) from None

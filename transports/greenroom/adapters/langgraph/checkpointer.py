@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -78,7 +78,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    ) -> AsyncGenerator[CheckpointTuple, None]:
         """Yield checkpoints, the newest first.
 
         Args:
@@ -282,9 +282,11 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         )
         values = {each.channel: self._loads(each.value) for each in read.values if each.value is not None}
         parent = read.parent_id
+        checkpoint: Checkpoint = self._loads(read.checkpoint)
+        checkpoint["channel_values"] = values
         return CheckpointTuple(
             config=_config(thread_id, read.namespace, read.checkpoint_id),
-            checkpoint={**self._loads(read.checkpoint), "channel_values": values},
+            checkpoint=checkpoint,
             metadata=self._loads(read.metadata),
             parent_config=_config(thread_id, read.namespace, parent) if parent else None,
             pending_writes=[(each.task_id, each.channel, self._loads(each.value)) for each in ordered],
