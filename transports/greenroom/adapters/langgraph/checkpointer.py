@@ -21,6 +21,7 @@ from greenroom.actors import (
     PutCheckpoint,
     PutWrites,
 )
+from greenroom.adapters.base.blocking import call_blocking
 from greenroom.adapters.base.extras import needs
 
 with needs("langgraph"):
@@ -48,8 +49,8 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     and no search finds what is in it. A step keeps the channels that it changed, in one commit. What a method
     writes is on disk when it returns.
 
-    Methods without an ``a`` before their names run the others in the database's thread, and block the
-    one that calls them.
+    Methods without an ``a`` before their names wait for the others in the thread of the database. They are
+    for threads without an event loop.
 
     Args:
         database: It is open while the saver is used.
@@ -206,7 +207,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do what `aget_tuple` does."""
-        return self._database.call(self.aget_tuple, config)
+        return call_blocking(self._database, self.aget_tuple, config)
 
     def list(
         self,
@@ -223,10 +224,10 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             return await anext(found, None)
 
         try:
-            while (each := self._database.call(following)) is not None:
+            while (each := call_blocking(self._database, following)) is not None:
                 yield each
         finally:
-            self._database.call(found.aclose)
+            call_blocking(self._database, found.aclose)
 
     def put(
         self,
@@ -236,25 +237,25 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Do what `aput` does."""
-        return self._database.call(self.aput, config, checkpoint, metadata, new_versions)
+        return call_blocking(self._database, self.aput, config, checkpoint, metadata, new_versions)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Do what `aput_writes` does."""
-        self._database.call(self.aput_writes, config, writes, task_id, task_path)
+        call_blocking(self._database, self.aput_writes, config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Do what `adelete_thread` does."""
-        self._database.call(self.adelete_thread, thread_id)
+        call_blocking(self._database, self.adelete_thread, thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Do what `adelete_for_runs` does."""
-        self._database.call(self.adelete_for_runs, run_ids)
+        call_blocking(self._database, self.adelete_for_runs, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Do what `acopy_thread` does."""
-        self._database.call(self.acopy_thread, source_thread_id, target_thread_id)
+        call_blocking(self._database, self.acopy_thread, source_thread_id, target_thread_id)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Do what `aprune` does."""
@@ -262,7 +263,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         async def pruned() -> None:
             await self.aprune(thread_ids, strategy=strategy)
 
-        self._database.call(pruned)
+        call_blocking(self._database, pruned)
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002  the interface has it
         """Return a version after ``current`` that no other branch or writer of the thread has."""
