@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 import pytest
 from hypothesis import given
@@ -45,6 +45,9 @@ from greenroom.actors.checkpoints.actor import thread_address
 from greenroom.actors.schemas.checkpoints import DeleteThread, ReadPart
 from greenroom.adapters.langgraph import GreenroomSaver
 from greenroom.runtime import Encryption, Refusal, Restate
+
+if TYPE_CHECKING:
+    from greenroom.runtime import RuntimeClient
 
 ANN = Principal(agent_id="desk", user="ann")
 BEN = Principal(agent_id="desk", user="ben")
@@ -157,7 +160,8 @@ def steps(draw: st.DrawFn) -> list[Step]:
             "source": st.sampled_from(["loop", "input"]),
         }
     )
-    return [(each["what"], each) for each in draw(st.lists(one, max_size=8))]
+    done: list[dict[str, Any]] = draw(st.lists(one, max_size=8))
+    return [(each["what"], each) for each in done]
 
 
 def _carry_out(saver: BaseCheckpointSaver[str], thread: str, done: list[Step]) -> None:
@@ -192,7 +196,7 @@ def test_everything_reads_as_in_the_frameworks_own_saver(database: Database) -> 
             for checkpoint_id in (None, "0001", "0009"):
                 one = config(thread, namespace, checkpoint_id)
                 assert mine.get_tuple(one) == theirs.get_tuple(one)
-        everywhere = {"configurable": {"thread_id": thread}}
+        everywhere: Any = {"configurable": {"thread_id": thread}}
         found = [*mine.list(everywhere)]
         assert sorted(found, key=repr) == sorted(theirs.list(everywhere), key=repr)
         assert found == sorted(found, key=lambda each: each.checkpoint["id"], reverse=True)
@@ -221,8 +225,7 @@ def desk(model: GenericFakeChatModel, saver: BaseCheckpointSaver[str]) -> Any:
         return {"said": ["sent" if state["approved"] else "kept"]}
 
     builder = StateGraph(Desk)
-    for node in (draft, ask, send):
-        builder.add_node(node)
+    builder.add_node(draft).add_node(ask).add_node(send)
     builder.add_edge(START, "draft").add_edge("draft", "ask").add_edge("ask", "send").add_edge("send", END)
     return builder.compile(checkpointer=saver)
 
@@ -485,7 +488,12 @@ def test_nobody_else_sees_or_changes_a_thread_and_no_search_finds_it(database: D
             database.call(ask, message)
         assert refused.value.code == "PERMISSION_DENIED"
 
-    assert database.call(Agent(database, ANN).ask, MemorySearch(query="wyvern secret")).memories == []
+    assert (
+        database.call(
+            Agent(cast("RuntimeClient", database), ANN).ask, MemorySearch(query="wyvern secret")
+        ).memories
+        == []
+    )
 
 
 @pytest.mark.promise("adapters.langgraph-own")
@@ -500,10 +508,11 @@ def test_erasing_a_person_takes_their_threads(tmp_path: Path, encryption: Encryp
 
         for confirm in (False, True):
             erase = EraseUser(user="ann", confirm=confirm)
-            counts = database.call(Agent(database, ROOT).ask, erase).counts
+            counts = database.call(Agent(cast("RuntimeClient", database), ROOT).ask, erase).counts
             assert (counts["checkpoints"], counts["checkpoint_writes"]) == (2, 1)
             assert (mine.get_tuple(config()) is None) == confirm
-        assert [*mine.list(None)] == stored(database, "t") == []
+        assert [*mine.list(None)] == []
+        assert stored(database, "t") == []
         assert len([*theirs.list(None)]) == 2
 
 

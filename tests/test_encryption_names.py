@@ -13,6 +13,7 @@ from support.planted import SESSION, WORDS, guesses, live, look
 
 from greenroom.actors import open_greenroom
 from greenroom.actors.auth.policy import Partition
+from greenroom.actors.checkpoints import records as threads
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import records as memories
 from greenroom.actors.session import directory, events
@@ -87,10 +88,33 @@ def directory_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
     )
 
 
+@st.composite
+def thread_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    space, name = draw(names), draw(names)
+    value = threads.digest(draw(names), draw(names))
+    of_space, of_checkpoint = threads.checkpoint_key(space, ""), threads.writes_key(space, name)
+    key = threads.value_key(space, value)
+    write = threads.write_key(space, name, draw(names), draw(st.integers(-4, 9)))
+    return draw(
+        st.sampled_from(
+            [
+                (threads.THREAD, []),
+                (threads.checkpoint_key(space, name), [threads.CHECKPOINTS, of_space]),
+                (key, [threads.VALUES]),
+                (write, [threads.WRITES, of_checkpoint]),
+                (threads.rest_key(key, 1), [threads.REST]),
+                (threads.rest_key(write, 2), [threads.REST]),
+                (threads.rest_key(of_space + name.encode(), 0), [threads.REST]),
+            ]
+        )
+    )
+
+
 @pytest.mark.promise("encryption.names")
 @pytest.mark.parametrize(
     ("keys", "names_in"),
     [
+        (thread_keys(), threads.names_in),
         (session_keys(), sessions.names_in),
         (memory_keys(), memories.names_in),
         (directory_keys(), directory.names_in),

@@ -20,8 +20,14 @@ from greenroom.actors import (
     REQUESTS,
     Agent,
     AnswerHook,
+    ChannelValue,
+    CheckpointService,
+    CheckpointValue,
+    CheckpointWrite,
     HookEvent,
     Principal,
+    PutCheckpoint,
+    PutWrites,
     ReadResource,
     TakeHookEvent,
     Turn,
@@ -137,6 +143,25 @@ async def live(runtime: RuntimeClient) -> None:
         await runtime.query(TakeHookEvent(event=ended), principal=who)
         starts = msgspec.structs.replace(ended, name="session-start", session=f"{name}-next")
         assert name in (await runtime.query(AnswerHook(event=starts), principal=who)).context
+    for who, name in ((HERS, "wyvern"), (HIS, "bob")):
+        service = CheckpointService(runtime, who)
+        text = CheckpointValue("text", name.encode())
+        write = CheckpointWrite(name, name, 0, name, text)
+        put = PutCheckpoint(
+            thread_id=name,
+            namespace=name,
+            checkpoint_id=name,
+            parent_id=None,
+            checkpoint=text,
+            metadata=text,
+            run_id=name,
+            versions={name: 1},
+            values=[ChannelValue(name, text)],
+            deltas=[],
+        )
+        await service.put(put)
+        writes = PutWrites(thread_id=name, namespace=name, checkpoint_id=name, writes=[write])
+        await service.put_writes(writes)
     for digit, who in (("1", HERS), ("2", HIS)):
         await runtime.ask(passport_address(digit * 32), KeepLink(session_id="his"), principal=who)
     await ask(runtime, HERS, "memory_search", query="tea of the wyvern")
@@ -158,6 +183,7 @@ async def his_view(runtime: RuntimeClient) -> bytes:
         await ask(runtime, HIS, "get_memory", key="mine", namespace="user:bob"),
         await ask(runtime, HIS, "list_memory_versions", key="plan", namespace="project:p"),
         (await ask(runtime, ROOT, "list_api_keys")).keys[1],
+        await CheckpointService(runtime, HIS).read("bob", "bob"),
     ]
     return msgspec.json.encode(found)
 
@@ -190,7 +216,7 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
         assert erased.erased
         assert erased.counts == counted.counts
         assert erased.counts == {
-            "api_keys": 1, "exports": 1, "given": 1, "hook_events": 1, "hook_sessions": 2, "imports": 1,
+            "api_keys": 1, "checkpoint_writes": 1, "checkpoints": 1, "exports": 1, "given": 1, "hook_events": 1, "hook_sessions": 2, "imports": 1,
             "memories": 7, "memory_versions": 9, "messages": 7, "messages_of_others": 2, "passport_links": 1,
             "passports": 1, "ratings": 1, "session_fields": 4, "session_notes": 3, "sessions": 2,
         }  # fmt: skip

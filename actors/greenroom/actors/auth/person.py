@@ -9,7 +9,8 @@ Theirs are
 4. in the sessions of others, what their agents wrote, their part of the work context, and the decisions and
    the steps of the session's way that their agents made;
 5. their API keys, passports, exports and imports;
-6. their corpora of documents.
+6. their corpora of documents;
+7. the checkpoints of their threads.
 
 An agent is theirs if its id ends with the digits that are the user's alone, if a key binds it to this user
 and neither a key nor the audit log knows it with another one, or if whoever erases says so. The audit log
