@@ -216,7 +216,8 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
         assert erased.erased
         assert erased.counts == counted.counts
         assert erased.counts == {
-            "api_keys": 1, "checkpoint_writes": 1, "checkpoints": 1, "exports": 1, "given": 1, "hook_events": 1, "hook_sessions": 2, "imports": 1,
+            "api_keys": 1, "checkpoint_writes": 1, "checkpoints": 1, "exports": 1, "given": 1,
+            "hook_events": 1, "hook_sessions": 2, "imports": 1,
             "memories": 7, "memory_versions": 9, "messages": 7, "messages_of_others": 2, "passport_links": 1,
             "passports": 1, "ratings": 1, "session_fields": 4, "session_notes": 3, "sessions": 2,
         }  # fmt: skip
