@@ -215,10 +215,10 @@ class Desk(TypedDict):
 def desk(model: GenericFakeChatModel, saver: BaseCheckpointSaver[str]) -> Any:
     """A graph that drafts by a model, asks a person, and sends."""
 
-    def draft(_: Desk) -> dict[str, Any]:
+    def draft(state: Desk) -> dict[str, Any]:  # noqa: ARG001
         return {"said": [str(model.invoke("draft").content)]}
 
-    def ask(_: Desk) -> dict[str, Any]:
+    def ask(state: Desk) -> dict[str, Any]:  # noqa: ARG001
         return {"approved": interrupt("send it?")}
 
     def send(state: Desk) -> dict[str, Any]:
@@ -301,6 +301,13 @@ def test_what_is_kept_as_changes_survives_pruning_and_copying(database: Database
     for _ in range(3):
         expected = graph.invoke({"said": ["and"]}, config())["said"]
     assert len(expected) == 6
+
+    def history(channels: list[str], read: Any = type(saver)) -> Any:
+        return read.get_delta_channel_history(saver, config=config(), channels=channels)
+
+    assert len(history(["said"])["said"]["writes"]) > 3
+    for channels in ([], ["said"], ["said", "__start__", "unknown"]):
+        assert history(channels) == history(channels, BaseCheckpointSaver)
     saver.copy_thread("t", "copy")
     for thread in ("t", "copy"):
         saver.prune([thread])
@@ -488,12 +495,8 @@ def test_nobody_else_sees_or_changes_a_thread_and_no_search_finds_it(database: D
             database.call(ask, message)
         assert refused.value.code == "PERMISSION_DENIED"
 
-    assert (
-        database.call(
-            Agent(cast("RuntimeClient", database), ANN).ask, MemorySearch(query="wyvern secret")
-        ).memories
-        == []
-    )
+    agent = Agent(cast("RuntimeClient", database), ANN)
+    assert database.call(agent.ask, MemorySearch(query="wyvern secret")).memories == []
 
 
 @pytest.mark.promise("adapters.langgraph-own")

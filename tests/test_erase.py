@@ -145,18 +145,18 @@ async def live(runtime: RuntimeClient) -> None:
         assert name in (await runtime.query(AnswerHook(event=starts), principal=who)).context
     for who, name in ((HERS, "wyvern"), (HIS, "bob")):
         service = CheckpointService(runtime, who)
-        text = CheckpointValue("text", name.encode())
-        write = CheckpointWrite(name, name, 0, name, text)
+        kept = CheckpointValue("text", name.encode())
+        write = CheckpointWrite(name, name, 0, name, kept)
         put = PutCheckpoint(
             thread_id=name,
             namespace=name,
             checkpoint_id=name,
             parent_id=None,
-            checkpoint=text,
-            metadata=text,
+            checkpoint=kept,
+            metadata=kept,
             run_id=name,
             versions={name: 1},
-            values=[ChannelValue(name, text)],
+            values=[ChannelValue(name, kept)],
             deltas=[],
         )
         await service.put(put)

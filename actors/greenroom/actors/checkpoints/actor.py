@@ -96,7 +96,7 @@ class CheckpointsActor(Actor):
         if stored is None:
             return None
         audit_record.record_read(context, context.principal, "read_checkpoint", None)
-        return (yield from reading.checkpoint(stored, request.skip, context))
+        return (yield from reading.checkpoint(stored, request, context))
 
     @handles(schemas.ListCheckpoints)
     def list_checkpoints(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 from greenroom.actors.checkpoints import records
@@ -34,13 +34,15 @@ def found(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
     return context.get(records.checkpoint_key(request.namespace, request.checkpoint_id), StoredCheckpoint)
 
 
-def checkpoint(stored: StoredCheckpoint, skip: int, context: Context) -> Slices[CheckpointRead]:
-    """Return a checkpoint with its values and writes, from one of these on."""
+def checkpoint(stored: StoredCheckpoint, asked: ReadCheckpoint, context: Context) -> Slices[CheckpointRead]:
+    """Return a checkpoint with what is asked for of its values and writes."""
     values: list[ChannelValue] = []
     writes: list[CheckpointWrite] = []
     size = 0
     follows: int | None = None
-    for number, each in enumerate(islice(_belongings(stored, context), skip, None), skip):
+    for number, each in enumerate(
+        islice(_belongings(stored, asked.channels, context), asked.skip, None), asked.skip
+    ):
         if size >= PAGE_BYTES:
             follows = number
             break
@@ -66,17 +68,22 @@ def checkpoint(stored: StoredCheckpoint, skip: int, context: Context) -> Slices[
     )
 
 
-def _belongings(stored: StoredCheckpoint, context: Context) -> Iterator[ChannelValue | CheckpointWrite]:
+def _belongings(
+    stored: StoredCheckpoint, channels: Collection[str] | None, context: Context
+) -> Iterator[ChannelValue | CheckpointWrite]:
     """Yield what belongs to a checkpoint: the values of its channels, which never change, and the writes."""
     for channel, digest in stored.values.items():
+        if channels is not None and channel not in channels:
+            continue
         key = records.value_key(stored.namespace, digest)
         kept = context.get(key, StoredValue)
         if kept is not None:
             yield ChannelValue(channel, get_data(context, key, kept.data))
     prefix = records.writes_key(stored.namespace, stored.checkpoint_id)
     for key, write in context.scan(StoredWrite, prefix=prefix):
-        value = get_data(context, key, write.data)
-        yield CheckpointWrite(write.task_path, write.task_id, write.index, write.channel, value)
+        if channels is None or write.channel in channels:
+            value = get_data(context, key, write.data)
+            yield CheckpointWrite(write.task_path, write.task_id, write.index, write.channel, value)
 
 
 def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHead]]:

@@ -125,11 +125,13 @@ class ReadCheckpoint(Message[CheckpointRead | None], frozen=True, kw_only=True):
     """Read a checkpoint with its values and writes; without an id the newest one.
 
     Attributes:
+        channels: Only values of these channels, and writes to them.
         skip: How many values and writes were read already.
     """
 
     namespace: str
     checkpoint_id: str | None = None
+    channels: list[str] | None = None
     skip: int = 0
 
 

@@ -67,10 +67,21 @@ class CheckpointService:
         await self._ask(writes.thread_id, writes)
 
     async def read(
-        self, thread_id: str, namespace: str, checkpoint_id: str | None = None
+        self,
+        thread_id: str,
+        namespace: str,
+        checkpoint_id: str | None = None,
+        channels: list[str] | None = None,
     ) -> CheckpointRead | None:
-        """Return a checkpoint with all values and writes, without an id the newest; None if there is none."""
-        request = ReadCheckpoint(namespace=namespace, checkpoint_id=checkpoint_id)
+        """Return a checkpoint with its values and writes, or None if there is none.
+
+        Args:
+            thread_id: Of which thread.
+            namespace: Of which namespace.
+            checkpoint_id: Which one; None: the newest.
+            channels: Only values of these channels, and writes to them; None: of all.
+        """
+        request = ReadCheckpoint(namespace=namespace, checkpoint_id=checkpoint_id, channels=channels)
         first = read = await self._ask(thread_id, request)
         while read is not None and read.next is not None and first is not None:
             rest = msgspec.structs.replace(request, checkpoint_id=first.checkpoint_id, skip=read.next)

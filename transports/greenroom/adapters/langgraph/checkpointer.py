@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ with needs("langgraph"):
         Checkpoint,
         CheckpointMetadata,
         CheckpointTuple,
+        DeltaChannelHistory,
         get_checkpoint_id,
         get_checkpoint_metadata,
         writes_sort_key,
@@ -64,12 +66,14 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serde)
         self._database = database
         self._service = CheckpointService(database, principal)
+        self._channels: Sequence[str] | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, the newest where ``config`` names none; None if there is none."""
         thread_id = config["configurable"]["thread_id"]
         namespace = config["configurable"].get("checkpoint_ns", "")
-        read = await self._service.read(str(thread_id), namespace, get_checkpoint_id(config) or None)
+        only = None if self._channels is None else [*self._channels]
+        read = await self._service.read(str(thread_id), namespace, get_checkpoint_id(config) or None, only)
         return None if read is None else self._tuple(thread_id, read)
 
     async def alist(
@@ -204,6 +208,26 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         remove = self._service.prune if strategy == "keep_latest" else self._service.delete_thread
         for thread_id in thread_ids:
             await remove(str(thread_id))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what the ancestors of a checkpoint say of some channels, of which alone it reads."""
+        narrow = copy.copy(self)
+        narrow._channels = channels
+        return await super(GreenroomSaver, narrow).aget_delta_channel_history(
+            config=config, channels=channels
+        )
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Do what `aget_delta_channel_history` does."""
+
+        async def history() -> Mapping[str, DeltaChannelHistory]:
+            return await self.aget_delta_channel_history(config=config, channels=channels)
+
+        return call_blocking(self._database, history)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do what `aget_tuple` does."""
