@@ -302,7 +302,7 @@ def test_what_is_kept_as_changes_survives_pruning_and_copying(database: Database
         expected = graph.invoke({"said": ["and"]}, config())["said"]
     assert len(expected) == 6
 
-    def history(channels: list[str], read: Any = type(saver)) -> Any:
+    def history(channels: list[str], read: Any = GreenroomSaver) -> Any:
         return read.get_delta_channel_history(saver, config=config(), channels=channels)
 
     assert len(history(["said"])["said"]["writes"]) > 3

@@ -214,7 +214,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return what the ancestors of a checkpoint say of some channels, of which alone it reads."""
         narrow = copy.copy(self)
-        narrow._channels = channels
+        narrow._channels = channels  # noqa: SLF001  it is one of this class
         return await super(GreenroomSaver, narrow).aget_delta_channel_history(
             config=config, channels=channels
         )
