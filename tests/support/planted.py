@@ -10,6 +10,10 @@ import msgspec
 from greenroom.actors import (
     AddMessage,
     Agent,
+    ChannelValue,
+    CheckpointService,
+    CheckpointValue,
+    CheckpointWrite,
     CreateSession,
     GetMemory,
     GetMessages,
@@ -18,6 +22,8 @@ from greenroom.actors import (
     ListSessions,
     MemorySearch,
     Principal,
+    PutCheckpoint,
+    PutWrites,
     RateMemory,
     SearchContext,
     SetMemory,
@@ -35,6 +41,7 @@ WORDS = (
     *("session", "purpose", "app", "user", "project", "agent", "type", "login", "content", "message"),
     *("metadata", "state", "event", "actor", "key", "value", "note", "once", "author", "talk", "tag"),
     *("other", "agents", "private", "kind", "memory", "search"),
+    *("thread", "namespace", "checkpointed", "channel", "task", "run"),
 )
 """What follows ``planted`` in what is written by `live`."""
 
@@ -104,6 +111,27 @@ async def live(runtime: RuntimeClient) -> None:
                 idempotency_key=f"planted-once-{session}",
             )
         )
+    checkpointed = CheckpointValue("planted", b"planted checkpointed")
+    await CheckpointService(runtime, ALICE).put(
+        PutCheckpoint(
+            thread_id="planted-thread",
+            namespace="planted-namespace",
+            checkpoint_id="1",
+            parent_id=None,
+            checkpoint=checkpointed,
+            metadata=checkpointed,
+            run_id="planted-run",
+            versions={"planted-channel": "planted"},
+            values=[ChannelValue("planted-channel", checkpointed)],
+            deltas=["planted-channel"],
+        )
+    )
+    write = CheckpointWrite("planted-task", "planted-task", 0, "planted-channel", checkpointed)
+    await CheckpointService(runtime, ALICE).put_writes(
+        PutWrites(
+            thread_id="planted-thread", namespace="planted-namespace", checkpoint_id="1", writes=[write]
+        )
+    )
     for number in range(40):
         stored = StoreMemory(
             content=f"planted memory {number}, plantedterm{number % 7}",
