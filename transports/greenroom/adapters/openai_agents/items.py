@@ -3,7 +3,8 @@
 An event's content has the item, as it was given, at one of two places:
 
 - ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for what somebody said: agents see the text as a
-  message. Where it is one text, the item has null in its place, and ``text_at`` is the way to there;
+  message. Where it is one text, the item has null in its place, ``text_at`` is the way to there, and
+  ``middle`` is what was left out of a text that is longer than messages may be;
 - ``{"item": …}`` for all others.
 """
 
@@ -16,6 +17,9 @@ from greenroom.actors.base.two_ends import two_ends
 
 EventType = Literal["message", "action", "tool_call", "reflection"]
 
+LONGEST_TOGETHER: Final = 10_000
+"""How many characters agents see of an item with several texts."""
+_GAP: Final = "…"
 _ACTORS: Final = {"user": "user", "system": "system", "developer": "system"}
 _ROLES: Final = frozenset({*_ACTORS, "assistant"})
 _TEXTS: Final = ("text", "refusal")
@@ -50,12 +54,16 @@ def content_of(item: Any, longest: int | None) -> Content:
     texts = _texts(item)
     if not texts:
         return Content("action", actor, {"item": item})
-    text = "\n".join(text for _, text in texts)
-    if len(texts) > 1 or (longest is not None and len(text) > longest):
-        shown = text if longest is None else two_ends(text, longest)
+    if len(texts) > 1:
+        most = LONGEST_TOGETHER if longest is None else min(longest, LONGEST_TOGETHER)
+        shown = two_ends("\n".join(text for _, text in texts), most)
         return Content("message", actor, {"text": shown, "metadata": {"item": item}})
-    [(path, _)] = texts
+    [(path, text)] = texts
     metadata = {"item": _with(item, path, None), "text_at": path}
+    half = 0 if longest is None else (longest - len(_GAP)) // 2
+    if longest is not None and len(text) > longest and half > 0:
+        metadata["middle"] = text[half:-half]
+        text = f"{text[:half]}{_GAP}{text[-half:]}"
     return Content("message", actor, {"text": text, "metadata": metadata})
 
 
@@ -66,7 +74,11 @@ def item_of(content: dict[str, Any]) -> Any:
     metadata = content["metadata"]
     if "text_at" not in metadata:
         return metadata["item"]
-    return _with(metadata["item"], metadata["text_at"], content["text"])
+    text, middle = content["text"], metadata.get("middle")
+    if middle is not None:
+        half = len(text) // 2
+        text = text[:half] + middle + text[half + len(_GAP) :]
+    return _with(metadata["item"], metadata["text_at"], text)
 
 
 def _role(item: Any) -> str | None:

@@ -89,7 +89,8 @@ class GreenroomSession:
         """Add items, all of them or none, in one commit.
 
         Args:
-            items: What JSON can hold, up to 1 MB each and 16 MB together.
+            items: What JSON can hold, up to 1 MB each, with some 100 bytes for where its text belongs, and
+                16 MB together. In an item with several texts, what agents see of them counts as well.
 
         Raises:
             ServiceError: an item cannot be kept, the session has ended, or it is another user's.
