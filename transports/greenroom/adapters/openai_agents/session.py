@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, Final, cast
 
 from agents.memory import SessionSettings
+from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
 from greenroom.actors.schemas.sessions import TakeSnapshot
@@ -14,8 +15,11 @@ from greenroom.adapters.openai_agents.session_keys import session_key
 from greenroom.runtime import Address, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agents.items import TResponseInputItem
 
+ITEMS_A_SLICE: Final = 500  # before others get the event loop: a millisecond
 APP: Final = "openai-agents"
 _PREFIX: Final = "openai-agents."
 """With what the ids of those events begin that are items."""
@@ -83,7 +87,12 @@ class GreenroomSession:
         except ServiceError as error:
             self._forget_if_gone(error)
             return []
-        return [cast("TResponseInputItem", item_of(event.content)) for event in events]
+        items: list[TResponseInputItem] = []
+        for event in events:
+            items.append(cast("TResponseInputItem", item_of(event.content)))
+            if len(items) % ITEMS_A_SLICE == 0:
+                await checkpoint()
+        return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all of them or none, in one commit.
@@ -173,21 +182,17 @@ class GreenroomSession:
                 raise
         self._is_known = True
 
-    def _events(self, items: list[TResponseInputItem], batch: str) -> list[Event]:
-        """Return the events that items become; tried again they have the same ids."""
+    def _events(self, items: list[TResponseInputItem], batch: str) -> Iterator[Event]:
+        """Yield the events that items become; tried again they have the same ids."""
         agent = f"agent:{self._sessions.principal.agent_id}"
-        events: list[Event] = []
         for number, item in enumerate(items):
             made = content_of(item, self._longest)
-            events.append(
-                Event(
-                    event_type=made.event_type,
-                    actor=made.role or agent,
-                    content=made.content,
-                    event_id=f"{_PREFIX}{batch}.{number}",
-                )
+            yield Event(
+                event_type=made.event_type,
+                actor=made.role or agent,
+                content=made.content,
+                event_id=f"{_PREFIX}{batch}.{number}",
             )
-        return events
 
     def _forget_if_gone(self, error: ServiceError) -> None:
         """Take note that the session was erased meanwhile; raise any other error again."""
