@@ -1,0 +1,58 @@
+"""What MCP clients see of a model message: one text, and whose it is. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from greenroom.actors import Event
+from greenroom.adapters.base.extras import needs
+
+with needs("pydantic-ai"):
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        RetryPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+
+MOST = 10_000
+"""The most characters of a text: what a message may have where nothing else is configured."""
+
+
+def as_event(message: ModelMessage, agent_id: str) -> Event:
+    """Return an event that shows a message to whoever reads the session.
+
+    Args:
+        message: What a user, a tool or a model said.
+        agent_id: Who the model is, in the session.
+    """
+    texts = list(_texts(message))
+    text = "\n".join(texts) or f"({', '.join(part.part_kind for part in message.parts) or message.kind})"
+    said = any(isinstance(part, UserPromptPart | TextPart) for part in message.parts)
+    from_user = isinstance(message, ModelRequest) and said
+    return Event(
+        event_type="message" if said else "tool_call",
+        actor="user" if from_user else f"agent:{agent_id}",
+        content={"text": text if len(text) <= MOST else f"{text[: MOST - 1]}…"},
+    )
+
+
+def _texts(message: ModelMessage) -> Iterator[str]:
+    for part in message.parts:
+        match part:
+            case UserPromptPart(content=str(text)) | TextPart(content=text):
+                yield text
+            case UserPromptPart(content=contents):
+                for content in contents:
+                    yield content if isinstance(content, str) else f"({content.kind})"
+            case ToolCallPart():
+                yield f"{part.tool_name}({part.args_as_json_str()})"
+            case ToolReturnPart():
+                yield f"{part.tool_name}: {part.model_response_str()}"
+            case RetryPromptPart():
+                yield part.model_response()
+            case _:
+                pass
