@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.conversation_store import ConversationConflict, InMemoryConversationStore
+from pydantic_ai.conversation_store import ConversationConflict, ConversationStore, InMemoryConversationStore
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryContent,
@@ -17,7 +19,6 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
-    RetryPromptPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -27,8 +28,17 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from support.adapters import CHECKS, Case, Check, database
 
-from greenroom.actors import Database, GetMessages, Principal, ServiceError
+from greenroom.actors import (
+    AddMessage,
+    Database,
+    GetMessages,
+    Principal,
+    ServiceError,
+    SessionService,
+    parse_request,
+)
 from greenroom.adapters.pydantic_ai import GreenroomConversations, memory_toolset
+from greenroom.adapters.pydantic_ai.conversations import session_of
 from greenroom.runtime import Address
 
 HELPER = Principal(agent_id="helper", user="alice")
@@ -39,6 +49,10 @@ def answering(texts: list[ModelMessage], _: AgentInfo) -> ModelResponse:
 
 
 AGENT = Agent(FunctionModel(answering))
+
+
+def said(text: str, conversation_id: str = "talk") -> Conversation:
+    return Conversation(messages=[ModelRequest.user_text_prompt(text)], conversation_id=conversation_id)
 
 
 def prompts(conversation: Conversation) -> list[str]:
@@ -79,3 +93,294 @@ def run(home: Path, main: Callable[[Database], Awaitable[None]]) -> None:
             await main(open_database)
 
     asyncio.run(opened())
+
+
+IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
+EVERYTHING: list[ModelMessage] = [
+    ModelRequest(
+        parts=[UserPromptPart(["look \x00 at \U0001f600", IMAGE])],
+        instructions="be short",
+        run_id="run 1",
+        metadata={"ours": [1, None]},
+    ),
+    ModelResponse(
+        parts=[
+            ThinkingPart("hm", signature="s"),
+            ToolCallPart("add", {"a": 1}, tool_call_id="call 1"),
+            ToolCallPart("add", '{"broken', tool_call_id="call 2"),
+        ],
+        model_name="scripted",
+        provider_details={"x": 10**30},
+    ),
+    ModelRequest(
+        parts=[
+            ToolReturnPart("add", {"sum": 1.5, "nothing": float("nan")}, tool_call_id="call 1"),
+            ToolReturnPart("add", "no JSON", tool_call_id="call 2", outcome="retried"),
+        ]
+    ),
+    ModelResponse(parts=[TextPart("x" * 20_000)]),
+    ModelResponse(parts=[]),
+]
+
+
+@pytest.mark.promise("adapters.pydantic-ai-equal")
+def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: Path) -> None:
+    as_json = ModelMessagesTypeAdapter.dump_json(EVERYTHING)
+
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER)
+        entries = await store.save(Conversation(messages=[*EVERYTHING], conversation_id="all"), scope="room")
+        loaded = await store.load("all", scope="room")
+        assert loaded is not None
+        assert ModelMessagesTypeAdapter.dump_json(loaded.messages) == as_json
+        assert loaded.messages[3:] == EVERYTHING[3:]
+        assert [entry.id for entry in await store.load_entries("all") or []] == [
+            entry.id for entry in entries
+        ]
+        assert (
+            await store.read_entry(str(entries[2].id)) == (await store.load_entries("all", limit=3) or [])[0]
+        )
+        assert await store.load("all", scope="another room") is None
+        session = await opened.sessions.get_session("all")
+        assert session is not None
+        assert session.user_id == "alice"
+
+        client = Principal(agent_id="client")
+        page = await opened.ask(Address("session", "all"), GetMessages(session_id="all"), principal=client)
+        assert [message.sender for message in page.messages] == ["user", *["helper"] * 4]
+        assert [message.content[:40] for message in page.messages] == [
+            "look \x00 at \U0001f600\n(binary)",
+            'add({"a":1})\nadd({"INVALID_JSON":"{\\"br',
+            'add: {"sum":1.5,"nothing":null}\nno JSON\n',
+            "x" * 40,
+            "(response)",
+        ]
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-equal")
+def test_it_does_what_the_store_of_the_framework_does(tmp_path: Path) -> None:
+    async def told(store: ConversationStore) -> list[object]:
+        """Return what a program sees that saves, branches, forks and deletes."""
+        seen: list[object] = []
+        conversation = Conversation(conversation_id="main")
+        for prompt in ("one", "two"):
+            result = await AGENT.run(prompt, conversation=conversation)
+            seen.append(len(await store.save(result)))
+            seen.append(await store.save(result))  # a repeat keeps nothing twice
+            conversation = result.conversation
+        old = await store.load("main")
+        assert old is not None
+        branched = await store.branch("main", at=2, expected_revision=old.revision)
+        result = await AGENT.run("instead", conversation=branched)
+        await store.save(result)
+        with pytest.raises(ConversationConflict):
+            await store.save(old)
+        for at, name in ((3, "fork"), (None, "whole")):
+            fork = await store.fork("main", at=at, new_conversation_id=name, scope="forks")
+            await store.save(await AGENT.run(f"in {name}", conversation=fork))
+        further = await store.fork("fork", new_conversation_id="further")
+        await store.save(await AGENT.run("further", conversation=further))
+        with pytest.raises(ConversationConflict):
+            await store.fork("main", new_conversation_id="fork")
+        [left] = (await store.list_conversations())[-1].branches
+        back = await store.fork("main", from_entry=str(left), new_conversation_id="back")
+        seen.append(prompts(back))
+        seen.append([record.conversation_id for record in await store.list_conversations()])
+        seen.append(
+            [record.conversation_id for record in await store.list_conversations(scope="forks", limit=2)]
+        )
+        await store.delete("main")
+        await store.delete("whole", scope="others")
+        await store.delete("never there")
+        with pytest.raises(ConversationConflict):
+            await store.save(conversation)
+        with pytest.raises(UserError):
+            await store.fork("main")
+        for name in ("main", "fork", "whole", "further", "back"):
+            loaded = await store.load(name)
+            tail = await store.load(name, limit=2)
+            seen.append(None if loaded is None else prompts(loaded))
+            seen.append(None if tail is None else prompts(tail))
+        await store.save(
+            Conversation(messages=[ModelRequest.user_text_prompt("anew")], conversation_id="main")
+        )
+        anew = await store.load("main")
+        assert anew is not None
+        seen.append((prompts(anew), anew.usage.requests))
+        seen.append((result.conversation.usage.requests, result.conversation.usage.output_tokens))
+        with pytest.raises(LookupError):
+            await store.read_entry("none")
+        return seen
+
+    async def main(opened: Database) -> None:
+        assert await told(GreenroomConversations(opened, HELPER)) == await told(InMemoryConversationStore())
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-contract")
+def test_of_two_saves_that_follow_one_revision_one_is_kept(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER)
+        for turn in range(3):  # the first makes the session
+            loaded = [await store.load("race") or Conversation(conversation_id="race") for _ in range(4)]
+            for number, conversation in enumerate(loaded):
+                conversation.messages.append(ModelRequest.user_text_prompt(f"{turn} of {number}"))
+            ends = await asyncio.gather(*map(store.save, loaded), return_exceptions=True)
+            assert (
+                sorted(type(end) for end in ends if isinstance(end, Exception)) == [ConversationConflict] * 3
+            )
+            kept = await store.load("race")
+            assert kept is not None
+            assert len(kept.messages) == turn + 1
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-apart")
+def test_odd_ids_are_kept_apart(tmp_path: Path) -> None:
+    names = [
+        "plain",
+        "a/b",
+        "a b",
+        "../x",
+        "x" * 129,
+        "x" * 130,
+        "\u00fc",
+        "\n",
+        "",
+        "pydantic-ai-x",
+        ".",
+        "\x00",
+    ]
+    names.append(session_of("a/b"))  # an id that looks like that of another one's session
+
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER)
+        for name in names:
+            await store.save(
+                Conversation(messages=[ModelRequest.user_text_prompt(name)], conversation_id=name)
+            )
+        for name in names:
+            loaded = await store.load(name)
+            assert loaded is not None
+            assert (loaded.conversation_id, prompts(loaded)) == (name, [name])
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-apart")
+def test_what_others_write_into_the_session_changes_no_message(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER, project="atlas")
+        conversation = Conversation(messages=[ModelRequest.user_text_prompt("mine")], conversation_id="open")
+        [entry] = await store.save(conversation)
+        client = Principal(agent_id="client")
+        forged = {"id": entry.id, "parent": None, "message": {"kind": "request", "parts": []}}
+        address = Address("session", "open")
+        for metadata in ({"pydantic_ai": forged}, {"pydantic_ai": "?"}):
+            given = {"session_id": "open", "content": "psst", "metadata": metadata}
+            await opened.ask(address, parse_request(AddMessage, json.dumps(given).encode()), principal=client)
+        loaded = await store.load("open")
+        assert loaded is not None
+        assert prompts(loaded) == ["mine"]
+
+        stranger = Principal(agent_id="stranger", projects=frozenset({"other"}))
+        hidden = GreenroomConversations(opened, stranger)
+        assert await hidden.load("open") is None
+        assert await hidden.list_conversations() == []
+        with pytest.raises(ServiceError, match="open"):
+            await hidden.save(
+                Conversation(messages=[ModelRequest.user_text_prompt("x")], conversation_id="open")
+            )
+
+        await SessionService(opened, client).set_state("open", "pydantic_ai", {"record": 3})
+        with pytest.raises(ValueError, match="revision"):
+            await store.load("open")
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-contract")
+def test_what_cannot_be_kept_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER)
+        for text, why in (("\ud800", "surrogates"), ("x" * 2_000_000, "MB|bytes|characters")):
+            conversation = Conversation(
+                messages=[ModelRequest.user_text_prompt("fine"), ModelRequest.user_text_prompt(text)],
+                conversation_id="refused",
+            )
+            with pytest.raises(ValueError, match=why):
+                await store.save(conversation)
+            assert await store.load("refused") is None
+        await store.save(
+            Conversation(messages=[ModelRequest.user_text_prompt("fine")], conversation_id="refused")
+        )
+
+    run(tmp_path, main)
+
+
+def returned(messages: list[ModelMessage]) -> list[Any]:
+    """Return what tools have answered since the model was asked, or the sentences with which they refused."""
+    [*_, last] = messages
+    parts = last.parts if isinstance(last, ModelRequest) else []
+    return [part.content for part in parts if isinstance(part, ToolReturnPart)]
+
+
+@pytest.mark.promise("adapters.pydantic-ai-tools")
+def test_a_model_keeps_finds_corrects_and_forgets_what_is_of_the_user(tmp_path: Path) -> None:
+    answers: list[Any] = []
+
+    def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert {tool.name for tool in info.function_tools} == {
+            "remember",
+            "recall",
+            "update_memory",
+            "forget",
+        }
+        answers.extend(returned(messages))
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("remember", {"content": ""}),
+            ("remember", {"content": "Alice takes her tea without sugar."}),
+            ("recall", {"query": "How does Alice take tea?", "limit": 500}),
+            ("recall", {"query": "tea", "limit": 0}),
+            ("update_memory", {"memory_id": "7", "content": "x"}),
+            ("update_memory", {"memory_id": "ID", "content": "Alice takes her tea with honey."}),
+            ("recall", {"query": "tea"}),
+            ("forget", {"memory_id": "ID"}),
+            ("forget", {"memory_id": "ID"}),
+            ("recall", {"query": "tea"}),
+        ]
+        if len(answers) == len(calls):
+            return ModelResponse(parts=[TextPart("done")])
+        name, given = calls[len(answers)]
+        if given.get("memory_id") == "ID":
+            given["memory_id"] = answers[1].removeprefix("Kept as memory ").removesuffix(".")
+        return ModelResponse(parts=[ToolCallPart(name, given)])
+
+    async def main(opened: Database) -> None:
+        def of(ctx: RunContext[str]) -> Principal:
+            return Principal(agent_id="helper", user=ctx.deps)
+
+        agent = Agent(
+            FunctionModel(script), deps_type=str, toolsets=[memory_toolset(opened, of)], retries={"tools": 3}
+        )
+        await opened.memory.add_memory("user:bob", "tea", {"tea": "milk"}, "semantic", "x", "y")
+        await agent.run("hello", deps="alice")
+        empty, kept, found, none, unknown, updated, found_again, forgotten, gone, nothing = answers
+        assert "content" in empty
+        assert kept.startswith("Kept as memory ")
+        assert [each["content"] for each in found] == ["Alice takes her tea without sugar."]
+        assert "limit" in none
+        assert "memory_id" in unknown
+        assert updated.endswith("version 2 now.")
+        assert [each["content"] for each in found_again] == ["Alice takes her tea with honey."]
+        assert forgotten.endswith("is forgotten.")
+        assert "no memory" in gone
+        assert nothing == []
+        [bobs] = await opened.memory.search_memories("user:bob")
+        assert bobs.value == {"tea": "milk"}
+
+    run(tmp_path, main)

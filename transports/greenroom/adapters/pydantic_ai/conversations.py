@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -26,19 +27,20 @@ with needs("pydantic-ai"):
 KEPT: Final = "pydantic_ai"
 """The key of a session's state that has the record, and of an event's metadata that has the message."""
 APP: Final = "pydantic-ai"
+AFTER: Final = "pydantic_ai:after:"
+"""Begins the id of the event that follows a revision, of which there can be one only."""
 FIRST: Final = "none"
 PAGE: Final = 200
 
 _PLAIN_ID = re.compile(r"(?!pydantic-ai-)[A-Za-z0-9_.-]{1,128}")
 _LONGEST_NAME = 128
-_records: TypeAdapter[ConversationRecord] = TypeAdapter(ConversationRecord)
 
 
 class GreenroomConversations(ConversationStore):
     """A Pydantic AI `ConversationStore` that keeps each conversation in a Greenroom session.
 
-    Each message is an event of the session, stored once: MCP clients read and search its text as that of any
-    message, and ``load`` returns the message as it was. Whoever may see the session may load the conversation;
+    Each message is an event of the session, stored once: MCP clients read and search its text as that of
+    any message, and ``load`` returns the message as it was. Whoever may see the session may load the conversation;
     ``scope`` of the methods is Pydantic AI's own, and the user whose the session is.
 
         conversation = await store.load(conversation_id) or Conversation(conversation_id=conversation_id)
@@ -51,7 +53,7 @@ class GreenroomConversations(ConversationStore):
 
     Args:
         database: An open database.
-        principal: In whose name sessions are made, read and written; ``agent_id`` is the name of the model in them.
+        principal: In whose name sessions are made, read and written; the model is ``agent_id`` in them.
         project: The project of new sessions: only its members see them. None: they are everybody's.
     """
 
@@ -70,8 +72,9 @@ class GreenroomConversations(ConversationStore):
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Sequence[ConversationRecord]:
         """Return the records that the principal may see, or those of a scope, newest first."""
-        found = [kept.record for session in await self._all_sessions() if (kept := await self._kept(session))]
-        records = [each for each in found if each is not None and scope in (None, each.scope)]
+        found = [await self._kept(session) for session in await self._all_sessions()]
+        records = [kept.record for kept in found if kept is not None and kept.record is not None]
+        records = [record for record in records if scope in {None, record.scope}]
         return sorted(records, key=lambda record: record.updated_at, reverse=True)[:limit]
 
     async def write_record(
@@ -100,11 +103,7 @@ class GreenroomConversations(ConversationStore):
             record.conversation_id,
             [self._event(entry) for entry in new_entries],
             after=FIRST if kept is None else kept.revision,
-            kept={
-                "revision": record.revision,
-                "forked_from": record.forked_from,
-                "record": _records.dump_python(record, mode="json"),
-            },
+            kept=_Kept(record.revision, record.forked_from, record),
         )
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
@@ -120,11 +119,7 @@ class GreenroomConversations(ConversationStore):
             conversation_id,
             [],
             after=expected_revision,
-            kept={
-                "revision": f"deleted:{expected_revision}",
-                "forked_from": kept.forked_from,
-                "record": None,
-            },
+            kept=_Kept(f"deleted:{expected_revision}", kept.forked_from, None),
         )
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
@@ -144,20 +139,19 @@ class GreenroomConversations(ConversationStore):
         if head_id is None or limit == 0:
             return []
         session = head_id.session if isinstance(head_id, _Id) else await self._session_with(head_id)
-        entries = await self._entries(session)
-        history: list[ConversationEntry] = []
+        stored = await self._stored(session)
+        line: list[_Stored] = []
         next_id: str | None = head_id
-        while next_id is not None and (limit is None or len(history) < limit):
-            while next_id not in entries:  # it is of the conversation from which this one was forked
+        while next_id is not None and (limit is None or len(line) < limit):
+            while next_id not in stored:  # it is of the conversation from which this one was forked
                 kept = None if session is None else await self._kept(session)
-                if session is None or kept is None or kept.forked_from is None:
+                if kept is None or kept.forked_from is None:
                     raise LookupError(f"there is no entry {next_id!r}")
                 session = session_of(kept.forked_from)
-                entries = await self._entries(session)
-            history.append(entries[next_id])
-            next_id = history[-1].parent_id
-        history.reverse()
-        return history
+                stored = await self._stored(session)
+            line.append(stored[next_id])
+            next_id = line[-1].parent
+        return _entries(reversed(line))
 
     async def _check_head(self, record: ConversationRecord) -> None:
         try:
@@ -173,32 +167,25 @@ class GreenroomConversations(ConversationStore):
             if error.code != "KEY_EXISTS":  # made by another writer, or by an MCP client
                 raise
 
-    async def _append(
-        self, conversation_id: str, events: list[Event], *, after: str, kept: dict[str, Any]
-    ) -> None:
+    async def _append(self, conversation_id: str, events: list[Event], *, after: str, kept: _Kept) -> None:
         """Append events, and the state with the last of them.
 
         That one's id is taken by the first who follows the revision ``after``, so a second one is refused.
         """
         session = session_of(conversation_id)
         if not events:
-            events = [
-                Event(event_type="action", actor=self._me, content={KEPT: {"revision": kept["revision"]}})
-            ]
+            actor = f"agent:{self._principal.agent_id}"
+            events = [Event(event_type="action", actor=actor, content={KEPT: {"revision": kept.revision}})]
         *first, last = events
-        last = msgspec.structs.replace(last, event_id=f"{KEPT}:after:{after}")
+        last = msgspec.structs.replace(last, event_id=f"{AFTER}{after}")
         try:
             for event in first:
                 await self._sessions.append_event(session, event)
-            await self._sessions.append_event(session, last, {KEPT: kept})
+            await self._sessions.append_event(session, last, {KEPT: _KEPT.dump_python(kept, mode="json")})
         except ServiceError as error:
             if error.code == "IDEMPOTENCY_CONFLICT":
                 raise ConversationConflict(conversation_id) from error
             raise
-
-    @property
-    def _me(self) -> str:
-        return f"agent:{self._principal.agent_id}"
 
     def _event(self, entry: ConversationEntry) -> Event:
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
@@ -213,22 +200,27 @@ class GreenroomConversations(ConversationStore):
         state = await self._sessions.get_state(session, KEPT)
         if state is None:
             return None
-        record = None
-        if state["record"] is not None:
-            record = _records.validate_python(state["record"])
+        kept = _KEPT.validate_python(state)
+        if kept.record is not None:
+            record = kept.record
             record.head_id = None if record.head_id is None else _Id.of(record.head_id, session)
             record.branches = [_Id.of(branch, session) for branch in record.branches]
-        return _Kept(state["revision"], state["forked_from"], record)
+        return kept
 
-    async def _entries(self, session: str | None) -> dict[str, ConversationEntry]:
-        """Return all entries that are in a session, by their ids."""
+    async def _stored(self, session: str | None) -> dict[str, _Stored]:
+        """Return the messages that are in a session, by the ids of their entries."""
         read = None if session is None else await self._sessions.get_session(session)
-        return {} if read is None else dict(_entries_of(read.events))
+        found: dict[str, _Stored] = {}
+        for event in [] if read is None else read.events:
+            stored = _stored_in(event)
+            if stored is not None:
+                found.setdefault(stored.id, stored)
+        return found
 
     async def _session_with(self, entry_id: str) -> str | None:
         """Return the session that has an entry of which only the id is known, by looking at all."""
         for session in await self._all_sessions():
-            if await self._kept(session) is not None and entry_id in await self._entries(session):
+            if await self._kept(session) is not None and entry_id in await self._stored(session):
                 return session
         return None
 
@@ -249,15 +241,29 @@ def session_of(conversation_id: str) -> str:
     """Return the id of the session that has a conversation: the same where that is one, else its digest."""
     if _PLAIN_ID.fullmatch(conversation_id):
         return conversation_id
-    return f"pydantic-ai-{blake2b(conversation_id.encode(errors='surrogatepass'), digest_size=32).hexdigest()}"
+    return (
+        f"pydantic-ai-{blake2b(conversation_id.encode(errors='surrogatepass'), digest_size=32).hexdigest()}"
+    )
 
 
-class _Kept(NamedTuple):
-    """What is known of a conversation: its ``record`` is None once it was deleted."""
+@dataclass(frozen=True)
+class _Kept:
+    """What a session's state says of its conversation: ``record`` is None once it was deleted."""
 
     revision: str
     forked_from: str | None
     record: ConversationRecord | None
+
+
+_KEPT: Final[TypeAdapter[_Kept]] = TypeAdapter(_Kept)
+
+
+class _Stored(NamedTuple):
+    """An entry as it lies in a session: its message is what `ModelMessagesTypeAdapter` makes of it."""
+
+    id: str
+    parent: str | None
+    message: Any
 
 
 class _Id(str):
@@ -273,9 +279,21 @@ class _Id(str):
         return made
 
 
-def _entries_of(events: Iterable[Event]) -> Iterable[tuple[str, ConversationEntry]]:
-    for event in events:
-        kept = event.content.get("metadata", {}).get(KEPT) if isinstance(event.content, dict) else None
-        if isinstance(kept, dict) and event.content.get("text") is not None:
-            [message] = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode([kept["message"]]))
-            yield kept["id"], ConversationEntry(id=kept["id"], parent_id=kept["parent"], message=message)
+def _stored_in(event: Event) -> _Stored | None:
+    """Return the entry that an event is; None for what others wrote, whose events have no ids of ours."""
+    metadata = event.content.get("metadata")
+    kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
+    if not isinstance(kept, dict) or not (
+        event.event_id == kept.get("id") or event.event_id.startswith(AFTER)
+    ):
+        return None
+    return _Stored(kept["id"], kept["parent"], kept["message"])
+
+
+def _entries(line: Iterable[_Stored]) -> list[ConversationEntry]:
+    stored = list(line)
+    messages = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode([each.message for each in stored]))
+    return [
+        ConversationEntry(id=each.id, parent_id=each.parent, message=message)
+        for each, message in zip(stored, messages, strict=True)
+    ]

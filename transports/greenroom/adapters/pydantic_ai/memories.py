@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UnsetType
 
@@ -32,14 +32,6 @@ R = TypeVar("R")
 MOST_FOUND = 20
 
 
-class Remembered(TypedDict):
-    """A memory as the model sees it."""
-
-    memory_id: str
-    content: Any
-    updated_at: str
-
-
 def memory_toolset(
     database: Database,
     principal: Principal | Callable[[RunContext[AgentDepsT]], Principal],
@@ -61,14 +53,16 @@ def memory_toolset(
         """Keep something worth knowing in later conversations: one fact or preference, in a sentence.
 
         Args:
+            ctx: The run.
             content: What to keep, understandable by itself.
         """
         return await tools.remember(of(ctx), content)
 
-    async def recall(ctx: RunContext[AgentDepsT], query: str, limit: int = 5) -> list[Remembered]:
+    async def recall(ctx: RunContext[AgentDepsT], query: str, limit: int = 5) -> list[dict[str, Any]]:
         """Find what was kept in earlier conversations, the best first.
 
         Args:
+            ctx: The run.
             query: What it is about.
             limit: How many at most, 1-20.
         """
@@ -78,6 +72,7 @@ def memory_toolset(
         """Replace what a memory says, where it is no longer right.
 
         Args:
+            ctx: The run.
             memory_id: The memory's id, as `recall` and `remember` tell it.
             content: What it says from now on.
         """
@@ -87,12 +82,15 @@ def memory_toolset(
         """Forget a memory, such as when the user asks for it.
 
         Args:
+            ctx: The run.
             memory_id: The memory's id, as `recall` and `remember` tell it.
         """
         return await tools.forget(of(ctx), memory_id)
 
     return FunctionToolset(
-        [remember, recall, update_memory, forget], id="greenroom-memories", require_parameter_descriptions=True
+        [remember, recall, update_memory, forget],
+        id="greenroom-memories",
+        require_parameter_descriptions=True,
     )
 
 
@@ -106,7 +104,7 @@ class _Tools:
         saved = await self._ask(principal, StoreMemory, content=content)
         return f"Kept as memory {saved.memory_id}."
 
-    async def recall(self, principal: Principal, query: str, limit: int) -> list[Remembered]:
+    async def recall(self, principal: Principal, query: str, limit: int) -> list[dict[str, Any]]:
         given = {"query": query, "limit": min(limit, MOST_FOUND), "namespace": user_namespace(principal)}
         try:
             search = parse_request(MemorySearch, json.dumps(given).encode())
@@ -114,7 +112,7 @@ class _Tools:
         except Refusal as refusal:
             raise ModelRetry(refusal.sentence) from refusal
         return [
-            Remembered(memory_id=hit.memory_id, content=_said(hit), updated_at=hit.updated_at.isoformat())
+            {"memory_id": hit.memory_id, "content": _said(hit), "updated_at": hit.updated_at.isoformat()}
             for hit in found.memories
         ]
 

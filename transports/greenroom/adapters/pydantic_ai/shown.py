@@ -11,7 +11,7 @@ with needs("pydantic-ai"):
     from pydantic_ai.messages import (
         ModelMessage,
         ModelRequest,
-        RetryPromptPart,
+        RetryFeedbackPart,
         TextPart,
         ToolCallPart,
         ToolReturnPart,
@@ -52,7 +52,7 @@ def _texts(message: ModelMessage) -> Iterator[str]:
                 yield f"{part.tool_name}({part.args_as_json_str()})"
             case ToolReturnPart():
                 yield f"{part.tool_name}: {part.model_response_str()}"
-            case RetryPromptPart():
-                yield part.model_response()
+            case RetryFeedbackPart(content=str(text)):
+                yield text
             case _:
                 pass
