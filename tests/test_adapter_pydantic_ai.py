@@ -76,8 +76,8 @@ async def write(opened: Database, text: str) -> None:
         return
 
 
-async def read(opened: Database) -> list[str]:
-    conversation = await GreenroomConversations(opened, HELPER).load("talk")
+async def read(opened: Database, conversation_id: str = "talk") -> list[str]:
+    conversation = await GreenroomConversations(opened, HELPER).load(conversation_id)
     return [] if conversation is None else prompts(conversation)
 
 
@@ -129,24 +129,31 @@ def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: P
 
     async def main(opened: Database) -> None:
         store = GreenroomConversations(opened, HELPER)
-        entries = await store.save(Conversation(messages=[*EVERYTHING], conversation_id="all"), scope="room")
-        loaded = await store.load("all", scope="room")
+        entries = await store.save(
+            Conversation(messages=[*EVERYTHING], conversation_id="whole talk"), scope="room"
+        )
+        loaded = await store.load("whole talk", scope="room")
         assert loaded is not None
         assert ModelMessagesTypeAdapter.dump_json(loaded.messages) == as_json
         assert loaded.messages[3:] == EVERYTHING[3:]
-        assert [entry.id for entry in await store.load_entries("all") or []] == [
+        assert [entry.id for entry in await store.load_entries("whole talk") or []] == [
             entry.id for entry in entries
         ]
         assert (
-            await store.read_entry(str(entries[2].id)) == (await store.load_entries("all", limit=3) or [])[0]
+            await store.read_entry(str(entries[2].id))
+            == (await store.load_entries("whole talk", limit=3) or [])[0]
         )
-        assert await store.load("all", scope="another room") is None
-        session = await opened.sessions.get_session("all")
+        assert await store.load("whole talk", scope="another room") is None
+        session = await opened.sessions.get_session(session_of("whole talk"))
         assert session is not None
         assert session.user_id == "alice"
 
         client = Principal(agent_id="client")
-        page = await opened.ask(Address("session", "all"), GetMessages(session_id="all"), principal=client)
+        page = await opened.ask(
+            Address("session", session_of("whole talk")),
+            GetMessages(session_id=session_of("whole talk")),
+            principal=client,
+        )
         assert [message.sender for message in page.messages] == ["user", *["helper"] * 4]
         assert [message.content[:40] for message in page.messages] == [
             "look \x00 at \U0001f600\n(binary)",
@@ -229,9 +236,7 @@ def test_of_two_saves_that_follow_one_revision_one_is_kept(tmp_path: Path) -> No
             for number, conversation in enumerate(loaded):
                 conversation.messages.append(ModelRequest.user_text_prompt(f"{turn} of {number}"))
             ends = await asyncio.gather(*map(store.save, loaded), return_exceptions=True)
-            assert (
-                sorted(type(end) for end in ends if isinstance(end, Exception)) == [ConversationConflict] * 3
-            )
+            assert [type(end) for end in ends if isinstance(end, Exception)] == [ConversationConflict] * 3
             kept = await store.load("race")
             assert kept is not None
             assert len(kept.messages) == turn + 1
@@ -272,33 +277,36 @@ def test_odd_ids_are_kept_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("adapters.pydantic-ai-apart")
-def test_what_others_write_into_the_session_changes_no_message(tmp_path: Path) -> None:
+def test_other_users_and_other_sessions_are_left_alone(tmp_path: Path) -> None:
     async def main(opened: Database) -> None:
-        store = GreenroomConversations(opened, HELPER, project="atlas")
-        conversation = Conversation(messages=[ModelRequest.user_text_prompt("mine")], conversation_id="open")
-        [entry] = await store.save(conversation)
-        client = Principal(agent_id="client")
+        store = GreenroomConversations(opened, HELPER)
+        [entry] = await store.save(said("mine", "open"))
+        client = Principal(agent_id="client", user="alice")
         forged = {"id": entry.id, "parent": None, "message": {"kind": "request", "parts": []}}
-        address = Address("session", "open")
-        for metadata in ({"pydantic_ai": forged}, {"pydantic_ai": "?"}):
+        for metadata in ({"pydantic_ai": forged}, {"pydantic_ai_record": 3}):
             given = {"session_id": "open", "content": "psst", "metadata": metadata}
-            await opened.ask(address, parse_request(AddMessage, json.dumps(given).encode()), principal=client)
-        loaded = await store.load("open")
-        assert loaded is not None
-        assert prompts(loaded) == ["mine"]
+            message = parse_request(AddMessage, json.dumps(given).encode())
+            await opened.ask(Address("session", "open"), message, principal=client)
+        assert await read(opened, "open") == ["mine"]
 
-        stranger = Principal(agent_id="stranger", projects=frozenset({"other"}))
-        hidden = GreenroomConversations(opened, stranger)
-        assert await hidden.load("open") is None
-        assert await hidden.list_conversations() == []
-        with pytest.raises(ServiceError, match="open"):
-            await hidden.save(
-                Conversation(messages=[ModelRequest.user_text_prompt("x")], conversation_id="open")
-            )
-
-        await SessionService(opened, client).set_state("open", "pydantic_ai", {"record": 3})
-        with pytest.raises(ValueError, match="revision"):
-            await store.load("open")
+        bobs = GreenroomConversations(opened, Principal(agent_id="helper", user="bob"))
+        assert await bobs.load("open") is None
+        assert await bobs.list_conversations() == []
+        await bobs.delete("open")
+        with pytest.raises(LookupError):
+            await bobs.read_entry(str(entry.id))
+        with pytest.raises(ConversationConflict):
+            await bobs.save(said("not mine", "open"))
+        await SessionService(opened, client).create_session("notes", "an editor", "alice")
+        for theirs in (bobs, store):
+            with pytest.raises(ServiceError, match="notes"):
+                await theirs.save(said("no notes", "notes"))
+        stranger = Principal(agent_id="stranger", user="alice", projects=frozenset({"other"}))
+        in_project = GreenroomConversations(opened, HELPER, project_id="atlas")
+        await in_project.save(said("secret", "in atlas"))
+        assert await GreenroomConversations(opened, stranger).load("in atlas") is None
+        assert await read(opened, "open") == ["mine"]
+        assert await read(opened, "in atlas") == ["secret"]
 
     run(tmp_path, main)
 
