@@ -129,36 +129,29 @@ def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: P
 
     async def main(opened: Database) -> None:
         store = GreenroomConversations(opened, HELPER)
-        entries = await store.save(
-            Conversation(messages=[*EVERYTHING], conversation_id="whole talk"), scope="room"
-        )
-        loaded = await store.load("whole talk", scope="room")
+        entries = await store.save(Conversation(messages=[*EVERYTHING], conversation_id="talk"), scope="room")
+        loaded = await store.load("talk", scope="room")
         assert loaded is not None
         assert ModelMessagesTypeAdapter.dump_json(loaded.messages) == as_json
         assert loaded.messages[3:] == EVERYTHING[3:]
-        assert [entry.id for entry in await store.load_entries("whole talk") or []] == [
-            entry.id for entry in entries
-        ]
-        assert (
-            await store.read_entry(str(entries[2].id))
-            == (await store.load_entries("whole talk", limit=3) or [])[0]
-        )
-        assert await store.load("whole talk", scope="another room") is None
-        session = await opened.sessions.get_session(session_of("whole talk"))
+        read_entries = await store.load_entries("talk")
+        assert read_entries is not None
+        assert [entry.id for entry in read_entries] == [entry.id for entry in entries]
+        assert await store.load_entries("talk", limit=3) == read_entries[2:]
+        assert await store.read_entry(str(entries[3].id)) == entries[3]
+        assert await store.load("talk", scope="another room") is None
+        session = await opened.sessions.get_session("talk")
         assert session is not None
         assert session.user_id == "alice"
 
         client = Principal(agent_id="client")
-        page = await opened.ask(
-            Address("session", session_of("whole talk")),
-            GetMessages(session_id=session_of("whole talk")),
-            principal=client,
-        )
+        asked = GetMessages(session_id="talk")
+        page = await opened.ask(Address("session", "talk"), asked, principal=client)
         assert [message.sender for message in page.messages] == ["user", *["helper"] * 4]
         assert [message.content[:40] for message in page.messages] == [
             "look \x00 at \U0001f600\n(binary)",
-            'add({"a":1})\nadd({"INVALID_JSON":"{\\"br',
-            'add: {"sum":1.5,"nothing":null}\nno JSON\n',
+            'add({"a":1})\nadd({"INVALID_JSON":"{\\"bro',
+            'add: {"sum":1.5,"nothing":null}\nadd: {"e',
             "x" * 40,
             "(response)",
         ]
