@@ -12,6 +12,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRol
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import Memory
+from sqlalchemy import NullPool
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from support.adapters import CHECKS, Case, Check, database
 
@@ -41,10 +42,14 @@ async def chats() -> AsyncIterator[Callable[..., Memory]]:
     """Yield what makes memories with a short-term memory of their own; LlamaIndex leaves it open."""
     engines: list[AsyncEngine] = []
 
-    def made(session_id: str, given: GreenroomMemoryBlock, **options: int) -> Memory:
+    def made(session_id: str, given: GreenroomMemoryBlock, limit: int = 30_000) -> Memory:
         engines.append(create_async_engine("sqlite+aiosqlite:///:memory:"))
         return Memory.from_defaults(
-            session_id=session_id, memory_blocks=[given], async_engine=engines[-1], **options
+            session_id=session_id,
+            memory_blocks=[given],
+            async_engine=engines[-1],
+            token_limit=limit,
+            token_flush_size=limit // 4,
         )
 
     try:
@@ -87,7 +92,7 @@ def test_what_leaves_a_chat_is_found_in_another_one(tmp_path: Path) -> None:
 
     async def main(opened: Database) -> None:
         async with chats() as new:
-            first = new("first", block(opened), token_limit=40, token_flush_size=10)
+            first = new("first", block(opened), 40)
             engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=first)
             for fact in facts:
                 await engine.achat(fact)
@@ -126,6 +131,8 @@ def test_a_repeated_flush_doubles_nothing_and_only_texts_are_kept(tmp_path: Path
             await put(opened, *flushed, chat=chat)
             await asyncio.gather(put(opened, *flushed, chat=chat), put(opened, *flushed, chat=chat))
         kept = await read(opened)
+        found = await opened.memory.search_memories("user:alice", limit=100)
+        assert {memory.version for memory in found} == {1}
         assert sorted(kept) == sorted(2 * ["yes", "assistant: yes", "tool: {}", "\x00 \u00fc \U0001f600"])
         with pytest.raises(Refusal, match="content"):
             await put(opened, ChatMessage("before"), ChatMessage("x" * 2_000_000))
@@ -159,7 +166,7 @@ def test_what_is_recalled_fits_the_budget_and_the_least_helpful_goes_first(tmp_p
         assert await given.atruncate(content, 100_000) is None
         assert await given.atruncate([], 5) is None
         async with chats() as new:
-            tight = new("tight", block(opened), token_limit=120)
+            tight = new("tight", block(opened), 120)
             await tight.aput(question)
             system, _ = await tight.aget()
         assert sum(text in str(system.content) for text in most) in range(1, len(content))
@@ -178,3 +185,13 @@ def test_clients_find_what_was_flushed_and_the_block_what_clients_stored(tmp_pat
         assert '{"tap":"drips"}' in await recalled(block(opened), ChatMessage("Does the tap drip?"))
 
     run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.llama-index-flushed")
+def test_a_program_without_an_event_loop_has_it_too(tmp_path: Path) -> None:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/chats.db", poolclass=NullPool)
+    with database(tmp_path) as opened:
+        memory = Memory.from_defaults(memory_blocks=[block(opened)], token_limit=40, async_engine=engine)
+        memory.put_messages([ChatMessage(f"The owl calls {number} times.") for number in range(9)])
+        system, *_ = memory.get()
+        assert "The owl calls" in str(system.content)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationStore, InMemoryConversationStore
 from pydantic_ai.exceptions import UserError
@@ -26,6 +27,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RunUsage
 from support.adapters import CHECKS, Case, Check, database
 
 from greenroom.actors import (
@@ -140,6 +142,14 @@ def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: P
         assert await store.load_entries("talk", limit=3) == read_entries[2:]
         assert await store.read_entry(str(entries[3].id)) == entries[3]
         assert await store.load("talk", scope="another room") is None
+        paused = DeferredToolRequests(approvals=[ToolCallPart("pay", {"sum": 7}, tool_call_id="call 3")])
+        loaded.deferred_tool_requests = paused
+        loaded.usage = RunUsage(requests=2, details={"odd": 3}, cost=Decimal("0.10"))
+        await store.save(loaded)
+        again = await store.load("talk")
+        assert again is not None
+        assert (again, len(again.messages)) == (loaded, len(EVERYTHING))
+        assert again.deferred_tool_requests == paused
         session = await opened.sessions.get_session("talk")
         assert session is not None
         assert session.user_id == "alice"
@@ -147,8 +157,8 @@ def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: P
         client = Principal(agent_id="client")
         asked = GetMessages(session_id="talk")
         page = await opened.ask(Address("session", "talk"), asked, principal=client)
-        assert [message.sender for message in page.messages] == ["user", *["helper"] * 4]
-        assert [message.content[:40] for message in page.messages] == [
+        assert [message.sender for message in page.messages] == ["user", *["helper"] * 5]
+        assert [message.content[:40] for message in page.messages[:5]] == [
             "look \x00 at \U0001f600\n(binary)",
             'add({"a":1})\nadd({"INVALID_JSON":"{\\"bro',
             'add: {"sum":1.5,"nothing":null}\nadd: {"e',
@@ -316,6 +326,8 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(tmp_path: Path) -> No
             with pytest.raises(ValueError, match=why):
                 await store.save(conversation)
             assert await store.load("refused") is None
+            session = await opened.sessions.get_session("refused")
+            assert session is None or session.events == []
         await store.save(
             Conversation(messages=[ModelRequest.user_text_prompt("fine")], conversation_id="refused")
         )
