@@ -44,7 +44,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     Attributes:
         database: An open database.
         principal: Whose memories they are.
-        max_tokens: How much is recalled at most, in tokens by Greenroom's estimate (bytes of UTF-8 by 4). What
+        max_tokens: How much is recalled at most, in tokens by an estimate (bytes of UTF-8 by 4). What
             says where a memory is counts, too: some 80 tokens each.
         priority: LlamaIndex's: 0 is never cut. By default it is cut when the context gets too long.
     """
