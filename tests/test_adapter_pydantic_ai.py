@@ -40,7 +40,6 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.adapters.pydantic_ai import GreenroomConversations, memory_toolset
-from greenroom.adapters.pydantic_ai.conversations import session_of
 from greenroom.runtime import Address
 
 HELPER = Principal(agent_id="helper", user="alice")
@@ -263,7 +262,9 @@ def test_odd_ids_are_kept_apart(tmp_path: Path) -> None:
         ".",
         "\x00",
     ]
-    names.append(session_of("a/b"))  # an id that looks like that of another one's session
+    names.append(
+        GreenroomConversations.session_of("a/b")
+    )  # an id that looks like that of another one's session
 
     async def main(opened: Database) -> None:
         store = GreenroomConversations(opened, HELPER)
@@ -333,6 +334,20 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(tmp_path: Path) -> No
         )
 
     run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.pydantic-ai-equal")
+def test_long_texts_are_whole_where_messages_are_to_be_short(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Database(tmp_path, embedder="none", content_limit=50) as opened:
+            store = GreenroomConversations(opened, HELPER)
+            await store.save(said("long " * 100))
+            assert await read(opened) == ["long " * 100]
+            session = await opened.sessions.get_session("talk")
+            assert session is not None
+            assert [len(event.content["text"]) for event in session.events] == [50]
+
+    asyncio.run(main())
 
 
 def returned(messages: list[ModelMessage]) -> list[Any]:

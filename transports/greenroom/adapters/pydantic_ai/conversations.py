@@ -20,7 +20,7 @@ from greenroom.actors import (
     SessionService,
 )
 from greenroom.adapters.base.extras import needs
-from greenroom.adapters.pydantic_ai.shown import as_event
+from greenroom.adapters.pydantic_ai.shown import LONGEST, as_event
 from greenroom.runtime import Address
 
 with needs("pydantic-ai"):
@@ -46,6 +46,7 @@ AFTER: Final = f"{PREFIX}after:"
 FIRST: Final = "none"
 PAGE: Final = 200
 
+_DIGEST_BYTES = 32
 _PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}")
 
 
@@ -75,11 +76,20 @@ class GreenroomConversations(ConversationStore):
         self._database = database
         self._principal = principal
         self._project_id = project_id
+        self._longest = LONGEST
         self._sessions = SessionService(database, principal)
+
+    @staticmethod
+    def session_of(conversation_id: str) -> str:
+        """Return the id of the session that has a conversation: the same if it is one, else its digest."""
+        if _PLAIN_ID.fullmatch(conversation_id):
+            return conversation_id
+        name = conversation_id.encode(errors="surrogatepass")
+        return f"{APP}-{blake2b(name, digest_size=_DIGEST_BYTES).hexdigest()}"
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation, None where there is none."""
-        kept = await self._kept(session_of(conversation_id))
+        kept = await self._kept(self.session_of(conversation_id))
         return None if kept is None or self._is_hidden(kept) else kept.record
 
     async def read_records(
@@ -104,7 +114,7 @@ class GreenroomConversations(ConversationStore):
             ConversationConflict: another one came before.
             ServiceError: a message is too large or none of JSON's, or the session has ended.
         """
-        session = session_of(record.conversation_id)
+        session = self.session_of(record.conversation_id)
         kept = await self._kept(session)
         current = None if kept is None or kept.record is None else kept.record.revision
         if current != expected_revision or (kept is not None and self._is_hidden(kept)):
@@ -113,12 +123,17 @@ class GreenroomConversations(ConversationStore):
             await self._check_head(record)
         if kept is None:
             await self._make_session(session)
-        await self._append(
-            record.conversation_id,
-            [self._event(entry) for entry in new_entries],
-            after=FIRST if kept is None else kept.revision,
-            kept=_Kept(self._principal.user, record.revision, record.forked_from, record),
-        )
+        says = _Kept(self._principal.user, record.revision, record.forked_from, record)
+        after = FIRST if kept is None else kept.revision
+        while True:
+            events = [self._event(entry) for entry in new_entries]
+            try:
+                await self._append(record.conversation_id, events, after=after, kept=says)
+            except ServiceError as error:
+                if not self._learns_limit(error):
+                    raise
+            else:
+                return
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Delete a conversation; its messages stay in the session.
@@ -126,7 +141,7 @@ class GreenroomConversations(ConversationStore):
         Raises:
             ConversationConflict: it is at another revision.
         """
-        kept = await self._kept(session_of(conversation_id))
+        kept = await self._kept(self.session_of(conversation_id))
         if kept is None or self._is_hidden(kept) or kept.revision != expected_revision:
             raise ConversationConflict(conversation_id)
         await self._append(
@@ -198,7 +213,7 @@ class GreenroomConversations(ConversationStore):
         content = {**last.content, "metadata": {**last.content.get("metadata", {}), RECORD: says}}
         last = msgspec.structs.replace(last, event_id=f"{AFTER}{after}", content=content)
         try:
-            await self._sessions.append_events(session_of(conversation_id), [*first, last])
+            await self._sessions.append_events(self.session_of(conversation_id), [*first, last])
         except ServiceError as error:
             if error.code == "IDEMPOTENCY_CONFLICT":
                 raise ConversationConflict(conversation_id) from error
@@ -206,11 +221,19 @@ class GreenroomConversations(ConversationStore):
 
     def _event(self, entry: ConversationEntry) -> Event:
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
-        shown = as_event(entry.message, self._principal.agent_id)
+        shown = as_event(entry.message, self._principal.agent_id, self._longest)
         metadata = {MESSAGE: {"id": entry.id, "parent": entry.parent_id, "message": message}}
         return msgspec.structs.replace(
             shown, event_id=f"{ENTRY}{entry.id}", content={**shown.content, "metadata": metadata}
         )
+
+    def _learns_limit(self, error: ServiceError) -> bool:
+        """Note how long messages may be, where that is less than is usual; return whether it is."""
+        limit = error.details.get("limit")
+        if error.details.get("field") != "content" or not isinstance(limit, int) or limit >= self._longest:
+            return False
+        self._longest = limit
+        return True
 
     def _is_hidden(self, kept: _Kept) -> bool:
         return kept.user != self._principal.user
@@ -246,7 +269,7 @@ class GreenroomConversations(ConversationStore):
                 return session, everything
             kept = await self._kept(session)
             if kept is not None and kept.forked_from is not None:
-                source = session_of(kept.forked_from)
+                source = self.session_of(kept.forked_from)
                 return source, await self._stored(source)
         raise LookupError(f"there is no entry {entry_id!r}")
 
@@ -280,15 +303,6 @@ class GreenroomConversations(ConversationStore):
             cursor = page.next_cursor
             if cursor is None:
                 return found
-
-
-def session_of(conversation_id: str) -> str:
-    """Return the id of the session that has a conversation: the same where that is one, else its digest."""
-    if _PLAIN_ID.fullmatch(conversation_id):
-        return conversation_id
-    return (
-        f"pydantic-ai-{blake2b(conversation_id.encode(errors='surrogatepass'), digest_size=32).hexdigest()}"
-    )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from greenroom.actors import Event
 from greenroom.adapters.base.extras import needs
@@ -18,16 +19,17 @@ with needs("pydantic-ai"):
         UserPromptPart,
     )
 
-MOST = 10_000
-"""The most characters of a text: what a message may have where nothing else is configured."""
+LONGEST: Final = 10_000
+"""Characters that a message may have where nothing else is configured."""
 
 
-def as_event(message: ModelMessage, agent_id: str) -> Event:
+def as_event(message: ModelMessage, agent_id: str, longest: int) -> Event:
     """Return an event that shows a message to whoever reads the session.
 
     Args:
         message: What a user, a tool or a model said.
         agent_id: Who the model is, in the session.
+        longest: The most characters of the text; of a longer one the end is left out.
     """
     texts = list(_texts(message))
     text = "\n".join(texts) or f"({', '.join(part.part_kind for part in message.parts) or message.kind})"
@@ -36,7 +38,7 @@ def as_event(message: ModelMessage, agent_id: str) -> Event:
     return Event(
         event_type="message" if said else "tool_call",
         actor="user" if from_user else f"agent:{agent_id}",
-        content={"text": text if len(text) <= MOST else f"{text[: MOST - 1]}…"},
+        content={"text": text if len(text) <= longest else f"{text[: longest - 1]}…"},
     )
 
 
