@@ -199,6 +199,52 @@ class GetEvents(Message[EventPage], frozen=True, kw_only=True):
     up_to_id: types.MessageId
 
 
+class AppendEvents(Message[None], frozen=True, kw_only=True):
+    """Append all of some events or none; those that the session has already are passed over.
+
+    Attributes:
+        events: Of this session, without changes of its state.
+    """
+
+    session_id: types.SessionId
+    events: tuple[AppendEvent, ...]
+
+
+class GetNewestEvents(Message[EventPage], frozen=True, kw_only=True):
+    """Read the newest events before an id, newest first.
+
+    Attributes:
+        before_id: None: from the end of the log.
+        limit: How many are wanted, of which a page may have fewer; None: all.
+        id_prefix: With what the ids of the events begin that count.
+    """
+
+    session_id: types.SessionId
+    before_id: types.MessageId | None = None
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    id_prefix: str = ""
+
+
+class EventsRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """How many events were removed, and the newest of them."""
+
+    count: int
+    newest: EventView | None
+
+
+class RemoveEvents(Message[EventsRemoved], frozen=True, kw_only=True):
+    """Remove the newest events that the caller may see.
+
+    Attributes:
+        limit: How many; None: all.
+        id_prefix: With what the ids of the events begin that count.
+    """
+
+    session_id: types.SessionId
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    id_prefix: str = ""
+
+
 class GetState(Message[StateValue], frozen=True, kw_only=True):
     """Read one key of the state."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -21,10 +21,13 @@ from greenroom.actors.services.base import Askable, ServiceError, ServiceResult,
 from greenroom.runtime import Address, Message, Refusal
 
 R = TypeVar("R")
+M = TypeVar("M", bound=Message[Any])
 
 BYTES_A_SLICE = (
     65_536  # of JSON made into Python objects before others get the event loop: a millisecond or two
 )
+MOST_BYTES_AT_ONCE = 16 << 20
+"""Bytes of JSON that the events of one call may have together."""
 BYTES_AN_EVENT = 500  # what the rest of an event counts for besides its content
 
 
@@ -104,11 +107,13 @@ class SessionService:
         self,
         session_id: str,
         app_name: str,
-        user_id: str,
+        user_id: str | None,
         project_id: str | None = None,
         initial_state: Mapping[str, Any] | None = None,
     ) -> None:
         """Make a session; agents see ``app_name`` as its purpose.
+
+        Without a ``user_id`` it is the principal's user's, if it has one.
 
         Raises:
             ServiceError: the id is taken or not 1-128 of ``A-Za-z0-9_.-``, or another argument breaks a rule.
@@ -158,23 +163,85 @@ class SessionService:
             ServiceError: the session is unknown or has ended, the event or the state breaks a rule, or the
                 session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
-        given = dict(event)
-        unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
-        if unknown:
-            sentence = f"{unknown[0][:100]}: unknown; the fields of an event are {', '.join(_EVENT_FIELDS)}"
-            raise ServiceError("VALIDATION_ERROR", sentence, field=unknown[0][:100])
-        if given.get("content") is None:
-            raise ServiceError("VALIDATION_ERROR", "content: it is required", field="content")
-        timestamp = given.get("timestamp")
-        if isinstance(timestamp, datetime):
-            given["timestamp"] = timestamp.isoformat()
-        appended = await self._ask(
-            requests.AppendEvent,
-            session_id=session_id,
-            state_delta={} if state_delta is None else plain(state_delta),
-            **{"event_id": new_event_id(), **given},
+        changes = {} if state_delta is None else plain(state_delta)
+        return _event(
+            await self._ask(requests.AppendEvent, **_appending(session_id, event), state_delta=changes)
         )
-        return _event(appended)
+
+    async def append_events(self, session_id: str, events: Iterable[Event | Mapping[str, Any]]) -> None:
+        """Append events in their order: all of them or none, in one commit.
+
+        Events that the session has already are passed over, as by `append_event`.
+
+        Raises:
+            ServiceError: as `append_event`, or they have more than 16 MB together.
+        """
+        given: list[requests.AppendEvent] = []
+        size = held = 0
+        for event in events:
+            given.append(_checked(requests.AppendEvent, **_appending(session_id, event)))
+            size += len(bytes(given[-1].content)) + BYTES_AN_EVENT
+            if size > MOST_BYTES_AT_ONCE:
+                sentence = f"events: in one call they may have {MOST_BYTES_AT_ONCE:,} bytes, and have more"
+                raise ServiceError("VALIDATION_ERROR", sentence, field="events", limit=MOST_BYTES_AT_ONCE)
+            if size - held > BYTES_A_SLICE:
+                held = size
+                await checkpoint()
+        if given:
+            await self._send(session_id, requests.AppendEvents(session_id=session_id, events=tuple(given)))
+
+    async def get_events(self, session_id: str, limit: int | None = None, id_prefix: str = "") -> list[Event]:
+        """Return the newest events, oldest of them first, without reading those before them.
+
+        They are read from the end, by 500: whoever asks for more may get some that are removed meanwhile,
+        and none that is appended meanwhile.
+
+        Args:
+            session_id: Which session.
+            limit: How many at most, 1 or more; None: all.
+            id_prefix: With what the ids of the events begin that count.
+
+        Raises:
+            ServiceError: the session is unknown, or the limit is none.
+        """
+        found: list[Event] = []
+        before: int | None = None
+        while True:
+            page = await self._ask(
+                requests.GetNewestEvents,
+                session_id=session_id,
+                before_id=before,
+                limit=None if limit is None else limit - len(found),
+                id_prefix=id_prefix,
+            )
+            found += await _converted(page)
+            before = page.last_id
+            if before is None:
+                return found[::-1]
+
+    async def pop_event(self, session_id: str, id_prefix: str = "") -> Event | None:
+        """Remove the newest event that the principal may see, and return it; None where there is none.
+
+        What the event has done to the state stays.
+
+        Args:
+            session_id: Which session.
+            id_prefix: With what the ids of the events begin that count.
+
+        Raises:
+            ServiceError: the session is unknown or has ended.
+        """
+        removed = await self._ask(requests.RemoveEvents, session_id=session_id, limit=1, id_prefix=id_prefix)
+        return None if removed.newest is None else _event(removed.newest)
+
+    async def clear_events(self, session_id: str, id_prefix: str = "") -> int:
+        """Remove all events that the principal may see, as `pop_event` does one; return how many.
+
+        Raises:
+            ServiceError: the session is unknown or has ended.
+        """
+        removed = await self._ask(requests.RemoveEvents, session_id=session_id, id_prefix=id_prefix)
+        return removed.count
 
     async def update_status(self, session_id: str, status: str) -> None:
         """Take a session from its status to another one.
@@ -207,17 +274,11 @@ class SessionService:
     async def _events(self, session_id: str, newest_id: int) -> list[Event]:
         events: list[Event] = []
         after: int | None = 0
-        size = 0
         while after is not None:
             page = await self._ask(
                 requests.GetEvents, session_id=session_id, after_id=after, up_to_id=newest_id
             )
-            for view in page.events:
-                events.append(_event(view))
-                size += len(bytes(view.content)) + BYTES_AN_EVENT
-                if size > BYTES_A_SLICE:
-                    size = 0
-                    await checkpoint()
+            events += await _converted(page)
             after = page.last_id
         return events
 
@@ -236,12 +297,66 @@ class SessionService:
         Raises:
             ServiceError: in the place of any `Refusal`.
         """
+        return await self._send(arguments["session_id"], _checked(request_type, **arguments))
+
+    async def _send(self, session_id: str, request: Message[R]) -> R:
+        """Ask the session.
+
+        Raises:
+            ServiceError: in the place of any `Refusal`.
+        """
         try:
-            request = parse_request(request_type, to_json(arguments))
-            address = Address("session", arguments["session_id"])
-            return await self._runtime.ask(address, request, principal=self.principal)
+            return await self._runtime.ask(Address("session", session_id), request, principal=self.principal)
         except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise _error(refusal) from None
+
+
+def _checked(request_type: type[M], **arguments: Any) -> M:
+    """Return the request with these arguments, after the checks that a tool's have.
+
+    Raises:
+        ServiceError: in the place of any `Refusal`.
+    """
+    try:
+        return parse_request(request_type, to_json(arguments))
+    except Refusal as refusal:
+        raise _error(refusal) from None
+
+
+def _error(refusal: Refusal) -> ServiceError:
+    return ServiceError(refusal.code, refusal.sentence, **refusal.details)
+
+
+def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with which an event is appended.
+
+    Raises:
+        ServiceError: a field of it is unknown or missing.
+    """
+    given = dict(event)
+    unknown = [str(name) for name in given if name not in _EVENT_FIELDS]
+    if unknown:
+        sentence = f"{unknown[0][:100]}: unknown; the fields of an event are {', '.join(_EVENT_FIELDS)}"
+        raise ServiceError("VALIDATION_ERROR", sentence, field=unknown[0][:100])
+    if given.get("content") is None:
+        raise ServiceError("VALIDATION_ERROR", "content: it is required", field="content")
+    timestamp = given.get("timestamp")
+    if isinstance(timestamp, datetime):
+        given["timestamp"] = timestamp.isoformat()
+    return {"session_id": session_id, "event_id": new_event_id(), **given}
+
+
+async def _converted(page: requests.EventPage) -> list[Event]:
+    """Return the events of a page, made in slices."""
+    events: list[Event] = []
+    size = 0
+    for view in page.events:
+        events.append(_event(view))
+        size += len(bytes(view.content)) + BYTES_AN_EVENT
+        if size > BYTES_A_SLICE:
+            size = 0
+            await checkpoint()
+    return events
 
 
 def _event(view: requests.EventView) -> Event:

@@ -284,8 +284,7 @@ class SessionActor(Actor):
             yield from fields.put(context, STATE, changes)
             self._change(context, msgspec.structs.replace(header, updated_at=context.now))
         partition = policy.partition_of(principal, request.visibility)
-        message_id = self._append(context, partition, message)
-        context.put(session_events.event_key(partition, request.event_id), message_id)
+        message_id = self._append_event(context, partition, request.event_id, message)
         audit_record.record(
             context,
             "append_event",
@@ -373,6 +372,14 @@ class SessionActor(Actor):
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
             context.put(HEADER, self._header)
+        return message_id
+
+    def _append_event(
+        self, context: Context, partition: Partition, event_id: str, message: StoredMessage
+    ) -> int:
+        """Stage an event at the end of the log; return its message id."""
+        message_id = self._append(context, partition, message)
+        context.put(session_events.event_key(partition, event_id), message_id)
         return message_id
 
     def _change(self, context: Context, header: Header) -> None:

@@ -39,7 +39,8 @@ class ErasableSession(HookedSession):
         if header is None:
             return ErasedPart(counts={})
         is_whole = person.has_session(header.user_id, header.created_by)
-        for sender in _senders(context):
+        senders = _senders(context)
+        for sender in senders:
             if _wrote(person, sender):
                 counts["messages"] += sender.count
             elif is_whole:
@@ -50,8 +51,10 @@ class ErasableSession(HookedSession):
                 counts["session_fields"] += sum(1 for _ in context.scan(msgspec.Raw, prefix=prefix))
         else:
             counts["session_notes"] = len((yield from self._notes(person, context)))
-        is_known = person.has_agent(header.created_by) or any(
-            migrations.listed_at(context, owner) for owner in person.roots
+        is_known = (
+            person.has_agent(header.created_by)
+            or any(_wrote(person, sender) for sender in senders)  # whose messages may be gone
+            or any(migrations.listed_at(context, owner) for owner in person.roots)
         )
         if not request.dry_run and (is_known or any(counts.values())):
             context.use_reserve()

@@ -63,7 +63,7 @@ def _named_message(context: Context, partitions: tuple[Partition, ...], event_id
     message_id = int(event_id.partition("_")[2])
     if message_id <= log.HIGHEST_ID:
         entry = log.find(context, partitions, message_id)
-        if entry is not None and _id_of(entry) == event_id:
+        if entry is not None and id_of(entry) == event_id:
             return entry
     raise auth_errors.invalid(
         "event_id", f"event_id: {event_id!r} is the form of a message's id; choose another id"
@@ -115,6 +115,25 @@ def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage
         highest=request.up_to_id,
     )
     found, has_more = yield from log.take(context, entries, PAGE)
+    return (yield from _page(found, context, has_more=has_more))
+
+
+def newest(request: events.GetNewestEvents, context: Context) -> Slices[events.EventPage]:
+    """Answer the newest events that the caller may see, newest first, and where to go on."""
+    highest = log.HIGHEST_ID if request.before_id is None else request.before_id - 1
+    entries = log.walk(context, policy.partitions(context.principal), highest=highest, reverse=True)
+    limit = PAGE if request.limit is None else min(request.limit, PAGE)
+    found, has_more = yield from log.take(
+        context,
+        entries,
+        limit,
+        lambda entry: id_of(entry).startswith(request.id_prefix),
+        there=limit if limit == request.limit else None,
+    )
+    return (yield from _page(found, context, has_more=has_more))
+
+
+def _page(found: list[Entry], context: Context, *, has_more: bool) -> Slices[events.EventPage]:
     views: list[events.EventView] = []
     for entry in found:
         views.append(view(entry, context.principal))
@@ -128,7 +147,7 @@ def view(entry: Entry, reader: Principal) -> events.EventView:
     message = entry.message
     event = message.event
     return events.EventView(
-        event_id=_id_of(entry),
+        event_id=id_of(entry),
         timestamp=to_datetime(message.timestamp if event is None else event.at),
         event_type="message" if event is None else event.event_type,
         actor=f"agent:{message.sender}" if event is None else event.actor,
@@ -147,7 +166,8 @@ def _microseconds(timestamp: dt.datetime) -> int:
         ) from None
 
 
-def _id_of(entry: Entry) -> str:
+def id_of(entry: Entry) -> str:
+    """Return an event's id; that of a message is made of its own."""
     event = entry.message.event
     return f"message_{entry.message_id}" if event is None else event.event_id
 

@@ -112,8 +112,7 @@ class HookedSession(ReadableSession):
             visibility="private",
         )
         partition = policy.partition_of(principal, event.visibility)
-        message_id = self._append(context, partition, session_events.stored(event, context.now))
-        context.put(session_events.event_key(partition, event_id), message_id)
+        self._append_event(context, partition, event_id, session_events.stored(event, context.now))
 
     def _use_files(self, request: hook_work.KeepTurns, context: Context) -> None:
         own = self._own(context)

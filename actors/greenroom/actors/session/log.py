@@ -205,6 +205,16 @@ class SenderCounters:
         self.last_id = max(self.last_id, message_id)
         context.put(counter_key(partition, sender), counter)
 
+    def uncount(self, context: Context, partition: Partition, sender: str, count: int, others: int) -> None:
+        """Stage that messages of a sender were removed, of which ``others`` are no talk.
+
+        The counter stays, so that no later id is below one that somebody has read to.
+        """
+        old = self._partitions[partition][sender]
+        counter = msgspec.structs.replace(old, count=old.count - count, others=old.others - others)
+        self._partitions[partition][sender] = counter
+        context.put(counter_key(partition, sender), counter)
+
     def count(self, partitions: Iterable[Partition], sender: str | None = None) -> int:
         """Return how many messages lie in these partitions, of one sender or of all."""
         return sum(
@@ -220,11 +230,11 @@ class SenderCounters:
         return sum(counter.count - counter.others for counter in self._of(partitions))
 
     def senders(self, partitions: Iterable[Partition]) -> int:
-        """Return how many agents have written in these partitions."""
-        return len({counter.sender for counter in self._of(partitions)})
+        """Return how many agents have messages in these partitions."""
+        return len({counter.sender for counter in self._of(partitions) if counter.count})
 
     def newest(self, partitions: Iterable[Partition]) -> int:
-        """Return the highest message id in these partitions, or 0."""
+        """Return the highest id that a message in these partitions ever had, or 0."""
         return max((counter.last_id for counter in self._of(partitions)), default=0)
 
     def audiences(self) -> dict[str, tuple[int, int, int]]:

@@ -20,8 +20,8 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import project_topic, work_topic
 from greenroom.actors.schemas.transfer import import_address
 from greenroom.actors.session import log, migrations, passport_payload, work_context
-from greenroom.actors.session.actor import SessionActor
 from greenroom.actors.session.client_tools import briefing
+from greenroom.actors.session.event_batches import EventBatches
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.records import CLOSED, Header, seen_status
 from greenroom.actors.session.work_context import WorkContext
@@ -34,7 +34,7 @@ STAGED_FOR = 3_600_000_000
 """How long staged messages wait for their session, in microseconds."""
 
 
-class PortableSession(SessionActor):
+class PortableSession(EventBatches):
     """A session with its context."""
 
     def activate(self, context: Context) -> None:

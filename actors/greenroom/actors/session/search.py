@@ -312,6 +312,12 @@ class SessionSearch:
         if self._index is not None and context.sidecar is not None and context.sidecar.quick_space is None:
             context.sidecar.add_pending(context.address)
 
+    def forget(self, context: Context, message_ids: Sequence[int]) -> Slices[None]:
+        """Stage that messages have no vectors, and begin the index anew: it can lose nothing."""
+        self._index = None
+        self._once = []
+        return self.vectors.forget(context, message_ids)
+
     def texts(
         self, request: TextsToEmbed, context: Context, counters: SenderCounters
     ) -> Slices[UnembeddedTexts]:

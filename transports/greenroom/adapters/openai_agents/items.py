@@ -1,0 +1,124 @@
+"""Items of a conversation as events of a session, and back.
+
+An event's content has the item, as it was given, at one of two places:
+
+- ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for what somebody said: agents see the text as a
+  message. Where it is one text, the item has null in its place, ``text_at`` is the way to there, and
+  ``middle`` is what was left out of a text that is longer than messages may be;
+- ``{"item": …}`` for all others.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final, Literal, NamedTuple
+
+from greenroom.actors.base.two_ends import two_ends
+
+EventType = Literal["message", "action", "tool_call", "reflection"]
+
+LONGEST_TOGETHER: Final = 10_000
+"""How many characters agents see of an item with several texts."""
+_GAP: Final = "…"
+_ACTORS: Final = {"user": "user", "system": "system", "developer": "system"}
+_ROLES: Final = frozenset({*_ACTORS, "assistant"})
+_TEXTS: Final = ("text", "refusal")
+
+
+class Content(NamedTuple):
+    """What an event of an item is, and whose.
+
+    Attributes:
+        event_type: That of the event.
+        role: Whose doing it was: ``user``, ``system``, or None for the agent.
+        content: That of the event.
+    """
+
+    event_type: EventType
+    role: str | None
+    content: dict[str, Any]
+
+
+def content_of(item: Any, longest: int | None) -> Content:
+    """Return what becomes of an item.
+
+    Args:
+        item: Anything that JSON can hold.
+        longest: How many characters a message may have; the middle of a longer text is left out of what
+            agents see, and is in the item alone.
+    """
+    role = _role(item)
+    if role is None:
+        return Content(_event_type(item), None, {"item": item})
+    actor = _ACTORS.get(role)
+    texts = _texts(item)
+    if not texts:
+        return Content("action", actor, {"item": item})
+    if len(texts) > 1:
+        most = LONGEST_TOGETHER if longest is None else min(longest, LONGEST_TOGETHER)
+        shown = two_ends("\n".join(text for _, text in texts), most)
+        return Content("message", actor, {"text": shown, "metadata": {"item": item}})
+    [(path, text)] = texts
+    metadata = {"item": _with(item, path, None), "text_at": path}
+    half = 0 if longest is None else (longest - len(_GAP)) // 2
+    if longest is not None and len(text) > longest and half > 0:
+        metadata["middle"] = text[half:-half]
+        text = f"{text[:half]}{_GAP}{text[-half:]}"
+    return Content("message", actor, {"text": text, "metadata": metadata})
+
+
+def item_of(content: dict[str, Any]) -> Any:
+    """Return the item that an event's content was made of."""
+    if "item" in content:
+        return content["item"]
+    metadata = content["metadata"]
+    if "text_at" not in metadata:
+        return metadata["item"]
+    text, middle = content["text"], metadata.get("middle")
+    if middle is not None:
+        half = len(text) // 2
+        text = text[:half] + middle + text[half + len(_GAP) :]
+    return _with(metadata["item"], metadata["text_at"], text)
+
+
+def _role(item: Any) -> str | None:
+    """Return the role of an item that is a message, else None."""
+    if not isinstance(item, dict) or item.get("type", "message") != "message":
+        return None
+    role = item.get("role")
+    return role if isinstance(role, str) and role in _ROLES else None
+
+
+def _event_type(item: Any) -> EventType:
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(kind, str):
+        return "action"
+    if kind == "reasoning":
+        return "reflection"
+    return "tool_call" if "_call" in kind or kind.startswith(("mcp_", "tool_")) else "action"
+
+
+def _texts(item: dict[str, Any]) -> list[tuple[list[str | int], str]]:
+    """Return the texts of a message, each with the way to it."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return [(["content"], content)] if content else []
+    parts = content if isinstance(content, list) else []
+    return [
+        (["content", number, name], part[name])
+        for number, part in enumerate(parts)
+        if isinstance(part, dict)
+        for name in _TEXTS
+        if isinstance(part.get(name), str) and part[name]
+    ]
+
+
+def _with(item: dict[str, Any], path: list[str | int], value: str | None) -> dict[str, Any]:
+    """Return an item with another value at a place; what is on the way there is copied."""
+    changed: Any = copy.copy(item)
+    place = changed
+    for step in path[:-1]:
+        place[step] = copy.copy(place[step])
+        place = place[step]
+    place[path[-1]] = value
+    return dict(changed)

@@ -1,0 +1,214 @@
+"""A session of the OpenAI Agents SDK that is a session of Greenroom."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, cast
+
+from agents.memory import SessionSettings
+from anyio.lowlevel import checkpoint
+
+from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
+from greenroom.actors.schemas.sessions import TakeSnapshot
+from greenroom.adapters.openai_agents.items import content_of, item_of
+from greenroom.adapters.openai_agents.session_keys import session_key
+from greenroom.runtime import Address, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agents.items import TResponseInputItem
+
+ITEMS_A_SLICE: Final = 500  # before others get the event loop: a millisecond
+APP: Final = "openai-agents"
+_PREFIX: Final = "openai-agents."
+"""With what the ids of those events begin that are items."""
+
+
+class GreenroomSession:
+    """The history of a conversation, for ``Runner.run(…, session=…)``, kept in a session of Greenroom.
+
+    It is the SDK's ``Session``. Agents read what was said as messages by the MCP tools, and calls of tools as
+    events of the type ``tool_call``; each item comes back equal to what was given. What other agents write
+    into the session is no item. The session is made with the first item.
+
+    Items that are popped or cleared are removed for good, as `SessionService.clear_events` does.
+
+    Args:
+        database: An open `Database`.
+        session_id: Any text without lone surrogates. One that is no id of Greenroom's sessions is kept there
+            under `key`, and as it is in the state, as ``session_id``.
+        principal: In whose name it asks. The session belongs to the principal's user, and another user's is
+            refused. Without one it is the agent ``app``, a member of every project.
+        project_id: The project whose members alone see the session; None: it is no project's.
+        session_settings: Those of the SDK: how many items a run gets.
+
+    Attributes:
+        key: The id of the session of Greenroom.
+
+    Raises:
+        ValueError: the session id is none. So are the `ServiceError` of the methods.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        session_id: str,
+        *,
+        principal: Principal | None = None,
+        project_id: str | None = None,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = session_settings or SessionSettings()
+        self.key = session_key(session_id)
+        self._database = database
+        self._sessions = SessionService(database, principal)
+        self._project_id = project_id
+        self._is_known = False
+        self._longest: int | None = None
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the newest items, oldest of them first.
+
+        Args:
+            limit: How many at most; None: as many as ``session_settings`` says, or all; below 0: all.
+
+        Raises:
+            ServiceError: the session is another user's.
+        """
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        if limit == 0 or not await self._is_there():
+            return []
+        most = None if limit is None or limit < 0 else limit
+        try:
+            events = await self._sessions.get_events(self.key, most, _PREFIX)
+        except ServiceError as error:
+            self._forget_if_gone(error)
+            return []
+        items: list[TResponseInputItem] = []
+        for event in events:
+            items.append(cast("TResponseInputItem", item_of(event.content)))
+            if len(items) % ITEMS_A_SLICE == 0:
+                await checkpoint()
+        return items
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items, all of them or none, in one commit.
+
+        Args:
+            items: What JSON can hold, up to 1 MB each, with some 100 bytes for where its text belongs, and
+                16 MB together. In an item with several texts, what agents see of them counts as well.
+
+        Raises:
+            ServiceError: an item cannot be kept, the session has ended, or it is another user's.
+        """
+        batch = secrets.token_hex(16)
+        while items:
+            try:
+                if not await self._is_there():
+                    await self._create()
+                await self._sessions.append_events(self.key, self._events(items, batch))
+            except ServiceError as error:
+                self._learn(error)
+            else:
+                return
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Remove the newest item, and return it; None where there is none.
+
+        Raises:
+            ServiceError: the session has ended, or is another user's.
+        """
+        if not await self._is_there():
+            return None
+        try:
+            event = await self._sessions.pop_event(self.key, _PREFIX)
+        except ServiceError as error:
+            self._forget_if_gone(error)
+            return None
+        return None if event is None else cast("TResponseInputItem", item_of(event.content))
+
+    async def clear_session(self) -> None:
+        """Remove all items.
+
+        Raises:
+            ServiceError: the session has ended, or is another user's.
+        """
+        if not await self._is_there():
+            return
+        try:
+            await self._sessions.clear_events(self.key, _PREFIX)
+        except ServiceError as error:
+            self._forget_if_gone(error)
+
+    async def _is_there(self) -> bool:
+        """Return whether there is such a session, once it is known to be the user's.
+
+        Raises:
+            ServiceError: it is another's.
+        """
+        if self._is_known:
+            return True
+        principal, address = self._sessions.principal, Address("session", self.key)
+        try:
+            found = await self._database.ask(address, TakeSnapshot(session_id=self.key), principal=principal)
+        except Refusal as refusal:
+            if refusal.code == "SESSION_NOT_FOUND":
+                return False
+            raise
+        if found.session.user_id != principal.user:
+            raise ServiceError(
+                "PERMISSION_DENIED",
+                f"session_id: the session {self.session_id!r} is another user's; choose another id",
+                field="session_id",
+            )
+        self._is_known = True
+        return True
+
+    async def _create(self) -> None:
+        """Make the session, unless another writer has just done so.
+
+        Raises:
+            ServiceError: the id is taken by a session that is not for the principal.
+        """
+        try:
+            await self._sessions.create_session(
+                self.key, APP, None, self._project_id, {"session_id": self.session_id}
+            )
+        except ServiceError as error:
+            if error.code != "KEY_EXISTS" or not await self._is_there():
+                raise
+        self._is_known = True
+
+    def _events(self, items: list[TResponseInputItem], batch: str) -> Iterator[Event]:
+        """Yield the events that items become; tried again they have the same ids."""
+        agent = f"agent:{self._sessions.principal.agent_id}"
+        for number, item in enumerate(items):
+            made = content_of(item, self._longest)
+            yield Event(
+                event_type=made.event_type,
+                actor=made.role or agent,
+                content=made.content,
+                event_id=f"{_PREFIX}{batch}.{number}",
+            )
+
+    def _forget_if_gone(self, error: ServiceError) -> None:
+        """Take note that the session was erased meanwhile; raise any other error again."""
+        if error.code != "SESSION_NOT_FOUND" or not self._is_known:
+            raise error
+        self._is_known = False
+
+    def _learn(self, error: ServiceError) -> None:
+        """Learn from a refusal what to do another way: how long messages may be, or that the session is gone.
+
+        Raises:
+            ServiceError: it was for something else.
+        """
+        if error.details.get("field") == "content" and error.details.get("unit") == "characters":
+            longest = error.details["limit"]
+            if self._longest is None or longest < self._longest:
+                self._longest = longest
+                return
+        self._forget_if_gone(error)

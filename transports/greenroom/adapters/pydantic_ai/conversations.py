@@ -1,0 +1,348 @@
+"""Conversations of Pydantic AI agents, kept in sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors import (
+    Database,
+    Event,
+    GetSession,
+    ListSessions,
+    Principal,
+    ServiceError,
+    SessionService,
+)
+from greenroom.adapters.base.extras import needs
+from greenroom.adapters.pydantic_ai.shown import LONGEST, as_event
+from greenroom.runtime import Address
+
+with needs("pydantic-ai"):
+    from pydantic import TypeAdapter
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+        ConversationStore,
+    )
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+MESSAGE: Final = "pydantic_ai"
+"""The member of an event's metadata that has the message."""
+RECORD: Final = "pydantic_ai_record"
+"""The same for what else is kept of the conversation; the newest one counts."""
+APP: Final = "pydantic-ai"
+PREFIX: Final = "pydantic_ai:"
+"""Begins the ids of all events of a conversation; no MCP client chooses ids of events."""
+ENTRY: Final = f"{PREFIX}entry:"
+AFTER: Final = f"{PREFIX}after:"
+"""Begins the id of the event that follows a revision, of which there can be one only."""
+FIRST: Final = "none"
+PAGE: Final = 200
+
+_DIGEST_BYTES = 32
+_PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}")
+
+
+class GreenroomConversations(ConversationStore):
+    """A Pydantic AI `ConversationStore` that keeps each conversation in a Greenroom session.
+
+    Each message is an event of the session, stored once: MCP clients read and search its text as that of
+    any message, and ``load`` returns the message as it was. A save is one commit. Other users' conversations
+    are not there for this store, whatever the ``scope`` of its methods is, which is Pydantic AI's own.
+
+        conversation = await store.load(conversation_id) or Conversation(conversation_id=conversation_id)
+        result = await agent.run(prompt, conversation=conversation)
+        await store.save(result)
+
+    A save is checked against what was loaded: of two that follow the same revision the second is a
+    `ConversationConflict`. A conversation that was deleted neither loads nor lists, and its messages stay in
+    the session, where forks still find them; `EraseUser` takes them away.
+
+    Args:
+        database: An open database.
+        principal: In whose name sessions are made, read and written: they are its user's, and the model is
+            ``agent_id`` in them.
+        project_id: The project of new sessions: only its members see them. None: they are no project's.
+    """
+
+    def __init__(self, database: Database, principal: Principal, *, project_id: str | None = None) -> None:
+        self._database = database
+        self._principal = principal
+        self._project_id = project_id
+        self._longest = LONGEST
+        self._sessions = SessionService(database, principal)
+
+    @staticmethod
+    def session_of(conversation_id: str) -> str:
+        """Return the id of the session that has a conversation: the same if it is one, else its digest."""
+        if _PLAIN_ID.fullmatch(conversation_id):
+            return conversation_id
+        name = conversation_id.encode(errors="surrogatepass")
+        return f"{APP}-{blake2b(name, digest_size=_DIGEST_BYTES).hexdigest()}"
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """Return the record of a conversation, None where there is none."""
+        kept = await self._kept(self.session_of(conversation_id))
+        return None if kept is None or self._is_hidden(kept) else kept.record
+
+    async def read_records(
+        self, *, scope: str | None = None, limit: int | None = None
+    ) -> Sequence[ConversationRecord]:
+        """Return the records of the principal's user, or those of a scope, newest first."""
+        found = [await self._kept(session) for session in await self._own_sessions()]
+        records = [kept.record for kept in found if kept and kept.record and not self._is_hidden(kept)]
+        records = [record for record in records if scope in {None, record.scope}]
+        return sorted(records, key=lambda record: record.updated_at, reverse=True)[:limit]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        """Store a record and the messages that are new.
+
+        Raises:
+            ConversationConflict: another one came before.
+            ServiceError: a message is too large or none of JSON's, or the session has ended.
+        """
+        session = self.session_of(record.conversation_id)
+        kept = await self._kept(session)
+        current = None if kept is None or kept.record is None else kept.record.revision
+        if current != expected_revision or (kept is not None and self._is_hidden(kept)):
+            raise ConversationConflict(record.conversation_id)
+        if record.head_id is not None and record.head_id not in {entry.id for entry in new_entries}:
+            await self._check_head(record)
+        if kept is None:
+            await self._make_session(session)
+        says = _Kept(self._principal.user, record.revision, record.forked_from, record)
+        after = FIRST if kept is None else kept.revision
+        while True:
+            events = [self._event(entry) for entry in new_entries]
+            try:
+                await self._append(record.conversation_id, events, after=after, kept=says)
+            except ServiceError as error:
+                if not self._learns_limit(error):
+                    raise
+            else:
+                return
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        """Delete a conversation; its messages stay in the session.
+
+        Raises:
+            ConversationConflict: it is at another revision.
+        """
+        kept = await self._kept(self.session_of(conversation_id))
+        if kept is None or self._is_hidden(kept) or kept.revision != expected_revision:
+            raise ConversationConflict(conversation_id)
+        await self._append(
+            conversation_id,
+            [],
+            after=expected_revision,
+            kept=_Kept(kept.user, f"deleted:{expected_revision}", kept.forked_from, None),
+        )
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        """Return the entry with this id.
+
+        Raises:
+            LookupError: there is none.
+        """
+        return (await self.read_history(entry_id, limit=1))[0]
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        """Return the entries up to one, oldest first, or only the last ``limit`` of them.
+
+        Raises:
+            LookupError: one of them is not there.
+        """
+        if head_id is None or limit == 0:
+            return []
+        session = head_id.session if isinstance(head_id, _Id) else await self._session_with(head_id)
+        stored = await self._stored(session, limit)
+        line: list[_Stored] = []
+        next_id: str | None = head_id
+        while next_id is not None and (limit is None or len(line) < limit):
+            while next_id not in stored:
+                session, stored = await self._further(session, stored, next_id)
+            line.append(stored[next_id])
+            next_id = line[-1].parent
+        return _entries(reversed(line))
+
+    async def _check_head(self, record: ConversationRecord) -> None:
+        try:
+            await self.read_history(record.head_id, limit=1)
+        except LookupError:
+            raise ConversationConflict(record.conversation_id) from None
+
+    async def _make_session(self, session: str) -> None:
+        """Make a session, unless another writer has made it meanwhile.
+
+        Raises:
+            ServiceError: there is one that is another user's, or no conversation.
+        """
+        user = self._principal.user
+        try:
+            await self._sessions.create_session(session, APP, user, self._project_id)
+        except ServiceError as error:
+            if error.code != "KEY_EXISTS":
+                raise
+            asked = GetSession(session_id=session)
+            read = await self._database.ask(Address("session", session), asked, principal=self._principal)
+            if (read.session.app_name, read.session.user_id) != (APP, user):
+                raise
+
+    async def _append(self, conversation_id: str, events: list[Event], *, after: str, kept: _Kept) -> None:
+        """Append events of which the last says what is kept: all of them or none.
+
+        That one's id is taken by the first who follows the revision ``after``, so a second one is refused.
+        """
+        *first, last = events or [
+            Event(event_type="action", actor=f"agent:{self._principal.agent_id}", content={})
+        ]
+        says = _KEPT.dump_python(kept, mode="json")
+        content = {**last.content, "metadata": {**last.content.get("metadata", {}), RECORD: says}}
+        last = msgspec.structs.replace(last, event_id=f"{AFTER}{after}", content=content)
+        try:
+            await self._sessions.append_events(self.session_of(conversation_id), [*first, last])
+        except ServiceError as error:
+            if error.code == "IDEMPOTENCY_CONFLICT":
+                raise ConversationConflict(conversation_id) from error
+            raise
+
+    def _event(self, entry: ConversationEntry) -> Event:
+        [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
+        shown = as_event(entry.message, self._principal.agent_id, self._longest)
+        metadata = {MESSAGE: {"id": entry.id, "parent": entry.parent_id, "message": message}}
+        return msgspec.structs.replace(
+            shown, event_id=f"{ENTRY}{entry.id}", content={**shown.content, "metadata": metadata}
+        )
+
+    def _learns_limit(self, error: ServiceError) -> bool:
+        """Note how long messages may be, where that is less than is usual; return whether it is."""
+        limit = error.details.get("limit")
+        if error.details.get("field") != "content" or not isinstance(limit, int) or limit >= self._longest:
+            return False
+        self._longest = limit
+        return True
+
+    def _is_hidden(self, kept: _Kept) -> bool:
+        return kept.user != self._principal.user
+
+    async def _kept(self, session: str) -> _Kept | None:
+        """Return what the newest event that follows a revision says."""
+        for event in await self._events(session, AFTER, 1):
+            kept = _KEPT.validate_python(event.content["metadata"][RECORD])
+            if kept.record is not None:
+                record = kept.record
+                record.head_id = None if record.head_id is None else _Id.of(record.head_id, session)
+                record.branches = [_Id.of(branch, session) for branch in record.branches]
+            return kept
+        return None
+
+    async def _stored(self, session: str | None, limit: int | None = None) -> dict[str, _Stored]:
+        """Return the messages that are in a session, or in its newest events, by the ids of their entries."""
+        events = [] if session is None else await self._events(session, PREFIX, limit)
+        found = [event.content["metadata"].get(MESSAGE) for event in events]
+        return {each["id"]: _Stored(each["id"], each["parent"], each["message"]) for each in found if each}
+
+    async def _further(
+        self, session: str | None, stored: dict[str, _Stored], entry_id: str
+    ) -> tuple[str, dict[str, _Stored]]:
+        """Return where to look for an entry next: in all of the session, then where that was forked from.
+
+        Raises:
+            LookupError: there is nowhere to look.
+        """
+        if session is not None:
+            everything = await self._stored(session)
+            if len(everything) > len(stored):
+                return session, everything
+            kept = await self._kept(session)
+            if kept is not None and kept.forked_from is not None:
+                source = self.session_of(kept.forked_from)
+                return source, await self._stored(source)
+        raise LookupError(f"there is no entry {entry_id!r}")
+
+    async def _events(self, session: str, prefix: str, limit: int | None) -> list[Event]:
+        try:
+            return await self._sessions.get_events(session, limit, prefix)
+        except ServiceError as error:
+            if error.code != "SESSION_NOT_FOUND":
+                raise
+            return []
+
+    async def _session_with(self, entry_id: str) -> str | None:
+        """Return the session that has an entry of which only the id is known, by looking at all."""
+        for session in await self._own_sessions():
+            if entry_id in await self._stored(session):
+                return session
+        return None
+
+    async def _own_sessions(self) -> list[str]:
+        """Return the sessions that have conversations of the principal's user."""
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            listing = ListSessions(cursor=cursor, limit=PAGE)
+            page = await self._database.query(listing, principal=self._principal)
+            found += [
+                each.session_id
+                for each in page.sessions
+                if (each.app_name, each.user_id) == (APP, self._principal.user)
+            ]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a session has of its conversation, and whose it is: ``record`` is None once it was deleted."""
+
+    user: str | None
+    revision: str
+    forked_from: str | None
+    record: ConversationRecord | None
+
+
+_KEPT: Final[TypeAdapter[_Kept]] = TypeAdapter(_Kept)
+
+
+class _Stored(NamedTuple):
+    """An entry as it lies in a session: its message is what `ModelMessagesTypeAdapter` makes of it."""
+
+    id: str
+    parent: str | None
+    message: Any
+
+
+class _Id(str):
+    """The id of an entry, which knows the session where its history begins to be looked for."""
+
+    __slots__ = ("session",)
+    session: str
+
+    @classmethod
+    def of(cls, entry_id: str, session: str) -> _Id:
+        made = cls(entry_id)
+        made.session = session
+        return made
+
+
+def _entries(line: Iterable[_Stored]) -> list[ConversationEntry]:
+    stored = list(line)
+    messages = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode([each.message for each in stored]))
+    return [
+        ConversationEntry(id=each.id, parent_id=each.parent, message=message)
+        for each, message in zip(stored, messages, strict=True)
+    ]

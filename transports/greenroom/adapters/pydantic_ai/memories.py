@@ -1,0 +1,141 @@
+"""Tools by which a Pydantic AI agent keeps memories, finds them, and corrects them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec import UnsetType
+
+from greenroom.actors import (
+    Database,
+    ForgetMemory,
+    MemoryHit,
+    MemorySearch,
+    Principal,
+    StoreMemory,
+    UpdateMemory,
+    memory_address,
+    parse_request,
+    user_namespace,
+)
+from greenroom.adapters.base.extras import needs
+from greenroom.runtime import Message, Refusal
+
+with needs("pydantic-ai"):
+    from pydantic_ai import FunctionToolset, ModelRetry, RunContext
+    from pydantic_ai.tools import AgentDepsT
+
+R = TypeVar("R")
+
+MOST_FOUND = 20
+
+
+def memory_toolset(
+    database: Database,
+    principal: Principal | Callable[[RunContext[AgentDepsT]], Principal],
+) -> FunctionToolset[AgentDepsT]:
+    """Return the tools ``remember``, ``recall``, ``update_memory`` and ``forget`` for an agent.
+
+    They work on the memories in the namespace of the principal's user, or of the agent where there is no
+    user: those that MCP clients of the same user see. What Greenroom refuses, an unknown id or a text that is
+    too long, goes back to the model as a `ModelRetry`.
+
+    Args:
+        database: An open database.
+        principal: Whose memories they are, or what says that of a run, by its ``deps``.
+    """
+    of = (lambda _: principal) if isinstance(principal, Principal) else principal
+    tools = _Tools(database)
+
+    async def remember(ctx: RunContext[AgentDepsT], content: str) -> str:
+        """Keep something worth knowing in later conversations: one fact or preference, in a sentence.
+
+        Args:
+            ctx: The run.
+            content: What to keep, understandable by itself.
+        """
+        return await tools.remember(of(ctx), content)
+
+    async def recall(ctx: RunContext[AgentDepsT], query: str, limit: int = 5) -> list[dict[str, Any]]:
+        """Find what was kept in earlier conversations, the best first.
+
+        Args:
+            ctx: The run.
+            query: What it is about.
+            limit: How many at most, 1-20.
+        """
+        return await tools.recall(of(ctx), query, limit)
+
+    async def update_memory(ctx: RunContext[AgentDepsT], memory_id: str, content: str) -> str:
+        """Replace what a memory says, where it is no longer right.
+
+        Args:
+            ctx: The run.
+            memory_id: The memory's id, as `recall` and `remember` tell it.
+            content: What it says from now on.
+        """
+        return await tools.update(of(ctx), memory_id, content)
+
+    async def forget(ctx: RunContext[AgentDepsT], memory_id: str) -> str:
+        """Forget a memory, such as when the user asks for it.
+
+        Args:
+            ctx: The run.
+            memory_id: The memory's id, as `recall` and `remember` tell it.
+        """
+        return await tools.forget(of(ctx), memory_id)
+
+    return FunctionToolset(
+        [remember, recall, update_memory, forget],
+        id="greenroom-memories",
+        require_parameter_descriptions=True,
+    )
+
+
+class _Tools:
+    """What the tools do, for any principal."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remember(self, principal: Principal, content: str) -> str:
+        saved = await self._ask(principal, StoreMemory, content=content)
+        return f"Kept as memory {saved.memory_id}."
+
+    async def recall(self, principal: Principal, query: str, limit: int) -> list[dict[str, Any]]:
+        given = {"query": query, "limit": min(limit, MOST_FOUND), "namespace": user_namespace(principal)}
+        try:
+            search = parse_request(MemorySearch, json.dumps(given).encode())
+            found = await self._database.query(search, principal=principal)
+        except Refusal as refusal:
+            raise ModelRetry(refusal.sentence) from refusal
+        return [
+            {"memory_id": hit.memory_id, "content": _said(hit), "updated_at": hit.updated_at.isoformat()}
+            for hit in found.memories
+        ]
+
+    async def update(self, principal: Principal, memory_id: str, content: str) -> str:
+        saved = await self._ask(principal, UpdateMemory, memory_id=memory_id, content=content)
+        return f"Memory {saved.memory_id} has version {saved.version} now."
+
+    async def forget(self, principal: Principal, memory_id: str) -> str:
+        forgotten = await self._ask(principal, ForgetMemory, memory_id=memory_id)
+        if forgotten.forgotten == 0:
+            raise ModelRetry(f"There is no memory {memory_id!r}; recall tells the ids of those there are.")
+        return f"Memory {memory_id} is forgotten."
+
+    async def _ask(self, principal: Principal, request_type: type[Message[R]], **given: str) -> R:
+        address = memory_address(user_namespace(principal))
+        try:
+            request = parse_request(request_type, json.dumps(given).encode())
+            return await self._database.ask(address, request, principal=principal)
+        except Refusal as refusal:
+            raise ModelRetry(refusal.sentence) from refusal
+
+
+def _said(hit: MemoryHit) -> Any:
+    if isinstance(hit.content, str):
+        return hit.content
+    return "(too large for a list)" if isinstance(hit.value, UnsetType) else json.loads(bytes(hit.value))
