@@ -200,6 +200,7 @@ async def open_greenroom(
         indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
             ListSessions,
+            directory.SessionsOfProgram,
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,

@@ -304,7 +304,13 @@ class SessionActor(Actor):
         partitions = policy.partitions(context.principal)
         header = self._visible(context)
         session = yield from reads.session(context, header, self._counters.talk(partitions))
-        return events.Snapshot(session=session, newest_id=self._counters.newest(partitions))
+        last = yield from session_events.last(context)
+        return events.Snapshot(
+            session=session,
+            newest_id=self._counters.newest(partitions),
+            last_event_id=None if last is None else last.event_id,
+            last_event_at=None if last is None else to_datetime(last.at),
+        )
 
     @handles(events.GetEvents)
     def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
