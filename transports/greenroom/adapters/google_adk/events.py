@@ -100,8 +100,8 @@ def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
         "content": _content_of(event, whole),
         "is_final_response": event.is_final_response(),
     }
-    at = _time_of(event)
-    return Appendable(fields if at is None else {**fields, "timestamp": at}, delta)
+    at = time_of(event)
+    return Appendable(fields if at is None else {**fields, "timestamp": at.isoformat()}, delta)
 
 
 def is_message(event_id: str) -> bool:
@@ -109,10 +109,10 @@ def is_message(event_id: str) -> bool:
     return _MESSAGE_ID.fullmatch(event_id) is not None
 
 
-def _time_of(event: Event) -> str | None:
-    """Return when it happened, in ISO format; None where that is none of the years 1 to 9999."""
+def time_of(event: Event) -> datetime | None:
+    """Return when it happened, to the microsecond; None where that is none of the years 1 to 9999."""
     try:
-        return datetime.fromtimestamp(event.timestamp, UTC).isoformat()
+        return datetime.fromtimestamp(event.timestamp, UTC)
     except (OverflowError, ValueError, OSError):
         return None
 

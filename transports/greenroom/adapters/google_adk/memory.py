@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -15,7 +14,7 @@ from greenroom.actors.recall.replies import MemoryHit
 from greenroom.actors.services.base import from_json, to_json
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
-from greenroom.adapters.google_adk.events import said_in
+from greenroom.adapters.google_adk.events import said_in, time_of
 from greenroom.runtime import Refusal
 
 with needs("google-adk"):
@@ -39,7 +38,8 @@ class GreenroomMemoryService(BaseMemoryService):
     """Memories of the kit in a `Database`, where they are memories as any other, private to their user.
 
     Each event that says something is one memory, in the namespace ``user:<user>:adk:<program>``. The agents
-    of the same user find it by the tools of the server as well. What was deleted once, does not come back with its session.
+    of the same user find it by the tools of the server as well. What was deleted once does not come back with
+    its session.
 
     Args:
         database: Where they are kept; it is open.
@@ -86,11 +86,12 @@ class GreenroomMemoryService(BaseMemoryService):
         """
         for event in events:
             if event.content is not None and not event.partial:
+                at = time_of(event)
                 entry = MemoryEntry(
                     id=event.id,
                     content=event.content,
                     author=event.author,
-                    timestamp=datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
+                    timestamp=None if at is None else at.isoformat(),
                     custom_metadata=dict(custom_metadata or {}),
                 )
                 await self._keep(app_name, user_id, entry, session_id)
@@ -208,7 +209,7 @@ class GreenroomMemoryService(BaseMemoryService):
 
 
 def _described(entry: MemoryEntry, text: str) -> dict[str, Any]:
-    """Return what there is of an entry besides its text, from which `GreenroomMemoryService._entry` makes it."""
+    """Return what there is of an entry besides its text, for `GreenroomMemoryService._entry`."""
     described: dict[str, Any] = to_jsonable_python(
         entry, exclude_none=True, inf_nan_mode="null", serialize_unknown=True
     )

@@ -14,7 +14,7 @@ from greenroom.actors.services.base import from_json, to_json
 from greenroom.actors.session.directory import SessionsOfProgram
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
-from greenroom.adapters.google_adk.events import is_message, restored, to_append
+from greenroom.adapters.google_adk.events import is_message, restored, time_of, to_append
 from greenroom.runtime import Address, Message, Refusal
 
 with needs("google-adk"):
@@ -67,13 +67,14 @@ class GreenroomSessionService(BaseSessionService):
             app_name: The program it belongs to.
             user_id: Whose it is.
             state: Its first state; ``temp:`` keys are not kept.
-            session_id: Any text; empty or None for an id that no other session has.
+            session_id: Any text, of which blanks at both ends do not count; empty or None for an id that no
+                other session has.
 
         Raises:
             AlreadyExistsError: the user has a session of this id in the program.
             ServiceError: a name or the state is too large, or the state is nothing that JSON can hold.
         """
-        own_id = session_id if session_id and session_id.strip() else uuid.new_uuid()
+        own_id = (session_id or "").strip() or uuid.new_uuid()
         given = to_jsonable_python(state or {}, inf_nan_mode="null", serialize_unknown=True)
         own, shared = _split(given)
         changes = self._shared_changes(app_name, user_id, shared)
@@ -120,7 +121,7 @@ class GreenroomSessionService(BaseSessionService):
             session_id: The session.
             config: Which events: those from a time on, and of these the last ones.
         """
-        name = names.session_name(app_name, user_id, session_id)
+        name = names.session_name(app_name, user_id, session_id.strip())
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
             return None
@@ -158,7 +159,7 @@ class GreenroomSessionService(BaseSessionService):
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete a session with its events for good; one that is not there is no error."""
         service = SessionService(self._database, names.principal_of(self._agent_id, user_id))
-        await service.delete_session(names.session_name(app_name, user_id, session_id))
+        await service.delete_session(names.session_name(app_name, user_id, session_id.strip()))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return what the sessions of a user in a program share, by keys without ``user:``."""
@@ -187,7 +188,8 @@ class GreenroomSessionService(BaseSessionService):
         if not appended.is_new and any(each.id == event.id for each in session.events):
             return event
         kept = await super().append_event(session=session, event=event)
-        session.last_update_time = event.timestamp
+        at = time_of(event)
+        session.last_update_time = event.timestamp if at is None else at.timestamp()
         _mark(session, event.id)
         return kept
 
