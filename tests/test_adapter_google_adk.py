@@ -638,10 +638,12 @@ def test_a_session_is_remembered_once_and_found_as_it_was_said(tmp_path: Path) -
             theirs = (await kits.search_memory(app_name=APP, user_id=USER, query="cat")).memories
             assert set(ours) == {each.id for each in theirs} == {"1", "2", "long/…"}
             for each in theirs:
-                assert (ours[each.id].content, ours[each.id].author) == (each.content, each.author)
+                assert (ours[each.id].content, ours[each.id].author) == (each.content, each.author)  # type: ignore[index]
         assert ours["1"].timestamp == "1970-01-01T00:00:01.500000+00:00"
         (whole,) = await found("two things")
-        assert whole.content == EVERYTHING.content
+        assert whole.content == types.Content(
+            role="model", parts=[types.Part(text="It says"), types.Part(text="two things")]
+        )
         await service.append_event(session, said("The cat is ill", id="3"))
         await memory.add_session_to_memory(session)
         assert {each.id for each in await found("cat")} == {"1", "2", "3", "long/…"}

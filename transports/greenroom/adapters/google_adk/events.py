@@ -23,9 +23,14 @@ _TEXT_AT: Final = "text_at"
 _MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
 
 
+def texts_in(content: types.Content | None) -> list[str]:
+    """Return the texts of a content, without thoughts."""
+    return [text for _, text in _texts(content)]
+
+
 def said_in(content: types.Content | None) -> str:
-    """Return what a content says, without thoughts."""
-    return "\n".join(text for _, text in _texts(content))
+    """Return what a content says: its texts, a line each or more."""
+    return "\n".join(texts_in(content))
 
 
 def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from greenroom.actors.recall.replies import MemoryHit
 from greenroom.actors.services.base import from_json, to_json
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
-from greenroom.adapters.google_adk.events import said_in, time_of
+from greenroom.adapters.google_adk.events import said_in, texts_in, time_of
 from greenroom.runtime import Refusal
 
 with needs("google-adk"):
@@ -37,9 +37,9 @@ _ENTRY: Final = "adk"
 class GreenroomMemoryService(BaseMemoryService):
     """Memories of the kit in a `Database`, where they are memories as any other, private to their user.
 
-    Each event that says something is one memory, in the namespace ``user:<user>:adk:<program>``. The agents
-    of the same user find it by the tools of the server as well. What was deleted once does not come back with
-    its session.
+    Each event that says something is one memory: its texts, without thoughts, calls and files. It is in the
+    namespace ``user:<user>:adk:<program>``, where agents of the same user find it by the tools of the server
+    as well. What was deleted once does not come back with its session.
 
     Args:
         database: Where they are kept; it is open.
@@ -78,7 +78,7 @@ class GreenroomMemoryService(BaseMemoryService):
             app_name: The program.
             user_id: Whose memories they become.
             events: The events, each known by its id.
-            session_id: In which session that was.
+            session_id: Not used: an event is known by its own id, whatever session it is in.
             custom_metadata: Comes back with each of them.
 
         Raises:
@@ -94,7 +94,7 @@ class GreenroomMemoryService(BaseMemoryService):
                     timestamp=None if at is None else at.isoformat(),
                     custom_metadata=dict(custom_metadata or {}),
                 )
-                await self._keep(app_name, user_id, entry, session_id)
+                await self._keep(app_name, user_id, entry)
 
     async def add_memory(
         self,
@@ -118,7 +118,7 @@ class GreenroomMemoryService(BaseMemoryService):
         for memory in memories:
             both = {**(custom_metadata or {}), **memory.custom_metadata}
             entry = memory.model_copy(update={"id": memory.id or uuid.new_uuid(), "custom_metadata": both})
-            await self._keep(app_name, user_id, entry, None)
+            await self._keep(app_name, user_id, entry)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the user's ten best memories of the program, best first; none where none is relevant.
@@ -153,7 +153,7 @@ class GreenroomMemoryService(BaseMemoryService):
             key = names.memory_key(memory_id)
             await self._memories(user_id).delete_memory(namespace, key, self._agent_id, self._agent_id)
 
-    async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry, session_id: str | None) -> None:
+    async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry) -> None:
         """Keep a memory unless it is there, or was."""
         text = said_in(entry.content)
         if not text.strip():
@@ -168,11 +168,9 @@ class GreenroomMemoryService(BaseMemoryService):
             "content": text,
             "kind": "episodic",
             "author": author,
-            "metadata": {_ENTRY: _described(entry, text)},
+            "metadata": {_ENTRY: _described(entry)},
             "expected_version": 0,
         }
-        if session_id is not None:
-            given["conversation_id"] = names.session_name(app_name, user_id, session_id)
         try:
             request = parse_request(StoreMemory, to_json(given))
             await self._database.ask(memory_address(namespace), request, principal=self._principal(user_id))
@@ -195,11 +193,10 @@ class GreenroomMemoryService(BaseMemoryService):
             if whole is None:
                 return None
             text = whole.value["content"]
-        content = described.pop("content", None) or {
-            "parts": [{"text": text}],
-            "role": described.pop("role", None),
-        }
-        return MemoryEntry(content=types.Content.model_validate(content), **described)
+        content = types.Content(
+            role=described.pop("role", None), parts=_parts(text, described.pop("lengths", None))
+        )
+        return MemoryEntry(content=content, **described)
 
     def _memories(self, user_id: str) -> MemoryService:
         return MemoryService(self._database, self._principal(user_id))
@@ -208,13 +205,25 @@ class GreenroomMemoryService(BaseMemoryService):
         return names.principal_of(self._agent_id, user_id)
 
 
-def _described(entry: MemoryEntry, text: str) -> dict[str, Any]:
+def _described(entry: MemoryEntry) -> dict[str, Any]:
     """Return what there is of an entry besides its text, for `GreenroomMemoryService._entry`."""
     described: dict[str, Any] = to_jsonable_python(
-        entry, exclude_none=True, inf_nan_mode="null", serialize_unknown=True
+        entry, exclude={"content"}, exclude_none=True, inf_nan_mode="null", serialize_unknown=True
     )
-    if entry.content.parts == [types.Part(text=text)]:
-        content = described.pop("content")
-        if "role" in content:
-            described["role"] = content["role"]
+    if entry.content.role is not None:
+        described["role"] = entry.content.role
+    texts = texts_in(entry.content)
+    if len(texts) > 1:
+        described["lengths"] = [len(text) for text in texts]
     return described
+
+
+def _parts(text: str, lengths: list[int] | None) -> list[types.Part]:
+    """Return a text as the parts that it was put together from, each with a line's end between."""
+    if lengths is None:
+        return [types.Part(text=text)]
+    parts, at = [], 0
+    for length in lengths:
+        parts.append(types.Part(text=text[at : at + length]))
+        at += length + 1
+    return parts
