@@ -69,7 +69,7 @@ class GreenroomMemoryService(BaseMemoryService):
         app_name: str,
         user_id: str,
         events: Sequence[Event],
-        session_id: str | None = None,
+        session_id: str | None = None,  # noqa: ARG002  the kit's; see below
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Keep what was said in some events; those that were added before are left as they are.

@@ -126,14 +126,14 @@ class GreenroomSessionService(BaseSessionService):
         if snapshot is None:
             return None
         session = await self._session(app_name, user_id, snapshot)
-        if session is None or (config is not None and config.num_recent_events == 0):
+        config = config or GetSessionConfig()
+        most, after = config.num_recent_events, config.after_timestamp
+        if session is None or most == 0:
             return session
-        events = [restored(kept) for kept in await self._events(name, user_id, snapshot.newest_id)]
-        if config is not None and config.after_timestamp is not None:
-            events = [event for event in events if event.timestamp >= config.after_timestamp]
-        if config is not None and config.num_recent_events is not None:
-            events = events[-config.num_recent_events :]
-        session.events = events
+        limit = most if after is None else None
+        kept = await self._events(name, user_id, snapshot.newest_id, limit)
+        events = [event for event in map(restored, kept) if after is None or event.timestamp >= after]
+        session.events = events if most is None else events[-most:]
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
@@ -241,17 +241,21 @@ class GreenroomSessionService(BaseSessionService):
         _mark(session, snapshot.last_event_id or "")
         return session
 
-    async def _events(self, name: str, user_id: str, newest_id: int) -> list[KeptEvent]:
+    async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[KeptEvent]:
+        """Return the newest events up to one, oldest of them first; the older ones are not read."""
         found: list[KeptEvent] = []
-        after: int | None = 0
-        while after is not None:
-            request = requests.GetEvents(session_id=name, after_id=after, up_to_id=newest_id)
+        before: int | None = newest_id + 1
+        while before is not None:
+            rest = None if limit is None else limit - len(found)
+            request = requests.GetNewestEvents(session_id=name, before_id=before, limit=rest)
             page = await self._ask(name, request, user_id)
             for view in page.events:
                 fields = msgspec.structs.asdict(view)
                 found.append(KeptEvent(**{**fields, "content": from_json(view.content)}))
-            after = page.last_id
-        return found
+            before = page.last_id
+            if len(found) == limit:
+                break
+        return found[::-1]
 
     async def _shared_state(self, app_name: str, user_id: str) -> dict[str, Any]:
         """Return what the sessions of a user in a program share, and those of all users, by whole keys."""
