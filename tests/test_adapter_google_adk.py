@@ -308,6 +308,7 @@ def test_an_event_comes_back_equal_and_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.promise("adapters.google-adk-whole")
 def test_an_event_that_cannot_be_kept_changes_nothing(tmp_path: Path) -> None:
     async def story(database: Database) -> None:
         service = GreenroomSessionService(database)
@@ -507,7 +508,7 @@ def test_agents_of_the_user_take_part_and_nobody_else(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-@pytest.mark.promise("sessions.deleted")
+@pytest.mark.promise("service.deleted")
 def test_a_deleted_session_is_gone_and_its_id_is_free(tmp_path: Path) -> None:
     async def story(database: Database) -> None:
         service = SessionService(database)
@@ -582,6 +583,7 @@ def test_what_the_kit_kept_of_a_person_is_erased(tmp_path: Path) -> None:
     play(tmp_path, after)
 
 
+@pytest.mark.promise("adapters.google-adk-same")
 def test_listings_are_in_the_order_of_the_last_change(tmp_path: Path) -> None:
     async def story(database: Database) -> None:
         service = GreenroomSessionService(database)
