@@ -32,7 +32,7 @@ class SharingSession(HookedSession):
         self, request: requests.CreateSharing, context: Context
     ) -> Slices[replies.SessionCreated]:
         """Make the session, unless its id is taken, and change what it shares."""
-        created = yield from self.create(request.session, context)
+        created = yield from self._create(request.session, context)
         _tell_changes(request.shared, context)
         return created
 
@@ -49,7 +49,7 @@ class SharingSession(HookedSession):
             last_id = "" if last is None else last.event_id
             if last_id != request.after_event:
                 raise auth_errors.session_moved_on(event.session_id, last_id)
-        yield from self.append_event(event, context)
+        yield from self._append_with_state(event, context)
         if is_new:
             _tell_changes(request.shared, context)
         return requests.EventAppended(is_new=is_new)

@@ -28,6 +28,7 @@ with needs("google-adk"):
     from pydantic_core import to_jsonable_python
 
 R = TypeVar("R")
+M = TypeVar("M", bound=Message[Any])
 
 OWN_ID: Final = "adk_session_id"
 """The member of a session's metadata that says by which id the kit knows it."""
@@ -334,7 +335,7 @@ def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return own, shared
 
 
-def _parsed(request_type: type[R], **arguments: Any) -> R:
+def _parsed(request_type: type[M], **arguments: Any) -> M:
     try:
         return parse_request(request_type, to_json(arguments))
     except Refusal as refusal:
