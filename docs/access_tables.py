@@ -41,6 +41,9 @@ def _corpus(owner: str) -> Callable[[Principal], bool]:
 SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "a session without a project": lambda reader: policy.may_see_session(reader, None),
     "a session of its project": lambda reader: policy.may_see_session(reader, "p"),
+    "a session of its user's own project, `user:ann`": lambda reader: policy.may_see_session(
+        reader, policy.own_project("ann")
+    ),
     "a public message": _message("public"),
     "a public message in a session of its project": _message("public", "p"),
     "a private message": _message("private"),

@@ -290,7 +290,11 @@ MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "a private message": ("open", {"visibility": "private"}),
     "a message for agents of its type": ("open", {"visibility": "agent_only"}),
 }
-SESSIONS = {"a session without a project": "open", "a session of its project": "closed"}
+SESSIONS = {
+    "a session without a project": "open",
+    "a session of its project": "closed",
+    "a session of its user's own project, `user:ann`": "own",
+}
 
 
 async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) -> None:
@@ -301,6 +305,7 @@ async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) 
         scribe = Agent(at.runtime, Principal(**READERS["itself"]))
         await scribe.ask(CreateSession(purpose="p", session_id="open"))
         await scribe.ask(CreateSession(purpose="p", session_id="closed", project_id="p"))
+        await scribe.ask(CreateSession(purpose="p", session_id="own", project_id="user:ann"))
         await scribe.ask(SetMemory(key="kept", value=json('"about kept"')))
         stored = {}
         for number, (what, (namespace, scope)) in enumerate(NAMESPACES.items()):

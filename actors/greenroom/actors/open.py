@@ -204,6 +204,7 @@ async def open_greenroom(
         indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
             ListSessions,
+            directory.SessionsOfProgram,
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,

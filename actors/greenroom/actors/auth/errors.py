@@ -66,6 +66,16 @@ def event_conflict(session_id: str, event_id: str) -> Refusal:
     )
 
 
+def session_moved_on(session_id: str, last_event: str) -> Refusal:
+    """Another event came before the caller's, who says after which one theirs belongs."""
+    return Refusal(
+        "VERSION_CONFLICT",
+        f"the session {session_id!r} has got another event meanwhile; read it anew, then append yours",
+        session_id=session_id,
+        last_event=last_event,
+    )
+
+
 def resource_not_found(uri: str) -> Refusal:
     """Unknown, forbidden and impossible URIs are refused with this same answer."""
     shown = uri[:200]

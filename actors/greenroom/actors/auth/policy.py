@@ -7,7 +7,8 @@ nothing itself. They know neither actors nor storage.
    ``agent:<agent id>``. A principal sees it when the audience is among its own.
 2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
    partitions only, so what is hidden is not even touched.
-3. A session without a project is seen by everyone, one with a project by its members.
+3. A session without a project is seen by everyone, one with a project by its members. Every user is a
+   member of one that is named as the user's namespace.
 4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
    the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
    with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
@@ -143,7 +144,14 @@ def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[
 
 def may_see_session(principal: Principal, project_id: str | None) -> bool:
     """Return whether ``principal`` may know of a session of this project (None: of no project)."""
-    return project_id is None or principal.projects is None or project_id in principal.projects
+    if project_id is None or principal.projects is None or project_id in principal.projects:
+        return True
+    return principal.user is not None and project_id == own_project(principal.user)
+
+
+def own_project(user: str) -> str:
+    """Return the project that is one user alone; that one is a member of it without being made one."""
+    return USER + segment(user)
 
 
 def own_audience(agent_id: str) -> str:
@@ -199,6 +207,19 @@ def check_user(principal: Principal, user_id: str | None) -> None:
     """
     if user_id is not None and principal.user is not None and user_id != principal.user:
         raise auth_errors.permission_denied("user_id", "user_id: it must be your own; leave it out")
+
+
+def check_deletes_session(principal: Principal, user_id: str | None, created_by: str) -> None:
+    """Check that a caller may delete a session that it sees: its user, or where it names none, who made it.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``.
+    """
+    check_user(principal, user_id)
+    if user_id is None and principal.agent_id != created_by:
+        raise auth_errors.permission_denied(
+            "session", f"session: it names no user, so only the agent {created_by!r} may delete it"
+        )
 
 
 def memory_owner(principal: Principal) -> str:

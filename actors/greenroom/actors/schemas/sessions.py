@@ -151,10 +151,19 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at one moment; the events of that moment are those with ids up to ``newest_id``."""
+    """A session at one moment; the events of that moment are those with ids up to ``newest_id``.
+
+    Attributes:
+        session: The session.
+        newest_id: Which message or event is the newest that the caller may see; 0 for none.
+        last_event_id: Which event is, messages of tools not counted; None for none.
+        last_event_at: When that one happened.
+    """
 
     session: replies.SessionView
     newest_id: int
+    last_event_id: str | None = None
+    last_event_at: datetime | None = None
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +192,77 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
     is_final_response: bool = False
     visibility: types.SentVisibility = "public"
     state_delta: types.Changes = msgspec.field(default_factory=types.no_fields)
+
+
+class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of what sessions share: the state of one more session, which the first change makes.
+
+    Attributes:
+        session_id: The session that holds what is shared.
+        app_name: The program that it belongs to.
+        user_id: The user whose it is; None: everybody's.
+        project_id: The project that it is in.
+        changes: Keys and values that replace those of its state.
+    """
+
+    session_id: types.SessionId
+    app_name: types.Name
+    user_id: types.Name | None
+    project_id: types.ProjectId | None
+    changes: msgspec.Raw
+
+
+class CreateSharing(Message[replies.SessionCreated], frozen=True, kw_only=True):
+    """Make a session, and change with it what it shares with others: both or neither."""
+
+    deed: ClassVar[str] = "create_session"
+    session: CreateSession
+    shared: list[SharedChange]
+
+
+class EventAppended(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `AppendSharing`: whether the event is new, or was there."""
+
+    is_new: bool
+
+
+class AppendSharing(Message[EventAppended], frozen=True, kw_only=True):
+    """Append an event, and change with it what the session shares with others: both or neither.
+
+    Attributes:
+        event: What is appended.
+        shared: What follows with it; a repeat of an event changes nothing.
+        after_event: The event that is to be the session's last one, as far as the caller sees, messages of
+            tools not counted; empty where it is to have none. Otherwise it is a conflict.
+    """
+
+    deed: ClassVar[str] = "append_event"
+    event: AppendEvent
+    shared: list[SharedChange]
+    after_event: str
+
+
+class ChangeShared(Message[None], frozen=True, kw_only=True):
+    """Tell the session that holds what others share of a change, and by which agent it is."""
+
+    change: SharedChange
+    by: str
+
+
+class CheckShared(Message[None], frozen=True, kw_only=True):
+    """Ask the session that holds what others share whether it takes a change, or would get too large."""
+
+    change: SharedChange
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `DeleteSession`."""
+
+
+class DeleteSession(Message[Deleted], frozen=True, kw_only=True):
+    """Delete a session with all that is in it."""
+
+    session_id: types.SessionId
 
 
 class TakeSnapshot(Message[Snapshot], frozen=True, kw_only=True):

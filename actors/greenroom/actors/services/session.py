@@ -243,6 +243,20 @@ class SessionService:
         removed = await self._ask(requests.RemoveEvents, session_id=session_id, id_prefix=id_prefix)
         return removed.count
 
+    async def delete_session(self, session_id: str) -> bool:
+        """Delete a session with all that is in it, whoever wrote it; its id can be taken again.
+
+        Its user deletes it, and where it names none the agent that made it. A principal without a user acts
+        for every one.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            ServiceError: it is somebody else's.
+        """
+        return await self._ask_if_known(requests.DeleteSession, session_id=session_id) is not None
+
     async def update_status(self, session_id: str, status: str) -> None:
         """Take a session from its status to another one.
 

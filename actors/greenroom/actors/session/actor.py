@@ -80,6 +80,9 @@ class SessionActor(Actor):
     @handles(requests.CreateSession)
     def create(self, request: requests.CreateSession, context: Context) -> Slices[replies.SessionCreated]:
         """Make the session, unless its id is taken."""
+        return self._create(request, context)
+
+    def _create(self, request: requests.CreateSession, context: Context) -> Slices[replies.SessionCreated]:
         principal: Principal = context.principal
         session_id = context.address.key
         policy.check_new_session(principal, session_id, request.user_id, request.project_id)
@@ -266,6 +269,9 @@ class SessionActor(Actor):
     @handles(events.AppendEvent)
     def append_event(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
         """Append an event and merge its changes of the state; a repeat of it does neither."""
+        return self._append_with_state(request, context)
+
+    def _append_with_state(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
         header = self._visible(context)
         principal: Principal = context.principal
         earlier = session_events.find(context, request.event_id)
@@ -304,7 +310,13 @@ class SessionActor(Actor):
         partitions = policy.partitions(context.principal)
         header = self._visible(context)
         session = yield from reads.session(context, header, self._counters.talk(partitions))
-        return events.Snapshot(session=session, newest_id=self._counters.newest(partitions))
+        last = yield from session_events.last(context)
+        return events.Snapshot(
+            session=session,
+            newest_id=self._counters.newest(partitions),
+            last_event_id=None if last is None else last.event_id,
+            last_event_at=None if last is None else to_datetime(last.at),
+        )
 
     @handles(events.GetEvents)
     def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:

@@ -150,6 +150,33 @@ class Place(NamedTuple):
     position: bytes
 
 
+class SessionsOfProgram(Query[list[str]], frozen=True, kw_only=True):
+    """Find the ids of a program's sessions, of one user or of all; not a tool.
+
+    Attributes:
+        app_name: The program.
+        user_id: Of this user alone.
+    """
+
+    app_name: str
+    user_id: str | None = None
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read what listings show of every session."""
+        found: list[str] = []
+        for row in reader.rows(INDEX, BaseRow, prefix=BASE):
+            base = row.value
+            if (
+                base.app_name == self.app_name
+                and self.user_id in (None, base.user_id)
+                and policy.may_see_session(reader.principal, base.project_id)
+            ):
+                found.append(row.address.key)
+            if reader.should_yield():
+                yield
+        return found
+
+
 class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
     """List the sessions that the caller may see, newest visible activity first."""
 

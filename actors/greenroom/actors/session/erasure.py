@@ -1,4 +1,4 @@
-"""Erasing a person from a session: their own whole, of another's what they wrote there."""
+"""Deleting a session, and erasing a person from one: their own whole, of another's what they wrote there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import Counter
 
 import msgspec
 
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.person import ERASED, Person
 from greenroom.actors.auth.policy import Partition
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.schemas.sessions import Deleted, DeleteSession
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.events import event_key
 from greenroom.actors.session.handover import TIMER
-from greenroom.actors.session.hook_turns import HookedSession
 from greenroom.actors.session.migrations import StoredMigration
 from greenroom.actors.session.portable_actor import STAGED_TIMER
 from greenroom.actors.session.records import (
@@ -25,11 +27,12 @@ from greenroom.actors.session.records import (
     StoredMessage,
     partition_prefix,
 )
+from greenroom.actors.session.sharing import SharingSession
 from greenroom.runtime import Context, Slices, handles
 
 
-class ErasableSession(HookedSession):
-    """A session from which a person can be erased."""
+class ErasableSession(SharingSession):
+    """A session that can be deleted, and from which a person can be erased."""
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -64,6 +67,20 @@ class ErasableSession(HookedSession):
             yield from (self._end(header, context) if is_whole else self._clean(header, person, context))
             self.activate(context)
         return ErasedPart(counts={kind: count for kind, count in counts.items() if count})
+
+    @handles(DeleteSession)
+    def delete(self, request: DeleteSession, context: Context) -> Slices[Deleted]:
+        """Delete the session for good, whoever wrote in it; its id can be taken again."""
+        header = self._visible(context)
+        policy.check_deletes_session(context.principal, header.user_id, header.created_by)
+        context.use_reserve()
+        for audience in self._activity:
+            self._tell_of(context, audience)
+        self._tell_of_decisions(context, header)
+        yield from self._end(header, context)
+        audit_record.record(context, "delete_session", request.session_id)
+        self.activate(context)
+        return Deleted()
 
     def _end(self, header: Header, context: Context) -> Slices[None]:
         """Stage that there never was such a session."""

@@ -70,6 +70,16 @@ def _named_message(context: Context, partitions: tuple[Partition, ...], event_id
     )
 
 
+def last(context: Context) -> Slices[StoredEvent | None]:
+    """Return the last event that the caller may see; messages of tools are none."""
+    for entry in log.walk(context, policy.partitions(context.principal), reverse=True):
+        if entry.message.event is not None:
+            return entry.message.event
+        if context.should_yield():
+            yield
+    return None
+
+
 def repeated(request: events.AppendEvent, earlier: Entry, sender: Principal) -> events.EventView:
     """Return the event that has the id already.
 

@@ -54,6 +54,18 @@ def merged(
     Raises:
         Refusal: ``VALIDATION_ERROR``: the whole would exceed 1 MB; ``name`` says of what.
     """
+    changes = yield from replaced(context, stored, given)
+    changed = {placed.field.key: placed for placed in changes}
+    whole = yield from to_json(context, {**stored, **changed})
+    if changes and len(whole) > MAX_VALUE_BYTES:
+        raise too_large(name, len(whole))
+    return changes
+
+
+def replaced(
+    context: Context, stored: dict[str, NumberedField], given: msgspec.Raw
+) -> Slices[list[NumberedField]]:
+    """Return what `merged` does, however large the whole gets."""
     fresh = 1 + max((placed.ordinal for placed in stored.values()), default=-1)
     changes: dict[str, NumberedField] = {}
     for key, value in _split(given).items():
@@ -62,9 +74,6 @@ def merged(
         fresh += old is None
         if context.should_yield():
             yield
-    whole = yield from to_json(context, {**stored, **changes})
-    if changes and len(whole) > MAX_VALUE_BYTES:
-        raise too_large(name, len(whole))
     return list(changes.values())
 
 

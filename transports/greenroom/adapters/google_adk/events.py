@@ -1,0 +1,131 @@
+"""How an event of the kit lies in a session: its text as a message's, and the whole of it beside."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from greenroom.actors import Event as KeptEvent
+from greenroom.adapters.base.extras import needs
+from greenroom.adapters.google_adk.names import actor_of
+
+with needs("google-adk"):
+    from google.adk.events.event import Event
+    from google.genai import types
+
+WHOLE: Final = "adk"
+"""The member of an event's content, or of its metadata, that holds the kit's event."""
+_TEXT_AT: Final = "text_at"
+"""The member that says from which part the text was taken out, as it is the message's."""
+_MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
+
+
+def texts_in(content: types.Content | None) -> list[str]:
+    """Return the texts of a content, without thoughts."""
+    return [text for _, text in _texts(content)]
+
+
+def said_in(content: types.Content | None) -> str:
+    """Return what a content says: its texts, a line each or more."""
+    return "\n".join(texts_in(content))
+
+
+def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of the Greenroom event, from which `restored` makes the same event."""
+    texts = _texts(event.content)
+    if not texts:
+        return {WHOLE: whole}
+    metadata: dict[str, Any] = {WHOLE: whole}
+    if len(texts) == 1:
+        at = texts[0][0]
+        metadata[_TEXT_AT] = at
+        del whole["content"]["parts"][at]["text"]
+    return {"text": said_in(event.content), "metadata": metadata}
+
+
+def _type_of(event: Event) -> str:
+    """Return which type of Greenroom event it is."""
+    if event.get_function_calls() or event.get_function_responses():
+        return "tool_call"
+    if _texts(event.content):
+        return "message"
+    has_thoughts = any(part.thought for part in _parts(event.content))
+    return "reflection" if has_thoughts else "action"
+
+
+def restored(event: KeptEvent) -> Event:
+    """Return the kit's event; a message of an agent that is none of the kit's becomes one that says it."""
+    content = event.content
+    text, metadata = content.get("text"), content.get("metadata", content)
+    if is_message(event.event_id) or not isinstance(metadata, dict) or WHOLE not in metadata:
+        said = text if isinstance(text, str) else json.dumps(content, ensure_ascii=False)
+        author = event.actor.removeprefix("agent:")
+        role = "user" if author == "user" else "model"
+        return Event(
+            id=event.event_id,
+            author=author,
+            timestamp=0.0 if event.timestamp is None else event.timestamp.timestamp(),
+            content=types.Content(role=role, parts=[types.Part(text=said)]),
+        )
+    whole = metadata[WHOLE]
+    if _TEXT_AT in metadata:
+        whole["content"]["parts"][metadata[_TEXT_AT]]["text"] = text
+    return Event.model_validate(whole)
+
+
+class Appendable(NamedTuple):
+    """An event as it is appended.
+
+    Attributes:
+        event: The fields of the Greenroom event.
+        delta: How it changes the state, as JSON has it.
+    """
+
+    event: dict[str, Any]
+    delta: dict[str, Any]
+
+
+def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
+    """Return what is appended of an event.
+
+    Args:
+        event: The event.
+        is_kept: Which keys of the state are kept.
+    """
+    whole = json.loads(event.model_dump_json(exclude_none=True))
+    delta = {key: value for key, value in whole["actions"]["state_delta"].items() if is_kept(key)}
+    whole["actions"]["state_delta"] = delta
+    fields = {
+        "event_id": event.id,
+        "event_type": _type_of(event),
+        "actor": actor_of(event.author),
+        "content": _content_of(event, whole),
+        "is_final_response": event.is_final_response(),
+    }
+    at = time_of(event)
+    return Appendable(fields if at is None else {**fields, "timestamp": at.isoformat()}, delta)
+
+
+def is_message(event_id: str) -> bool:
+    """Return whether an event is a message that an agent sent by a tool, and none of the kit's."""
+    return _MESSAGE_ID.fullmatch(event_id) is not None
+
+
+def time_of(event: Event) -> datetime | None:
+    """Return when it happened, to the microsecond; None where that is none of the years 1 to 9999."""
+    try:
+        return datetime.fromtimestamp(event.timestamp, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _parts(content: types.Content | None) -> list[types.Part]:
+    return [] if content is None else content.parts or []
+
+
+def _texts(content: types.Content | None) -> list[tuple[int, str]]:
+    """Return the texts of a content that are no thoughts, each with the number of its part."""
+    return [(at, part.text) for at, part in enumerate(_parts(content)) if part.text and not part.thought]

@@ -1,0 +1,229 @@
+"""The kit's memories as memories of Greenroom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from greenroom.actors import Database, MemorySearch, MemoryService, ServiceError, StoreMemory, parse_request
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.recall.replies import MemoryHit
+from greenroom.actors.services.base import from_json, to_json
+from greenroom.adapters.base.extras import needs
+from greenroom.adapters.google_adk import names
+from greenroom.adapters.google_adk.events import said_in, texts_in, time_of
+from greenroom.runtime import Refusal
+
+with needs("google-adk"):
+    from google.adk.events.event import Event
+    from google.adk.memory import BaseMemoryService
+    from google.adk.memory.base_memory_service import SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.platform import uuid
+    from google.adk.sessions import Session
+    from google.genai import types
+    from pydantic_core import to_jsonable_python
+
+MOST_FOUND: Final = 10
+_LONGEST_QUERY: Final = 10_000
+_LONGEST_AUTHOR: Final = 128
+_ENTRY: Final = "adk"
+"""The member of a memory's metadata that holds the kit's entry, but for what the memory's text says."""
+
+
+class GreenroomMemoryService(BaseMemoryService):
+    """Memories of the kit in a `Database`, where they are memories as any other, private to their user.
+
+    Each event that says something is one memory: its texts, without thoughts, calls and files. It is in the
+    namespace ``user:<user>:adk:<program>``, where agents of the same user find it by the tools of the server
+    as well. What was deleted once does not come back with its session.
+
+    Args:
+        database: Where they are kept; it is open.
+        agent_id: The agent in whose name the service asks, 1-100 of ``A-Za-z0-9_.-``.
+    """
+
+    def __init__(self, database: Database, agent_id: str = "adk") -> None:
+        self._database = database
+        self._agent_id = agent_id
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Keep what was said in a session; of one that was added before only what is new.
+
+        Raises:
+            ServiceError: an event takes more than 1 MB, or the user's name more than 128 characters.
+        """
+        await self.add_events_to_memory(
+            app_name=session.app_name,
+            user_id=session.user_id,
+            events=session.events,
+            session_id=session.id,
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,  # noqa: ARG002  the kit's; see below
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep what was said in some events; those that were added before are left as they are.
+
+        Args:
+            app_name: The program.
+            user_id: Whose memories they become.
+            events: The events, each known by its id.
+            session_id: Not used: an event is known by its own id, whatever session it is in.
+            custom_metadata: Comes back with each of them.
+
+        Raises:
+            ServiceError: as `add_session_to_memory`.
+        """
+        for event in events:
+            if event.content is not None and not event.partial:
+                at = time_of(event)
+                entry = MemoryEntry(
+                    id=event.id,
+                    content=event.content,
+                    author=event.author,
+                    timestamp=None if at is None else at.isoformat(),
+                    custom_metadata=dict(custom_metadata or {}),
+                )
+                await self._keep(app_name, user_id, entry)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep memories as they are given; one whose id is there already is left as it is.
+
+        Args:
+            app_name: The program.
+            user_id: Whose memories they become.
+            memories: What is kept.
+            custom_metadata: Comes back with each of them, beside its own.
+
+        Raises:
+            ServiceError: as `add_session_to_memory`.
+        """
+        for memory in memories:
+            both = {**(custom_metadata or {}), **memory.custom_metadata}
+            entry = memory.model_copy(update={"id": memory.id or uuid.new_uuid(), "custom_metadata": both})
+            await self._keep(app_name, user_id, entry)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Return the user's ten best memories of the program, best first; none where none is relevant.
+
+        Args:
+            app_name: The program.
+            user_id: The user.
+            query: What to look for; of a longer one the first 10,000 characters.
+        """
+        if not query.strip():
+            return SearchMemoryResponse()
+        namespace = names.memory_namespace(app_name, user_id)
+        arguments = {"query": query[:_LONGEST_QUERY], "namespace": namespace, "limit": MOST_FOUND}
+        try:
+            search = parse_request(MemorySearch, to_json(arguments))
+            found = await self._database.query(search, principal=self._principal(user_id))
+        except Refusal as refusal:
+            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+        entries = [await self._entry(user_id, hit) for hit in found.memories]
+        return SearchMemoryResponse(memories=[entry for entry in entries if entry is not None])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Delete a memory; it is not added again with its session.
+
+        Args:
+            app_name: The program.
+            user_id: The user.
+            memory_id: Its id, as `search_memory` returned it; None for nothing.
+        """
+        if memory_id:
+            namespace = names.memory_namespace(app_name, user_id)
+            key = names.memory_key(memory_id)
+            await self._memories(user_id).delete_memory(namespace, key, self._agent_id, self._agent_id)
+
+    async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry) -> None:
+        """Keep a memory unless it is there, or was."""
+        text = said_in(entry.content)
+        if not text.strip():
+            return
+        namespace, key = names.memory_namespace(app_name, user_id), names.memory_key(entry.id or "")
+        if await self._memories(user_id).list_versions(namespace, key):
+            return
+        author = (entry.author or self._agent_id)[:_LONGEST_AUTHOR]
+        given = {
+            "namespace": namespace,
+            "key": key,
+            "content": text,
+            "kind": "episodic",
+            "author": author,
+            "metadata": {_ENTRY: _described(entry)},
+            "expected_version": 0,
+        }
+        try:
+            request = parse_request(StoreMemory, to_json(given))
+            await self._database.ask(memory_address(namespace), request, principal=self._principal(user_id))
+        except Refusal as refusal:
+            if refusal.code != "VERSION_CONFLICT":  # else another one has just added it
+                raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+
+    async def _entry(self, user_id: str, hit: MemoryHit) -> MemoryEntry | None:
+        """Return what was found as the kit has it; None where it was deleted meanwhile."""
+        metadata = {} if hit.metadata is UNSET else from_json(hit.metadata)
+        described = metadata.get(_ENTRY)
+        if described is None:  # an agent has stored it here by a tool
+            described = {"id": hit.key, "author": hit.author, "timestamp": hit.created_at.isoformat()}
+        if hit.content is not UNSET:
+            text = hit.content
+        elif hit.value is not UNSET:
+            text = json.dumps(from_json(hit.value), ensure_ascii=False)
+        else:
+            whole = await self._memories(user_id).get_memory(hit.namespace, hit.key)
+            if whole is None:
+                return None
+            text = whole.value["content"]
+        content = types.Content(
+            role=described.pop("role", None), parts=_parts(text, described.pop("lengths", None))
+        )
+        return MemoryEntry(content=content, **described)
+
+    def _memories(self, user_id: str) -> MemoryService:
+        return MemoryService(self._database, self._principal(user_id))
+
+    def _principal(self, user_id: str) -> Any:
+        return names.principal_of(self._agent_id, user_id)
+
+
+def _described(entry: MemoryEntry) -> dict[str, Any]:
+    """Return what there is of an entry besides its text, for `GreenroomMemoryService._entry`."""
+    described: dict[str, Any] = to_jsonable_python(
+        entry, exclude={"content"}, exclude_none=True, inf_nan_mode="null", serialize_unknown=True
+    )
+    if entry.content.role is not None:
+        described["role"] = entry.content.role
+    texts = texts_in(entry.content)
+    if len(texts) > 1:
+        described["lengths"] = [len(text) for text in texts]
+    return described
+
+
+def _parts(text: str, lengths: list[int] | None) -> list[types.Part]:
+    """Return a text as the parts that it was put together from, each with a line's end between."""
+    if lengths is None:
+        return [types.Part(text=text)]
+    parts, at = [], 0
+    for length in lengths:
+        parts.append(types.Part(text=text[at : at + length]))
+        at += length + 1
+    return parts

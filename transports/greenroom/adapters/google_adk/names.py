@@ -1,0 +1,66 @@
+"""By which names Greenroom knows what the kit names by any texts: programs, users, sessions, events."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import blake2b
+
+from greenroom.actors import Principal
+from greenroom.actors.auth.namespaces import USER, segment
+from greenroom.actors.auth.policy import own_project
+
+_DIGEST_BYTES = 20
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")
+_LONGEST_AGENT = 100
+
+
+def session_name(app_name: str, user_id: str, session_id: str) -> str:
+    """Return the id of the Greenroom session that is one of the kit's; other names, another id."""
+    return f"adk-{_digest(app_name, user_id, session_id)}"
+
+
+def user_state_name(app_name: str, user_id: str) -> str:
+    """Return the id of the session that holds what the sessions of a user in a program share."""
+    return f"adk-user-{_digest(app_name, user_id)}"
+
+
+def app_state_name(app_name: str) -> str:
+    """Return the id of the session that holds what all sessions of a program share."""
+    return f"adk-app-{_digest(app_name)}"
+
+
+def project_of_user(user_id: str) -> str:
+    """Return the project that a user's sessions are in; nobody else is a member of it by default."""
+    return own_project(user_id)
+
+
+def project_of_app(app_name: str) -> str:
+    """Return the project that the state of a whole program is in."""
+    return f"app:{segment(app_name)}"
+
+
+def memory_namespace(app_name: str, user_id: str) -> str:
+    """Return the namespace of a user's memories of a program; it is private to the user."""
+    return f"{USER}{segment(user_id)}:adk:{segment(app_name)}"
+
+
+def memory_key(event_id: str) -> str:
+    """Return the key of the memory of an event."""
+    return segment(event_id)
+
+
+def principal_of(agent_id: str, user_id: str | None) -> Principal:
+    """Return in whose name is asked: the agent's, for a user or for all of them."""
+    return Principal(agent_id=agent_id, user=user_id)
+
+
+def actor_of(author: str) -> str:
+    """Return the actor of an event by its author: ``user``, ``system`` or ``agent:<id>``."""
+    if author == "user":
+        return author
+    return f"agent:{_FOREIGN.sub('_', author)[:_LONGEST_AGENT]}" if author else "system"
+
+
+def _digest(*names: str) -> str:
+    return blake2b(json.dumps(names).encode(), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,372 @@
+"""The kit's sessions as sessions of Greenroom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from greenroom.actors import Database, ServiceError, SessionService, parse_request
+from greenroom.actors import Event as KeptEvent
+from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.services.base import from_json, to_json
+from greenroom.actors.session.directory import SessionsOfProgram
+from greenroom.adapters.base.extras import needs
+from greenroom.adapters.google_adk import names
+from greenroom.adapters.google_adk.events import is_message, restored, time_of, to_append
+from greenroom.runtime import Address, Message, Refusal
+
+with needs("google-adk"):
+    from google.adk.errors import StaleSessionError
+    from google.adk.errors.already_exists_error import AlreadyExistsError
+    from google.adk.errors.session_not_found_error import SessionNotFoundError
+    from google.adk.events.event import Event
+    from google.adk.platform import uuid
+    from google.adk.sessions import BaseSessionService, Session, State
+    from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
+    from pydantic_core import to_jsonable_python
+
+R = TypeVar("R")
+M = TypeVar("M", bound=Message[Any])
+
+OWN_ID: Final = "adk_session_id"
+"""The member of a session's metadata that says by which id the kit knows it."""
+
+
+class GreenroomSessionService(BaseSessionService):
+    """Sessions of the kit in a `Database`, where they are sessions as any other.
+
+    Agents of the same user read and search them through the tools of the server, and what such an agent adds
+    as a message is an event of the kit's session. An event is appended with its changes of the state in one
+    commit, and those of ``app:`` and ``user:`` keys follow by that. Sessions that somebody else
+    has appended an event to since they were read are stale, as with the kit's `DatabaseSessionService`.
+
+    Names of programs and users have 1 to 128 characters. An event takes up to 1 MB as JSON, and so does each
+    of the states: of a session, of a user in a program, of a program.
+
+    Args:
+        database: Where they are kept; it is open.
+        agent_id: The agent in whose name the service asks, 1-100 of ``A-Za-z0-9_.-``.
+    """
+
+    def __init__(self, database: Database, agent_id: str = "adk") -> None:
+        self._database = database
+        self._agent_id = agent_id
+
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        """Make a session, and return it with all of its state.
+
+        Args:
+            app_name: The program it belongs to.
+            user_id: Whose it is.
+            state: Its first state; ``temp:`` keys are not kept.
+            session_id: Any text, of which blanks at both ends do not count; empty or None for an id that no
+                other session has.
+
+        Raises:
+            AlreadyExistsError: the user has a session of this id in the program.
+            ServiceError: a name or the state is too large, or the state is nothing that JSON can hold.
+        """
+        own_id = (session_id or "").strip() or uuid.new_uuid()
+        given = to_jsonable_python(state or {}, inf_nan_mode="null", serialize_unknown=True)
+        own, shared = _split(given)
+        changes = self._shared_changes(app_name, user_id, shared)
+        await self._check(user_id, changes)
+        request = requests.CreateSharing(
+            session=_parsed(
+                requests.CreateSession,
+                session_id=names.session_name(app_name, user_id, own_id),
+                purpose=app_name,
+                app_name=app_name,
+                user_id=user_id,
+                project_id=names.project_of_user(user_id),
+                metadata={OWN_ID: own_id},
+                initial_state=own,
+            ),
+            shared=changes,
+        )
+        try:
+            created = await self._ask(names.session_name(app_name, user_id, own_id), request, user_id)
+        except ServiceError as error:
+            if error.code != "KEY_EXISTS":
+                raise
+            raise AlreadyExistsError(
+                f"the user {user_id!r} has a session {own_id!r} in {app_name!r} already; choose another id"
+            ) from error
+        session = Session(
+            id=own_id,
+            app_name=app_name,
+            user_id=user_id,
+            state={**own, **await self._shared_state(app_name, user_id), **shared},
+            last_update_time=created.created_at.timestamp(),
+        )
+        _mark(session, "")
+        return session
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        """Return a session with its events, or None when the user has none of this id in the program.
+
+        Args:
+            app_name: The program.
+            user_id: The user.
+            session_id: The session.
+            config: Which events: those from a time on, and of these the last ones.
+        """
+        name = names.session_name(app_name, user_id, session_id.strip())
+        snapshot = await self._snapshot(name, user_id)
+        if snapshot is None:
+            return None
+        session = await self._session(app_name, user_id, snapshot)
+        config = config or GetSessionConfig()
+        most, after = config.num_recent_events, config.after_timestamp
+        if session is None or most == 0:
+            return session
+        limit = most if after is None else None
+        kept = await self._events(name, user_id, snapshot.newest_id, limit)
+        events = [event for event in map(restored, kept) if after is None or event.timestamp >= after]
+        session.events = events if most is None else events[-most:]
+        return session
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        """Return the sessions of a program without their events, the one that was last changed last.
+
+        Args:
+            app_name: The program.
+            user_id: Whose; None for those of all users.
+        """
+        found = SessionsOfProgram(app_name=app_name, user_id=user_id)
+        principal = names.principal_of(self._agent_id, user_id)
+        sessions = []
+        for name in await self._database.query(found, principal=principal):
+            snapshot = await self._snapshot(name, user_id)
+            owner = None if snapshot is None else snapshot.session.user_id
+            if snapshot is not None and owner is not None:
+                session = await self._session(app_name, owner, snapshot)
+                if session is not None:
+                    sessions.append(session)
+        sessions.sort(key=lambda each: (each.last_update_time, each.user_id, each.id))
+        return ListSessionsResponse(sessions=sessions)
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Delete a session with its events for good; one that is not there is no error."""
+        service = SessionService(self._database, names.principal_of(self._agent_id, user_id))
+        await service.delete_session(names.session_name(app_name, user_id, session_id.strip()))
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        """Return what the sessions of a user in a program share, by keys without ``user:``."""
+        return await self._state(names.user_state_name(app_name, user_id), user_id)
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Append an event to a session, and to the object; a partial event is not kept.
+
+        The same event again is not appended twice.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            StaleSessionError: it has got another event since it was read.
+            ServiceError: it was ended by a tool, has another event of this id, or the event is too large.
+        """
+        if event.partial:
+            return event
+        name = names.session_name(session.app_name, session.user_id, session.id)
+        fields = to_append(event, lambda key: not key.startswith(State.TEMP_PREFIX))
+        own, shared = _split(fields.delta)
+        changes = self._shared_changes(session.app_name, session.user_id, shared)
+        await self._check(session.user_id, changes)
+        appended = await self._append(
+            session, {**fields.event, "session_id": name, "state_delta": own}, changes
+        )
+        if not appended.is_new and any(each.id == event.id for each in session.events):
+            return event
+        kept = await super().append_event(session=session, event=event)
+        at = time_of(event)
+        session.last_update_time = event.timestamp if at is None else at.timestamp()
+        _mark(session, event.id)
+        return kept
+
+    async def _append(
+        self, session: Session, event: dict[str, Any], changes: list[requests.SharedChange]
+    ) -> requests.EventAppended:
+        after = _marker(session)
+        try:
+            try:
+                return await self._ask_to_append(session, event, changes, after)
+            except ServiceError as error:
+                if not _may_be_too_long(error):
+                    raise
+            # Messages have a limit of characters, other events do not.
+            return await self._ask_to_append(session, {**event, "event_type": "action"}, changes, after)
+        except ServiceError as error:
+            if error.code == "SESSION_NOT_FOUND":
+                raise SessionNotFoundError(
+                    f"the user {session.user_id!r} has no session {session.id!r} in {session.app_name!r}"
+                ) from error
+            if error.code == "VERSION_CONFLICT":
+                raise StaleSessionError(
+                    f"the session {session.id!r} has got another event since it was read; read it anew by "
+                    "get_session, then append yours"
+                ) from error
+            raise
+
+    async def _ask_to_append(
+        self, session: Session, event: dict[str, Any], changes: list[requests.SharedChange], after: str
+    ) -> requests.EventAppended:
+        asked = _parsed(requests.AppendEvent, **event)
+        request = requests.AppendSharing(event=asked, shared=changes, after_event=after)
+        return await self._ask(asked.session_id, request, session.user_id)
+
+    async def _session(self, app_name: str, user_id: str, snapshot: requests.Snapshot) -> Session | None:
+        """Return a session without its events; None where it is none of the kit's, or not this user's."""
+        kept = snapshot.session
+        own_id = from_json(kept.metadata).get(OWN_ID)
+        if not isinstance(own_id, str) or (kept.app_name, kept.user_id) != (app_name, user_id):
+            return None
+        updated_at = kept.created_at if snapshot.last_event_at is None else snapshot.last_event_at
+        session = Session(
+            id=own_id,
+            app_name=app_name,
+            user_id=user_id,
+            state={**from_json(kept.state), **await self._shared_state(app_name, user_id)},
+            last_update_time=updated_at.timestamp(),
+        )
+        _mark(session, snapshot.last_event_id or "")
+        return session
+
+    async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[KeptEvent]:
+        """Return the newest events up to one, oldest of them first; the older ones are not read."""
+        found: list[KeptEvent] = []
+        before: int | None = newest_id + 1
+        while before is not None:
+            rest = None if limit is None else limit - len(found)
+            request = requests.GetNewestEvents(session_id=name, before_id=before, limit=rest)
+            page = await self._ask(name, request, user_id)
+            for view in page.events:
+                fields = msgspec.structs.asdict(view)
+                found.append(KeptEvent(**{**fields, "content": from_json(view.content)}))
+            before = page.last_id
+            if len(found) == limit:
+                break
+        return found[::-1]
+
+    async def _shared_state(self, app_name: str, user_id: str) -> dict[str, Any]:
+        """Return what the sessions of a user in a program share, and those of all users, by whole keys."""
+        of_app = await self._state(names.app_state_name(app_name), user_id)
+        of_user = await self._state(names.user_state_name(app_name, user_id), user_id)
+        return {
+            **{State.APP_PREFIX + key: value for key, value in of_app.items()},
+            **{State.USER_PREFIX + key: value for key, value in of_user.items()},
+        }
+
+    async def _state(self, name: str, user_id: str) -> dict[str, Any]:
+        snapshot = await self._snapshot(name, user_id)
+        if snapshot is None:
+            return {}
+        state: dict[str, Any] = from_json(snapshot.session.state)
+        return state
+
+    def _shared_changes(
+        self, app_name: str, user_id: str, shared: dict[str, Any]
+    ) -> list[requests.SharedChange]:
+        """Return the changes of ``app:`` and ``user:`` keys, each for whoever holds them."""
+        changes = []
+        for prefix, name, owner, project in (
+            (State.APP_PREFIX, names.app_state_name(app_name), None, names.project_of_app(app_name)),
+            (
+                State.USER_PREFIX,
+                names.user_state_name(app_name, user_id),
+                user_id,
+                names.project_of_user(user_id),
+            ),
+        ):
+            delta = {
+                key.removeprefix(prefix): value for key, value in shared.items() if key.startswith(prefix)
+            }
+            if delta:
+                changes.append(
+                    requests.SharedChange(
+                        session_id=name,
+                        app_name=app_name,
+                        user_id=owner,
+                        project_id=project,
+                        changes=msgspec.Raw(_json(delta)),
+                    )
+                )
+        return changes
+
+    async def _check(self, user_id: str, changes: Iterable[requests.SharedChange]) -> None:
+        """Refuse what would get too large, before anything is changed."""
+        for change in changes:
+            await self._ask(change.session_id, requests.CheckShared(change=change), user_id)
+
+    async def _snapshot(self, name: str, user_id: str | None) -> requests.Snapshot | None:
+        try:
+            return await self._ask(name, requests.TakeSnapshot(session_id=name), user_id)
+        except ServiceError as error:
+            if error.code == "SESSION_NOT_FOUND":
+                return None
+            raise
+
+    async def _ask(self, name: str, request: Message[R], user_id: str | None) -> R:
+        principal = names.principal_of(self._agent_id, user_id)
+        try:
+            return await self._database.ask(Address("session", name), request, principal=principal)
+        except Refusal as refusal:
+            raise _error(refusal) from None
+
+
+def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is a session's own, and what it shares; what is temporary is neither."""
+    own, shared = {}, {}
+    for key, value in state.items():
+        if key.startswith((State.APP_PREFIX, State.USER_PREFIX)):
+            shared[key] = value
+        elif not key.startswith(State.TEMP_PREFIX):
+            own[key] = value
+    return own, shared
+
+
+def _parsed(request_type: type[M], **arguments: Any) -> M:
+    try:
+        return parse_request(request_type, to_json(arguments))
+    except Refusal as refusal:
+        raise _error(refusal) from None
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    try:
+        return to_json(value)
+    except Refusal as refusal:
+        raise _error(refusal) from None
+
+
+def _error(refusal: Refusal) -> ServiceError:
+    return ServiceError(refusal.code, refusal.sentence, **refusal.details)
+
+
+def _may_be_too_long(error: ServiceError) -> bool:
+    """Return whether an event was refused as a message only: now, or when it came first."""
+    is_too_long = error.details.get("field") == "content" and error.details.get("unit") == "characters"
+    return is_too_long or error.code == "IDEMPOTENCY_CONFLICT"
+
+
+def _mark(session: Session, last_event_id: str) -> None:
+    """Note which event is the last that the object knows of."""
+    session._storage_update_marker = last_event_id  # noqa: SLF001  the kit's own field for that
+
+
+def _marker(session: Session) -> str:
+    """Return which event is the last that the object knows of; one made by hand says it by its events."""
+    marker = session._storage_update_marker  # noqa: SLF001  as in `_mark`
+    if marker is not None:
+        return marker
+    return next((event.id for event in reversed(session.events) if not is_message(event.id)), "")
