@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from greenroom.actors.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
     from greenroom.actors.audit.record import AuditRow as AuditRow
-    from greenroom.actors.auth.namespaces import agent_namespace as agent_namespace
     from greenroom.actors.auth.namespaces import memory_address as memory_address
+    from greenroom.actors.auth.namespaces import owner_of as owner_of
     from greenroom.actors.auth.namespaces import user_namespace as user_namespace
     from greenroom.actors.auth.principal import Principal as Principal
     from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK

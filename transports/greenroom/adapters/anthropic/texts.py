@@ -84,9 +84,7 @@ def replaced(path: str, text: str, old: str, new: str) -> Edited:
     """
     count = text.count(old)
     if count == 0:
-        raise ToolError(
-            f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
-        )
+        raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if count > 1:
         raise ToolError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
@@ -128,6 +126,4 @@ def inserted(path: str, text: str, line: int, added: str) -> Edited:
         )
     lines.insert(line, added.rstrip("\n"))
     edited = "\n".join(lines)
-    return Edited(
-        edited if edited.endswith("\n") else edited + "\n", f"The file {path} has been edited."
-    )
+    return Edited(edited if edited.endswith("\n") else edited + "\n", f"The file {path} has been edited.")

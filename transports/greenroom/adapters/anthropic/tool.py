@@ -67,6 +67,7 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
         """Delete all files."""
         return await self._files.clear()
 
+
 class GreenroomMemoryTool(BetaAbstractMemoryTool):
     """The same for the ``Anthropic`` client, which blocks: for a thread without an event loop.
 
