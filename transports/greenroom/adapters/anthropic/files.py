@@ -20,7 +20,7 @@ from greenroom.actors import (
     user_namespace,
 )
 from greenroom.adapters.anthropic import texts
-from greenroom.adapters.anthropic.paths import ROOT, inside, key_of, parents_of, path_of
+from greenroom.adapters.anthropic.paths import MOST_KEY, ROOT, inside, key_of, parents_of, path_of
 from greenroom.adapters.anthropic.texts import Edited
 from greenroom.adapters.base.memories import MemoryRequests
 from greenroom.runtime import Refusal
@@ -132,7 +132,7 @@ class MemoryFiles:
                 return edited.answer
 
     async def _move(self, source: str, target: str) -> bool:
-        """Keep a file elsewhere and forget it here; an edit meanwhile goes with it. Return whether it had room."""
+        """Move a file, with what others wrote meanwhile; return whether nothing was there."""
         version = 0
         while (found := await self._find(source)) is not None:
             if not await self._keep(target, _text(found), after=version):
@@ -193,10 +193,17 @@ class MemoryFiles:
     async def _below(self, path: str) -> dict[str, int]:
         """Return the files below a directory with their sizes in bytes."""
         prefix = {"key_prefix": key_of(path + "/")} if path else {}
-        return {
-            path_of(view.key): view.size_bytes if view.value is msgspec.UNSET else len(_text(view).encode())
-            async for view in self._memories.listed(**prefix)
-        }
+        if len(prefix.get("key_prefix", "")) >= MOST_KEY:
+            return {}
+        try:
+            return {
+                path_of(view.key): view.size_bytes
+                if view.value is msgspec.UNSET
+                else len(_text(view).encode())
+                async for view in self._memories.listed(**prefix)
+            }
+        except Refusal as refusal:
+            raise _said(refusal) from None
 
     async def _check_parents(self, path: str) -> None:
         for parent in parents_of(path):
@@ -204,18 +211,22 @@ class MemoryFiles:
                 raise ToolError(f"The path {ROOT}/{parent} is a file and not a directory.")
 
     async def _forget_below(self, path: str) -> bool:
-        return await self._forget_all(key_prefix=key_of(path + "/"))
+        prefix = key_of(path + "/")
+        return len(prefix) < MOST_KEY and await self._forget_all(key_prefix=prefix)
 
     async def _forget_all(self, **filters: str) -> bool:
         """Forget all that fits, 1,000 in a commit; return whether there was anything."""
         there = False
         with anyio.CancelScope(shield=True):
             while True:
-                gone = await self._memories.ask(
-                    ForgetMemory,
-                    filters=MemoryFilters(namespace=self._memories.namespace, superseded=True, **filters),
-                    confirm=True,
-                )
+                try:
+                    gone = await self._memories.ask(
+                        ForgetMemory,
+                        filters=MemoryFilters(namespace=self._memories.namespace, superseded=True, **filters),
+                        confirm=True,
+                    )
+                except Refusal as refusal:
+                    raise _said(refusal) from None
                 there = there or gone.forgotten > 0
                 if not gone.remaining:
                     return there

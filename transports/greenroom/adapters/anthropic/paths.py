@@ -16,7 +16,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def inside(path: object) -> str:
-    """Return a path as one relative to ``/memories``, without ``.``, ``..`` and empty parts; empty for that itself.
+    """Return a path relative to ``/memories``, without ``.``, ``..`` and empty parts; empty for that itself.
 
     Names are compared character by character, as on Linux: nothing is normalized.
 

@@ -70,8 +70,10 @@ def shown_directory(path: str, sizes: dict[str, int]) -> str:
             if depth < len(parts):
                 is_directory.add(parts[:depth])
     lines = [f"{_size(sum(sizes.values()))}\t{path}"]
-    for parts in sorted(shown):
-        lines.append(f"{_size(shown[parts])}\t{path}/{'/'.join(parts)}{'/' if parts in is_directory else ''}")
+    lines += [
+        f"{_size(shown[parts])}\t{path}/{'/'.join(parts)}{'/' if parts in is_directory else ''}"
+        for parts in sorted(shown)
+    ]
     header = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
     return "\n".join([header, *lines])
 

@@ -16,7 +16,9 @@ from greenroom.actors import (
     ForgetMemory,
     ListVersions,
     MemoriesFound,
+    MemoryHit,
     MemorySearch,
+    MemoryView,
     Principal,
     ReadMemory,
     RootOfMemory,
@@ -46,9 +48,9 @@ UNSET: Any = object()
 class AsyncMemory:
     """mem0's ``AsyncMemory``, with its methods, over the memories of a database.
 
-    Memories with a ``user_id`` lie in ``user:ID:mem0`` and are seen by calls that name this user alone; those of
-    an agent without a user in ``agent:ID:mem0``; those of a run alone in ``agent:mem0:mem0``. Errors are mem0's:
-    a `ValidationError`, or a ``ValueError``.
+    Memories with a ``user_id`` lie in ``user:ID:mem0`` and are listed and found for this user alone; those
+    of an agent without a user in ``agent:ID:mem0``; those of a run alone in ``agent:mem0:mem0``. Errors are
+    mem0's: a `ValidationError`, or a ``ValueError``.
 
     Args:
         database: An open database, on any event loop.
@@ -173,7 +175,8 @@ class AsyncMemory:
             query: What to look for.
             top_k: How many at most; 100 is the most that a search finds.
             filters: As of `get_all`; by agent and metadata the 100 best of the user are filtered.
-            threshold: The least score, 0 to 1.
+            threshold: The least score. The best has the score 1, and others parts of it; where none can be
+                an answer nothing is found.
             rerank: Has no effect.
             explain: Whether each says of what its score is made.
             reference_date: Nothing; mem0's platform alone takes it.
@@ -198,22 +201,15 @@ class AsyncMemory:
         }
         found = await self._said(self._search(scope, asked))
         results: list[dict[str, Any]] = []
-        for hit in found.memories:
+        for hit in found.memories if top_k else ():
+            score = hit.score / (found.memories[0].score or 1.0)
+            each = await self._whole(hit)
+            if score < (threshold or 0) or each is None or not _is_shown(each, wanted, show_expired):
+                continue
+            details = {"score_details": found.debug.scores.get(hit.memory_id, {})} if explain else {}
+            results.append({**each.shown(), "score": round(score, 4), **details})
             if len(results) == top_k:
                 break
-            if hit.score < (threshold or 0):
-                continue
-            each = item(hit)
-            if hit.withheld is True:
-                whole = await self._find(hit.memory_id)
-                if whole is None:
-                    continue
-                each = whole[1]
-            if given_filters.fits(each.payload, wanted) and (show_expired or not each.is_expired):
-                shown = {**each.shown(), "score": hit.score}
-                if explain:
-                    shown["score_details"] = found.debug.scores.get(hit.memory_id, {})
-                results.append(shown)
         return {"results": results}
 
     async def update(
@@ -349,13 +345,8 @@ class AsyncMemory:
         run = {} if wanted.get("run_id") is None else {"conversation_id": wanted["run_id"]}
         async with aclosing(self._requests(scope).listed(**run)) as views:
             async for view in views:
-                each = item(view)
-                if view.withheld:
-                    whole = await self._find(view.memory_id)
-                    if whole is None:
-                        continue
-                    each = whole[1]
-                if given_filters.fits(each.payload, wanted) and (show_expired or not each.is_expired):
+                each = await self._whole(view)
+                if each is not None and _is_shown(each, wanted, show_expired):
                     found.append(each)
                     if len(found) == most:
                         break
@@ -382,6 +373,13 @@ class AsyncMemory:
             raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
         return None if shown.memory.namespace != scope.namespace else (scope, item(shown.memory))
 
+    async def _whole(self, memory: MemoryView | MemoryHit) -> Item | None:
+        """Return a memory of a list or a search with its text, however long that is; None when it is gone."""
+        if memory.withheld is not True:
+            return item(memory)
+        found = await self._find(memory.memory_id)
+        return None if found is None else found[1]
+
     async def _found(self, memory_id: str, advice: str) -> tuple[Scope, Item]:
         found = await self._find(memory_id)
         if found is None:
@@ -402,6 +400,10 @@ def _identities(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     given = zip(IDENTITIES, (user_id, agent_id, run_id), strict=True)
     trimmed = {name: given_filters.identity(value, name) for name, value in given}
     return {name: value for name, value in trimmed.items() if value is not None}
+
+
+def _is_shown(each: Item, wanted: Mapping[str, Any], show_expired: bool) -> bool:  # noqa: FBT001
+    return given_filters.fits(each.payload, wanted) and (show_expired or not each.is_expired)
 
 
 def _history(

@@ -69,7 +69,7 @@ def check_numbers(top_k: Any, threshold: Any = None) -> None:
         if not 0 <= threshold <= 1:
             raise ValueError(f"Invalid threshold: {threshold}. Must be between 0 and 1 (inclusive).")
     if not isinstance(top_k, int) or isinstance(top_k, bool):
-        raise ValueError("top_k must be a valid integer")
+        raise ValueError("top_k must be a valid integer")  # noqa: TRY004  as mem0 does
     if top_k < 0:
         raise ValueError(f"Invalid top_k: {top_k}. Must be a non-negative integer.")
 
