@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
@@ -319,7 +319,7 @@ def test_the_runner_of_the_sdk_calls_it(tool: GreenroomMemoryTool) -> None:
     )
     results: list[Any] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         sent = json.loads(request.content)
         assert sent["tools"] == [{"type": "memory_20250818", "name": "memory"}]
         if isinstance(sent["messages"][-1]["content"], list):
@@ -330,11 +330,11 @@ def test_the_runner_of_the_sdk_calls_it(tool: GreenroomMemoryTool) -> None:
         reason = "end_turn" if command is None else "tool_use"
         usage = {"input_tokens": 1, "output_tokens": 1}
         body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
-        return httpx.Response(
+        return httpx2.Response(
             200, json={**body, "stop_reason": reason, "stop_sequence": None, "usage": usage}
         )
 
-    with httpx.Client(transport=httpx.MockTransport(answer)) as web:
+    with httpx2.Client(transport=httpx2.MockTransport(answer)) as web:
         client = Anthropic(api_key="none", http_client=web)
         runner = client.beta.messages.tool_runner(
             model="m", max_tokens=10, messages=[{"role": "user", "content": "hi"}], tools=[tool]

@@ -187,9 +187,9 @@ def test_ids_of_any_kind_are_kept_apart(memory: Memory) -> None:
             found = memory.get_all(filters={name: each})["results"]
             assert [(one["memory"], one[name]) for one in found] == [(f"of {name} {each}", str(each))]
             assert memory.get(found[0]["id"]) == {**found[0], "score": None}
-    with pytest.raises(ValueError, match="user_id.*too long"):
+    with pytest.raises(ValueError, match=r"user_id.*too long"):
         memory.add("x", user_id="x" * 101)
-    with pytest.raises(ValueError, match="run_id.*256 characters"):
+    with pytest.raises(ValueError, match=r"run_id.*256 characters"):
         memory.add("x", run_id="x" * 256)
     assert memory.add("x", agent_id="x" * 10_000)["results"]
 
