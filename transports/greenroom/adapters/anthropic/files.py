@@ -211,25 +211,24 @@ class MemoryFiles:
                 raise ToolError(f"The path {ROOT}/{parent} is a file and not a directory.")
 
     async def _forget_below(self, path: str) -> bool:
+        """Forget all files of a directory; return whether there were any."""
         prefix = key_of(path + "/")
-        return len(prefix) < MOST_KEY and await self._forget_all(key_prefix=prefix)
+        return len(prefix) < MOST_KEY and await self._forget_all(prefix)
 
-    async def _forget_all(self, **filters: str) -> bool:
-        """Forget all that fits, 1,000 in a commit; return whether there was anything."""
-        there = False
+    async def _forget_all(self, prefix: str | None = None) -> bool:
+        """Forget all files whose keys begin so, 1,000 in a commit; return whether there were any."""
+        namespace = self._memories.namespace
+        filters = MemoryFilters(namespace=namespace, superseded=True, key_prefix=prefix)
+        remaining, there = True, False
         with anyio.CancelScope(shield=True):
-            while True:
+            while remaining:
                 try:
-                    gone = await self._memories.ask(
-                        ForgetMemory,
-                        filters=MemoryFilters(namespace=self._memories.namespace, superseded=True, **filters),
-                        confirm=True,
-                    )
+                    gone = await self._memories.ask(ForgetMemory, filters=filters, confirm=True)
                 except Refusal as refusal:
                     raise _said(refusal) from None
                 there = there or gone.forgotten > 0
-                if not gone.remaining:
-                    return there
+                remaining = gone.remaining > 0
+        return there
 
 
 def _text(view: MemoryView) -> str:

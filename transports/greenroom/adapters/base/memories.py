@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,7 +44,7 @@ class MemoryRequests:
         request = parse_request(request_type, msgspec.json.encode(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
-    async def listed(self, **filters: Any) -> AsyncIterator[MemoryView]:
+    async def listed(self, **filters: Any) -> AsyncGenerator[MemoryView, None]:
         """Yield all memories of the namespace that fit the filters, newest update first."""
         cursor: str | None = None
         while True:

@@ -206,7 +206,8 @@ class AsyncMemory:
             each = await self._whole(hit)
             if score < (threshold or 0) or each is None or not _is_shown(each, wanted, show_expired):
                 continue
-            details = {"score_details": found.debug.scores.get(hit.memory_id, {})} if explain else {}
+            debug = found.debug
+            details = {} if debug is msgspec.UNSET else {"score_details": debug.scores.get(hit.memory_id, {})}
             results.append({**each.shown(), "score": round(score, 4), **details})
             if len(results) == top_k:
                 break
