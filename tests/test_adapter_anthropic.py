@@ -231,7 +231,7 @@ def test_edits_of_two_writers_are_both_there(tmp_path: Path) -> None:
                 for number, each in enumerate(tools)
             )
             created = await asyncio.gather(*creations, return_exceptions=True)
-            assert sorted(type(each) for each in created if isinstance(each, Exception)) == [ToolError]
+            assert [type(each) for each in created if isinstance(each, Exception)] == [ToolError]
             return str(await tools[1].call({"command": "view", "path": "/memories/f"}))
 
     shown = asyncio.run(main())
@@ -326,8 +326,9 @@ def test_the_runner_of_the_sdk_calls_it(tool: GreenroomMemoryTool) -> None:
         if isinstance(sent["messages"][-1]["content"], list):
             results.extend(sent["messages"][-1]["content"])
         command = next(asked, None)
-        block = {"type": "text", "text": "done"} if command is None else None
-        block = block or {"type": "tool_use", "id": f"t{len(results)}", "name": "memory", "input": command}
+        block: dict[str, Any] = {"type": "text", "text": "done"}
+        if command is not None:
+            block = {"type": "tool_use", "id": f"t{len(results)}", "name": "memory", "input": command}
         reason = "end_turn" if command is None else "tool_use"
         usage = {"input_tokens": 1, "output_tokens": 1}
         body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
