@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
-from datetime import datetime
 from typing import Any, TypeVar
-from uuid import UUID, uuid4, uuid5
+from uuid import uuid4
 
 import anyio
 import msgspec
@@ -33,6 +32,7 @@ from greenroom.adapters.mem0 import filters as given_filters
 from greenroom.adapters.mem0 import messages as given_messages
 from greenroom.adapters.mem0.errors import ValidationError
 from greenroom.adapters.mem0.filters import IDENTITIES
+from greenroom.adapters.mem0.histories import history
 from greenroom.adapters.mem0.items import FIXED, Item, expiration, item, metadata_of
 from greenroom.adapters.mem0.messages import Extractor, Kept
 from greenroom.adapters.mem0.scopes import OWN_AGENT, Scope, scope_at, scope_of
@@ -295,7 +295,7 @@ class AsyncMemory:
                 break
         found = await self._find(memory_id)
         texts = [await self._text_of(requests, memory_id, each.version) for each in versions]
-        return _history(versions, texts, {} if found is None else found[1].payload)
+        return history(versions, texts, {} if found is None else found[1].payload)
 
     async def reset(self) -> None:
         """Do nothing but say what to call: others keep what they know in the same database.
@@ -405,34 +405,3 @@ def _identities(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
 
 def _is_shown(each: Item, wanted: Mapping[str, Any], show_expired: bool) -> bool:  # noqa: FBT001
     return given_filters.fits(each.payload, wanted) and (show_expired or not each.is_expired)
-
-
-def _history(
-    versions: Sequence[VersionView], texts: Sequence[str | None], payload: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    created_at = versions[0].stored_at.isoformat()
-    before: str | None = None
-    for version, text in zip(versions, texts, strict=True):
-        event = "UPDATE" if rows else "ADD"
-        rows.append(_row(version, str(version.version), event, before, text, version.stored_at))
-        before = text
-    last = versions[-1]
-    if last.deleted_at is not None:
-        rows.append(_row(last, "deleted", "DELETE", before, None, last.deleted_at))
-    told = {"actor_id": payload.get("actor_id"), "role": payload.get("role")}
-    return [{**row, "created_at": created_at, **told} for row in rows]
-
-
-def _row(
-    version: VersionView, name: str, event: str, before: str | None, after: str | None, at: datetime
-) -> dict[str, Any]:
-    return {
-        "id": str(uuid5(UUID(version.memory_id), name)),
-        "memory_id": version.memory_id,
-        "old_memory": before,
-        "new_memory": after,
-        "event": event,
-        "updated_at": at.isoformat(),
-        "is_deleted": event == "DELETE",
-    }
