@@ -121,7 +121,7 @@ class AsyncMemory:
             payload["expiration_date"] = until
         kind = "semantic" if memory_type is None else "procedural"
         results = []
-        with anyio.CancelScope(shield=len(kept) > 1):  # all of a call, or none
+        with anyio.CancelScope(shield=len(kept) > 1):  # who is cancelled does not leave a part
             for each in kept:
                 memory_id = await self._store(scope_of(identities), each, payload, kind)
                 shown = {"id": memory_id, "memory": each.text, "event": "ADD"}
