@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
     from greenroom.actors.audit.record import AuditRow as AuditRow
     from greenroom.actors.auth.namespaces import memory_address as memory_address
+    from greenroom.actors.auth.namespaces import owner_of as owner_of
     from greenroom.actors.auth.namespaces import user_namespace as user_namespace
     from greenroom.actors.auth.principal import Principal as Principal
     from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
     from greenroom.actors.keys.quota import Quota as Quota
     from greenroom.actors.memory.actor import MemoryActor as MemoryActor
+    from greenroom.actors.memory.directory import RootOfMemory as RootOfMemory
     from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
     from greenroom.actors.open import finish_erasing as finish_erasing
     from greenroom.actors.open import open_greenroom as open_greenroom
@@ -193,6 +195,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memories import ListVersions as ListVersions
     from greenroom.actors.schemas.memories import MemoryStats as MemoryStats
     from greenroom.actors.schemas.memories import RateMemory as RateMemory
+    from greenroom.actors.schemas.memories import ReadMemory as ReadMemory
     from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
     from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
     from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory

@@ -1,0 +1,260 @@
+"""The commands of the memory tool, over memories: a file is a memory, and its path the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import msgspec
+from anthropic.lib.tools import ToolError
+
+from greenroom.actors import (
+    Database,
+    ForgetMemory,
+    MemoryFilters,
+    MemoryView,
+    Principal,
+    ReadMemory,
+    StoreMemory,
+    user_namespace,
+)
+from greenroom.adapters.anthropic import texts
+from greenroom.adapters.anthropic.paths import MOST_KEY, ROOT, inside, key_of, parents_of, path_of
+from greenroom.adapters.anthropic.texts import Edited
+from greenroom.adapters.base.memories import MemoryRequests
+from greenroom.runtime import Refusal
+
+MOST_BYTES = 1_048_576
+"""Of a file's text as UTF-8: what a memory takes."""
+
+
+class MemoryFiles:
+    """Files under ``/memories`` in the namespace ``files`` of the principal's user, or else of the agent.
+
+    Each change of one file is one commit, and follows the version that was read: when another writer came
+    before, it is made again on what that one wrote. There are directories as long as there are files in them.
+
+    Args:
+        database: Where they are kept.
+        principal: Whose they are.
+    """
+
+    def __init__(self, database: Database, principal: Principal) -> None:
+        self._memories = MemoryRequests(database, principal, f"{user_namespace(principal)}:files")
+
+    async def view(self, command: Any) -> str:
+        """Answer a file with its lines numbered, or what is in a directory."""
+        path = inside(command.path)
+        found = await self._find(path) if path else None
+        if found is not None:
+            return texts.shown_file(command.path, _text(found), getattr(command, "view_range", None))
+        below = await self._below(path)
+        if path and not below:
+            raise _missing(command.path)
+        start = len(path) + 1 if path else 0
+        sizes = {name[start:]: size for name, size in below.items()}
+        return texts.shown_directory(command.path.rstrip("/"), sizes)
+
+    async def create(self, command: Any) -> str:
+        """Keep a new file."""
+        path = inside(command.path)
+        text = _argument(command, "file_text")
+        if not path or await self._below(path):
+            raise ToolError(f"File {command.path} already exists")
+        await self._check_parents(path)
+        if not await self._keep(path, text, after=0):
+            raise ToolError(f"File {command.path} already exists")
+        return f"File created successfully at: {command.path}"
+
+    async def str_replace(self, command: Any) -> str:
+        """Replace a text that is there once."""
+        old, new = _argument(command, "old_str"), _argument(command, "new_str")
+        return await self._edit(command.path, lambda text: texts.replaced(command.path, text, old, new))
+
+    async def insert(self, command: Any) -> str:
+        """Insert lines behind a line."""
+        line, added = getattr(command, "insert_line", None), _argument(command, "insert_text")
+        if type(line) is not int:
+            raise ToolError(f"Invalid `insert_line` parameter: {line}. It should be a line number.")
+        return await self._edit(command.path, lambda text: texts.inserted(command.path, text, line, added))
+
+    async def delete(self, command: Any) -> str:
+        """Delete a file, or a directory with all that is in it."""
+        path = inside(command.path)
+        if not path:
+            raise ToolError(f"Cannot delete the {ROOT} directory itself")
+        if not await self._forget(path) and not await self._forget_below(path):
+            raise ToolError(f"The path {command.path} does not exist")
+        return f"Successfully deleted {command.path}"
+
+    async def rename(self, command: Any) -> str:
+        """Move a file, or all files of a directory, one after the other: each is kept anew before it goes."""
+        old, new = inside(command.old_path), inside(command.new_path)
+        if not old:
+            raise ToolError(f"Cannot rename the {ROOT} directory itself")
+        if not new or await self._find(new) is not None or await self._below(new):
+            raise ToolError(f"The destination {command.new_path} already exists")
+        await self._check_parents(new)
+        if await self._find(old) is not None:
+            moves = {old: new}
+        else:
+            moves = {path: new + path[len(old) :] for path in await self._below(old)}
+        if not moves:
+            raise ToolError(f"The path {command.old_path} does not exist")
+        if new.startswith(old + "/"):
+            raise ToolError(f"The destination {command.new_path} is inside {command.old_path}")
+        for path in moves.values():
+            inside(f"{ROOT}/{path}")  # none may be too long, before the first one moves
+        with anyio.CancelScope(shield=True):
+            for source, target in moves.items():
+                if not await self._move(source, target):
+                    raise ToolError(f"The destination {ROOT}/{target} already exists")
+        return f"Successfully renamed {command.old_path} to {command.new_path}"
+
+    async def clear(self) -> str:
+        """Delete all files."""
+        await self._forget_all()
+        return "All memory cleared"
+
+    # -- one file ----------------------------------------------------------
+
+    async def _edit(self, shown: str, change: Callable[[str], Edited]) -> str:
+        path = inside(shown)
+        while True:
+            found = await self._find(path) if path else None
+            if found is None:
+                if not path or await self._below(path):
+                    raise ToolError(f"The path {shown} is not a file.")
+                raise _missing(shown)
+            edited = change(_text(found))
+            if await self._keep(path, edited.text, after=found.version):
+                return edited.answer
+
+    async def _move(self, source: str, target: str) -> bool:
+        """Move a file, with what others wrote meanwhile; return whether nothing was there."""
+        version = 0
+        while (found := await self._find(source)) is not None:
+            if not await self._keep(target, _text(found), after=version):
+                return False
+            if await self._forget(source, found.version):
+                return True
+            version += 1
+        return True
+
+    async def _find(self, path: str) -> MemoryView | None:
+        try:
+            return (
+                await self._memories.ask(ReadMemory, namespace=self._memories.namespace, key=key_of(path))
+            ).memory
+        except Refusal as refusal:
+            if refusal.code == "MEMORY_NOT_FOUND":
+                return None
+            raise _said(refusal) from None
+
+    async def _keep(self, path: str, text: str, *, after: int) -> bool:
+        """Keep a file's next version; return whether it was at the one before."""
+        size = len(text.encode(errors="surrogatepass"))
+        if size > MOST_BYTES:
+            raise ToolError(
+                f"The file {ROOT}/{path} would have {size:,} bytes, and may have {MOST_BYTES:,}. "
+                "Please split it into several files."
+            )
+        try:
+            await self._memories.ask(
+                StoreMemory,
+                namespace=self._memories.namespace,
+                key=key_of(path),
+                compress=False,  # so that a listing has the size of the text
+                expected_version=after,
+                **({"content": text} if text else {"value": ""}),
+            )
+        except Refusal as refusal:
+            if refusal.code == "VERSION_CONFLICT":
+                return False
+            raise _said(refusal) from None
+        return True
+
+    async def _forget(self, path: str, version: int | None = None) -> bool:
+        """Forget a file; return whether it was there, at this version if that is given."""
+        given = {} if version is None else {"expected_version": version}
+        try:
+            gone = await self._memories.ask(
+                ForgetMemory, namespace=self._memories.namespace, key=key_of(path), **given
+            )
+        except Refusal as refusal:
+            if refusal.code in {"MEMORY_NOT_FOUND", "VERSION_CONFLICT"}:
+                return False
+            raise _said(refusal) from None
+        return gone.forgotten > 0
+
+    # -- directories ---------------------------------------------------------
+
+    async def _below(self, path: str) -> dict[str, int]:
+        """Return the files below a directory with their sizes in bytes."""
+        prefix = {"key_prefix": key_of(path + "/")} if path else {}
+        if len(prefix.get("key_prefix", "")) >= MOST_KEY:
+            return {}
+        try:
+            return {
+                path_of(view.key): view.size_bytes
+                if view.value is msgspec.UNSET
+                else len(_text(view).encode())
+                async for view in self._memories.listed(**prefix)
+            }
+        except Refusal as refusal:
+            raise _said(refusal) from None
+
+    async def _check_parents(self, path: str) -> None:
+        for parent in parents_of(path):
+            if await self._find(parent) is not None:
+                raise ToolError(f"The path {ROOT}/{parent} is a file and not a directory.")
+
+    async def _forget_below(self, path: str) -> bool:
+        """Forget all files of a directory; return whether there were any."""
+        prefix = key_of(path + "/")
+        return len(prefix) < MOST_KEY and await self._forget_all(prefix)
+
+    async def _forget_all(self, prefix: str | None = None) -> bool:
+        """Forget all files whose keys begin so, 1,000 in a commit; return whether there were any."""
+        namespace = self._memories.namespace
+        filters = MemoryFilters(namespace=namespace, superseded=True, key_prefix=prefix)
+        remaining, there = True, False
+        with anyio.CancelScope(shield=True):
+            while remaining:
+                try:
+                    gone = await self._memories.ask(ForgetMemory, filters=filters, confirm=True)
+                except Refusal as refusal:
+                    raise _said(refusal) from None
+                there = there or gone.forgotten > 0
+                remaining = gone.remaining > 0
+        return there
+
+
+def _text(view: MemoryView) -> str:
+    """Return a file's text; an empty one is kept as a value, for a content has a character at least."""
+    if view.value is msgspec.UNSET:
+        return view.content or ""
+    value = msgspec.json.decode(view.value)
+    return value if isinstance(value, str) else view.text
+
+
+def _argument(command: Any, name: str) -> str:
+    text = getattr(command, name, None)
+    if not isinstance(text, str):
+        raise ToolError(f"Invalid `{name}` parameter: it should be a text.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"Invalid `{name}` parameter: character {error.start} is half of a surrogate pair."
+        ) from None
+    return text
+
+
+def _missing(path: str) -> ToolError:
+    return ToolError(f"The path {path} does not exist. Please provide a valid path.")
+
+
+def _said(refusal: Refusal) -> ToolError:
+    return ToolError(refusal.sentence)

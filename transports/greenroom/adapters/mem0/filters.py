@@ -1,0 +1,129 @@
+"""mem0's filters: whose memories, and what their metadata must be like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+IDENTITIES = ("user_id", "agent_id", "run_id")
+_EXAMPLE = "Example: filters={'user_id': 'u1'}"
+
+
+def identity(value: Any, name: str) -> str | None:
+    """Return an id as a text without blanks around it; None for none.
+
+    Raises:
+        ValueError: it is blank, or has blanks inside.
+    """
+    if value is None:
+        return None
+    trimmed = str(value).strip()
+    if not trimmed:
+        raise ValueError(f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier.")
+    if any(character.isspace() for character in trimmed):
+        raise ValueError(
+            f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
+        )
+    return trimmed
+
+
+def checked(filters: Mapping[str, Any] | None, others: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Return filters with their ids trimmed.
+
+    Args:
+        filters: Those that were given.
+        others: Arguments that the method does not know.
+        method: Its name.
+
+    Raises:
+        ValueError: the filters name nobody, or an id is given beside them.
+        TypeError: there are other arguments.
+    """
+    beside = {*IDENTITIES} & set(others)
+    if beside:
+        raise ValueError(
+            f"Top-level entity parameters {beside} are not supported in {method}(). "
+            "Use filters={'user_id': '...'} instead."
+        )
+    if others:
+        raise TypeError(f"{method}() got an unexpected argument: {', '.join(sorted(others))}")
+    given = dict(filters or {})
+    for name in IDENTITIES:
+        if name in given:
+            given[name] = identity(given[name], name)
+    if all(given.get(name) is None for name in IDENTITIES):
+        raise ValueError(f"filters must contain at least one of: user_id, agent_id, run_id. {_EXAMPLE}")
+    _check(given)
+    return given
+
+
+def check_numbers(top_k: Any, threshold: Any = None) -> None:
+    """Check how many are asked for, and from which score on.
+
+    Raises:
+        ValueError: they are no such numbers.
+    """
+    if threshold is not None:
+        if not isinstance(threshold, int | float):
+            raise ValueError("threshold must be a valid number")
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"Invalid threshold: {threshold}. Must be between 0 and 1 (inclusive).")
+    if not isinstance(top_k, int) or isinstance(top_k, bool):
+        raise ValueError("top_k must be a valid integer")  # noqa: TRY004  as mem0 does
+    if top_k < 0:
+        raise ValueError(f"Invalid top_k: {top_k}. Must be a non-negative integer.")
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": lambda value, wanted: bool(value == wanted),
+    "ne": lambda value, wanted: bool(value != wanted),
+    "gt": lambda value, wanted: bool(value > wanted),
+    "gte": lambda value, wanted: bool(value >= wanted),
+    "lt": lambda value, wanted: bool(value < wanted),
+    "lte": lambda value, wanted: bool(value <= wanted),
+    "in": lambda value, wanted: value in wanted,
+    "nin": lambda value, wanted: value not in wanted,
+    "contains": lambda value, wanted: wanted in value,
+    "icontains": lambda value, wanted: str(wanted).casefold() in str(value).casefold(),
+}
+_LOGIC = ("AND", "OR", "NOT")
+
+
+def _check(filters: Mapping[str, Any]) -> None:
+    for name, wanted in filters.items():
+        if name in _LOGIC:
+            if not isinstance(wanted, list) or not (wanted or name == "AND"):
+                kind = "list" if name == "AND" else "non-empty list"
+                raise ValueError(f"{name} operator requires a {kind} of conditions")
+            for each in wanted:
+                _check(each)
+        elif isinstance(wanted, Mapping):
+            for operator in wanted:
+                if operator not in _OPERATORS:
+                    raise ValueError(f"Unsupported metadata filter operator: {operator}")
+
+
+def fits(payload: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
+    """Return whether a memory is as filters want it; a filter that is None wants nothing."""
+    return all(_fits(payload, name, wanted) for name, wanted in filters.items() if wanted is not None)
+
+
+def _fits(payload: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    if name == "AND":
+        return all(fits(payload, each) for each in wanted)
+    if name == "OR":
+        return any(fits(payload, each) for each in wanted)
+    if name == "NOT":
+        return not any(fits(payload, each) for each in wanted)
+    if isinstance(wanted, Mapping):
+        return all(_holds(payload, name, operator, value) for operator, value in wanted.items())
+    return name in payload and (wanted == "*" or bool(payload[name] == wanted))
+
+
+def _holds(payload: Mapping[str, Any], name: str, operator: str, wanted: Any) -> bool:
+    if name not in payload:
+        return operator in {"ne", "nin"}
+    try:
+        return _OPERATORS[operator](payload[name], wanted)
+    except TypeError:  # what cannot be compared does not fit
+        return False

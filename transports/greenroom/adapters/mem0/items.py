@@ -1,0 +1,93 @@
+"""Memories as mem0 shows them, and its payloads as metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors import MemoryHit, MemoryView
+
+PROMOTED = ("user_id", "agent_id", "run_id", "actor_id", "role", "attributed_to", "expiration_date")
+FIXED = frozenset({"user_id", "agent_id", "run_id", "actor_id"})
+"""What is told by arguments and messages alone, and never changes."""
+_CORE = frozenset({"data", "hash", "created_at", "updated_at", "id", "text_lemmatized"})
+_MEANT = re.compile(r"_*(?:tags|importance|expiry|scope)")
+_ESCAPED = re.compile(r"_+(?:tags|importance|expiry|scope)")
+
+
+class Item(NamedTuple):
+    """A memory.
+
+    Attributes:
+        id: Its id.
+        text: What it says.
+        payload: Whose it is and its metadata, in one dictionary, as mem0 has it.
+        created_at: When the first version was written.
+        updated_at: When this one was.
+    """
+
+    id: str
+    text: str
+    payload: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the day is over until which it holds."""
+        until = self.payload.get("expiration_date")
+        return isinstance(until, str) and date.fromisoformat(until) < datetime.now(UTC).date()
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as mem0 does, without a score."""
+        more = {
+            name: value for name, value in self.payload.items() if name not in _CORE and name not in PROMOTED
+        }
+        return {
+            "id": self.id,
+            "memory": self.text,
+            "hash": hashlib.md5(self.text.encode(), usedforsecurity=False).hexdigest(),
+            "metadata": more or None,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+            **{name: self.payload[name] for name in PROMOTED if name in self.payload},
+        }
+
+
+def item(memory: MemoryView | MemoryHit) -> Item:
+    """Return a memory that was read, listed or found whole."""
+    raw = {} if memory.metadata is UNSET else msgspec.json.decode(memory.metadata)
+    payload = {name[1:] if _ESCAPED.fullmatch(name) else name: value for name, value in raw.items()}
+    text = memory.content
+    if not isinstance(text, str):
+        text = "" if memory.value is UNSET else bytes(memory.value).decode()
+    return Item(memory.memory_id, text, payload, memory.created_at, memory.updated_at)
+
+
+def metadata_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a payload as metadata: names that mean something there begin with ``_`` here."""
+    return {f"_{name}" if _MEANT.fullmatch(name) else name: value for name, value in payload.items()}
+
+
+def expiration(value: Any) -> str | None:
+    """Return a day as ``YYYY-MM-DD``.
+
+    Raises:
+        ValueError: it is no day.
+    """
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.date().isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    try:
+        return date.fromisoformat(value).isoformat()
+    except (TypeError, ValueError) as error:
+        raise ValueError("expiration_date must be a valid date in YYYY-MM-DD format.") from error

@@ -1,0 +1,57 @@
+"""Where the memories of a user, an agent or a run lie, and in whose name they are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from greenroom.actors import Principal, owner_of, user_namespace
+
+OWN_AGENT = "mem0"
+"""Whose are the memories of runs that belong to no user and no agent."""
+SUB = ":mem0"
+MOST_RUN_ID = 255
+_AGENT = re.compile(r"(?!mem0\.)[A-Za-z0-9_.-]{1,100}")
+
+
+class Scope(NamedTuple):
+    """A namespace and its owner."""
+
+    namespace: str
+    principal: Principal
+
+
+def scope_of(identities: Mapping[str, Any]) -> Scope:
+    """Return where memories with these ids lie: with the user, else with the agent, else with nobody's runs.
+
+    Args:
+        identities: ``user_id``, ``agent_id`` and ``run_id`` as far as they are given.
+
+    Raises:
+        ValueError: an id is too long.
+    """
+    user, agent, run = (identities.get(name) for name in ("user_id", "agent_id", "run_id"))
+    if run is not None and len(run) > MOST_RUN_ID:
+        raise ValueError(f"Invalid run_id: it has {len(run)} characters, and may have {MOST_RUN_ID}.")
+    principal = Principal(agent_id=OWN_AGENT if agent is None else _agent_id(agent), user=user)
+    namespace = user_namespace(principal) + SUB
+    if user is not None and owner_of(namespace, principal).user != user:
+        raise ValueError(
+            f"Invalid user_id: {user[:40]!r}… is too long: it may have 100 characters, "
+            "where each but A-Z, a-z, 0-9 and _ . @ + - counts as three for each of its bytes in UTF-8."
+        )
+    return Scope(namespace, principal)
+
+
+def scope_at(root: str) -> Scope:
+    """Return where memories below a root lie, whose ids alone are known."""
+    return Scope(root + SUB, owner_of(root, Principal(agent_id=OWN_AGENT)))
+
+
+def _agent_id(agent: str) -> str:
+    """Return an agent's id for any name; those of different names differ."""
+    if _AGENT.fullmatch(agent) is not None:
+        return agent
+    return f"mem0.{blake2b(agent.encode(), digest_size=16).hexdigest()}"
