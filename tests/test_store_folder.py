@@ -102,6 +102,7 @@ def test_other_systems_are_refused_in_a_sentence() -> None:
     assert "ImportError: Greenroom runs on Linux and macOS" in child.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS limits no address space")
 def test_without_address_space_the_store_says_what_it_cannot_do(tmp_path: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path; from greenroom.runtime.store.store import Store\n"
