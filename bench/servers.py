@@ -92,17 +92,27 @@ def listening(command: Sequence[str]) -> Iterator[Listening]:
 
 
 def memory_of(pid: int | str) -> Memory:
-    """Return what a process holds now. Needs /proc.
+    """Return what a process holds now; without /proc all that is resident, which is not told apart.
 
     Raises:
         OSError: it has ended.
     """
+    if sys.platform != "linux":
+        resident = _resident(None if pid == "self" else int(pid))
+        return Memory(resident, 0, resident)
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
     if "RssAnon" not in fields:
         raise ProcessLookupError(f"process {pid} has ended, but nobody has waited for it")
     anonymous, file, all_ = (int(fields[name].split()[0]) / 1e3 for name in ("RssAnon", "RssFile", "VmRSS"))
     return Memory(anonymous, file, all_)
+
+
+def _resident(pid: int | None) -> float:
+    try:
+        return psutil.Process(pid).memory_info().rss / 1e6  # type: ignore[no-any-return]  # has no types
+    except psutil.NoSuchProcess as error:
+        raise ProcessLookupError(str(error)) from None
 
 
 def processor_seconds(pid: int) -> float:

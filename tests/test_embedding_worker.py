@@ -191,10 +191,10 @@ async def test_a_silent_endpoint_is_waited_for_two_seconds_and_then_left_alone(
         monkeypatch.setattr("greenroom.actors.embedding.service.QUERY_SECONDS", 0.05)
         served.silent = True
         assert await here.embedding.query("slow") is None
-        await served.hung_up.wait()
-        count = len(served.asked)
+        if ["slow"] in served.asked:  # a busy machine may give up before it has asked
+            await served.hung_up.wait()
         assert await here.embedding.query("slow") is None  # not asked again at once
-        assert len(served.asked) == count
+        assert served.asked.count(["slow"]) <= 1
         assert "0.05 seconds" in str(here.embedding.absence)
         assert (await here.statistics()).queries_without == 2
 

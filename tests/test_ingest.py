@@ -454,7 +454,8 @@ async def test_pipes_archives_and_huge_files_are_left_out(docs: Path, tmp_path: 
 
 def test_names_that_cannot_be_shown_are_left_out(docs: Path) -> None:
     (docs / "line\nend.md").write_text("x")
-    Path(os.fsdecode(os.fsencode(docs) + b"/\xff.md")).write_text("x")
+    if sys.platform == "linux":  # where a file's name need be no text
+        Path(os.fsdecode(os.fsencode(docs) + b"/\xff.md")).write_text("x")
     assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
 
 

@@ -155,7 +155,7 @@ def test_only_the_death_of_a_process_spares_the_check(
     with FolderLock(tmp_path / "new") as owner:
         assert (owner.unclean, owner.survived) == (True, True)
     die(used, "open")
-    monkeypatch.setattr("greenroom.runtime.lmdb.lock_file._boot", lambda: "another")
+    monkeypatch.setattr("greenroom.runtime.lmdb.lock_file.boot_id", lambda: "another")
     with FolderLock(used) as owner:
         assert (owner.unclean, owner.survived) == (True, False)
     monkeypatch.undo()

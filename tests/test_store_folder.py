@@ -61,6 +61,14 @@ def test_a_folder_of_other_things_is_refused_and_left_as_it_is(tmp_path: Path) -
         Store(home / "letter.txt")
 
 
+def test_installed_models_and_events_that_wait_are_no_other_things(tmp_path: Path) -> None:
+    for each in ("models", "spool"):
+        (tmp_path / each).mkdir()
+    with closing(Store(tmp_path)) as store:
+        store.commit([put(b"1", b"x")])
+    assert {"models", "spool", "greenroom.mdb"} <= {entry.name for entry in tmp_path.iterdir()}
+
+
 def test_a_data_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.touch()
@@ -94,6 +102,7 @@ def test_other_systems_are_refused_in_a_sentence() -> None:
     assert "ImportError: Greenroom runs on Linux and macOS" in child.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS limits no address space")
 def test_without_address_space_the_store_says_what_it_cannot_do(tmp_path: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path; from greenroom.runtime.store.store import Store\n"

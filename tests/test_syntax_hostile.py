@@ -158,6 +158,7 @@ def test_importing_it_loads_no_grammar_and_a_missing_one_is_said() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS holds no process to its memory")
 @pytest.mark.parametrize(
     ("path", "piece"), [("a.py", "("), ("a.js", "!function(e){return e.map(x=>x+1)}(y);")]
 )

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import zipfile
@@ -23,6 +22,8 @@ from typing import IO, Final, NamedTuple
 
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.models import LAYOUT, MINILM, RECORD, TOKENIZER, WEIGHTS, digest
+from greenroom.runtime.base.full_sync import sync_descriptor
+from greenroom.runtime.lmdb.files import sync_folder
 
 _LOCK: Final = ".lock"
 _UNFINISHED: Final = ".unfinished-"
@@ -179,7 +180,7 @@ def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, t
                 f"{member.name} in {source} is not the one of {member.size:,} bytes that is expected"
             )
         file.flush()
-        os.fsync(file.fileno())
+        sync_descriptor(file.fileno())
 
 
 def _write_record(folder: Path, wheel: Wheel) -> None:
@@ -196,24 +197,16 @@ def _write_record(folder: Path, wheel: Wheel) -> None:
     with (folder / RECORD).open("w") as file:
         json.dump(record, file, indent=2)
         file.flush()
-        os.fsync(file.fileno())
+        sync_descriptor(file.fileno())
 
 
 def _put_in_place(made: Path, place: Path, before: Path) -> None:
     """Move a folder to its place; what was there goes, though whoever has its files open keeps them."""
-    _sync(made)
+    sync_folder(made)
     if place.exists() or place.is_symlink():
         place.rename(before)
     made.rename(place)
-    _sync(place.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(place.parent)
 
 
 def _failed(models: Path, error: OSError) -> str:

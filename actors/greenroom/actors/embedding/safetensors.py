@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.runtime.base.full_sync import sync_descriptor
 
 Tensor = npt.NDArray[Any]
 
@@ -75,7 +75,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         for tensor in tensors.values():
             file.write(np.ascontiguousarray(tensor).data)
         file.flush()
-        os.fsync(file.fileno())
+        sync_descriptor(file.fileno())
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:

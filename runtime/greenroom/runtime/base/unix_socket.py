@@ -11,11 +11,11 @@ import hashlib
 import os
 import socket
 import stat
-import struct
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from greenroom.runtime.base.peer_credentials import peer_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,15 +69,7 @@ def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:
     The folder's permissions say so already; this holds as well where somebody has
     changed them, or where the socket lies outside the folder.
     """
-    if sys.platform == "linux":
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _pid, user, _group = struct.unpack("3i", credentials)
-    else:
-        # macOS and the BSDs: struct xucred begins with its version and the effective user.
-        sol_local, local_peercred = 0, 1
-        credentials = connection.getsockopt(sol_local, local_peercred, 128)
-        _version, user = struct.unpack_from("=II", credentials)
-    return user in {0, os.geteuid()}
+    return peer_user(connection) in {0, os.geteuid()}
 
 
 def _identity(path: Path) -> tuple[int, int]:

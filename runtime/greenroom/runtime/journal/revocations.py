@@ -29,11 +29,11 @@ from typing import Final
 import msgspec
 
 from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.lmdb.files import (
     FILE_MODE,
     create_file,
     folder_error,
-    sync_descriptor,
     sync_file,
     sync_folder,
 )

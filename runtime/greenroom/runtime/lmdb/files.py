@@ -12,7 +12,6 @@ if sys.platform not in ("linux", "darwin"):
     raise ImportError(f"Greenroom runs on Linux and macOS; it does not know {sys.platform}")
 
 import errno
-import fcntl
 import os
 import re
 import zlib
@@ -20,12 +19,17 @@ from pathlib import Path
 from typing import Final
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
+from greenroom.runtime.base.full_sync import sync_descriptor
 
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
 OWNER_FILE: Final = "owner.lock"
 SPOOL_FOLDER: Final = "spool"
-"""What others leave in the folder for its next owner; it may be there before the store is."""
+"""What others leave in the folder for its next owner."""
+MODELS_FOLDER: Final = "models"
+"""Where embedders are installed, beside a user's own store."""
+BESIDES: Final = frozenset({"lost+found", SPOOL_FOLDER, MODELS_FOLDER})
+"""What may be in the folder before the store is."""
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -62,7 +66,7 @@ def prepare_folder(folder: Path, *, create: bool = True) -> Path:
         if not entries & {DATA_FILE, OWNER_FILE}:
             if not create:
                 raise StoreError(f"there is no store in {folder}")
-            if entries - {"lost+found", SPOOL_FOLDER}:
+            if entries - BESIDES:
                 raise StoreError(
                     f"{folder} holds other things and no Greenroom store; "
                     "choose an empty or a new folder with --data"
@@ -166,14 +170,6 @@ def checksum(path: Path) -> str:
         while count := file.readinto(buffer):
             found = zlib.crc32(memoryview(buffer)[:count], found)
     return f"{found:08x}"
-
-
-def sync_descriptor(descriptor: int) -> None:
-    """Make the bytes of an open file durable."""
-    if sys.platform == "darwin":
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # there, fsync stops at the drive's own cache
-    else:
-        os.fsync(descriptor)
 
 
 def folder_error(error: OSError, what: str) -> StoreError:

@@ -32,13 +32,14 @@ import hashlib
 import logging
 import os
 import secrets
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError, StoreOwnedError
+from greenroom.runtime.base.full_sync import sync_descriptor
+from greenroom.runtime.base.system import boot_id
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import (
     DATA_FILE,
@@ -47,7 +48,6 @@ from greenroom.runtime.lmdb.files import (
     checksum,
     folder_error,
     prepare_folder,
-    sync_descriptor,
     sync_folder,
 )
 
@@ -84,17 +84,6 @@ def look_of(folder: Path) -> str:
         return NO_STORE
     seen = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
     return hashlib.blake2b(seen.encode(), digest_size=16).hexdigest()
-
-
-def _boot() -> str:
-    """Return what the system says at this start of it and at no other, or nothing."""
-    with suppress(OSError):
-        if sys.platform == "linux":
-            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loaded already
-
-        return str(psutil.boot_time())
-    return ""
 
 
 class FolderLock:
@@ -275,7 +264,7 @@ class FolderLock:
 
     def _circumstances(self) -> bytes:
         """Return 16 characters that stand for this start of this system and for the files of the folder."""
-        boot = _boot()
+        boot = boot_id()
         try:
             files = [os.fstat(self._descriptor), (self.folder / DATA_FILE).stat()]
         except OSError:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
-import sys
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from greenroom.runtime.lmdb.files import OWNER_FILE
 from greenroom.runtime.lmdb.lock_file import DOUBT, END, FAULT, NO_STORE, WORD, FolderLock, look_of
+from greenroom.runtime.lmdb.record_lock import lock_holder
 
 Left = Literal["in order", "changed", "lost", "died", "fault", "doubt"]
 
-# The system's `struct flock`: type, whence, start, length and process, in an order of its own.
-_FLOCK: Final = "@qqihh" if sys.platform == "darwin" else "@hhqqi"
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _LINE_BYTES: Final = 200
 
@@ -54,7 +50,7 @@ def lock_state(folder: Path) -> LockState | None:
         except FileNotFoundError:
             return None
         try:
-            owner = _holder(descriptor)
+            owner = lock_holder(descriptor)
             line = os.pread(descriptor, _LINE_BYTES, 0)
         finally:
             os.close(descriptor)
@@ -75,12 +71,3 @@ def _left(folder: Path, line: bytes) -> Left:
     if word == look:
         return "in order"
     return "lost" if look == NO_STORE else "changed"
-
-
-def _holder(descriptor: int) -> int | None:
-    wanted = {"type": fcntl.F_RDLCK, "whence": os.SEEK_SET, "start": 0, "length": 0, "process": 0}
-    names = ("start", "length", "process", "type", "whence")
-    order = names if sys.platform == "darwin" else ("type", "whence", "start", "length", "process")
-    asked = struct.pack(_FLOCK, *(wanted[name] for name in order))
-    told = dict(zip(order, struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)), strict=True))
-    return None if told["type"] == fcntl.F_UNLCK else max(int(told["process"]), 0)

@@ -114,7 +114,9 @@ class Store:
             self.unlock = opened.unlock
             self.blinder = opened.blinder
             self._prover = None if is_checked else Prover(self._path, self._codec)
-            self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
+            self.writer = Writer(
+                self._environment, self._tables, self._codec, self.folder, min_free=min_free, sync=sync
+            )
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()

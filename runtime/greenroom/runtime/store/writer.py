@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import lmdb
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError
+from greenroom.runtime.base.full_sync import sync_commit
 from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
 from greenroom.runtime.journal.chain import HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
@@ -55,6 +56,7 @@ class Writer:
         codec: Turns payloads into records.
         folder: Where it lies.
         min_free: As in `Store`.
+        sync: As in `Store`.
 
     Attributes:
         chains: Where the journals end; None for a store that is used without any.
@@ -79,8 +81,10 @@ class Writer:
         folder: Path,
         *,
         min_free: int,
+        sync: bool,
     ) -> None:
         self._environment = environment
+        self._sync = sync
         self._tables = tables
         self._seal = codec.seal
         self._folder = folder
@@ -223,6 +227,11 @@ class Writer:
             if head is not None:
                 self._put(transaction, self._tables[META], [(META_KEY, keys.encode(head))])
             began = time.perf_counter()
+        if self._sync:
+            try:
+                sync_commit(self._environment)
+            except lmdb.Error as error:  # whatever it says, no want of room: the commit is in the file
+                raise StoreFailedError(str(error)) from error
         if entries and self.chains is not None:
             self.chains.advance(appended)
         if head is not None and self.revocation_log is not None:

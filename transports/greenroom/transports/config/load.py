@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import platformdirs
-
+from greenroom.actors.base.paths import default_config
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.config.parsers import KeyLocation, Model, folder
 from greenroom.transports.config.settings import (
@@ -38,11 +37,6 @@ class SettingsError(Exception):
 
     Its sentence names the source, the value and what is allowed.
     """
-
-
-def default_config() -> Path:
-    """Return where the configuration file is looked for when nobody names one."""
-    return platformdirs.user_config_path("greenroom", appauthor=False) / "config.toml"
 
 
 @dataclass(frozen=True)

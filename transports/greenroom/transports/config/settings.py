@@ -15,10 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, Literal
 
-import platformdirs
-
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.actors.base.paths import default_models, default_secrets
+from greenroom.actors.base.paths import default_data, default_models, default_secrets
 from greenroom.actors.base.tiers import TierSizes
 from greenroom.actors.savings.baselines import USUAL_PRICE
 from greenroom.transports.config.parsers import (
@@ -62,11 +60,6 @@ PASSPHRASE_VARIABLE: Final = PREFIX + "PASSPHRASE"
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _TIB: Final = 1 << 40
-
-
-def default_data() -> Path:
-    """Return the platform's folder for a user's data of this program."""
-    return platformdirs.user_data_path("greenroom", appauthor=False)
 
 
 def login_name() -> str:

@@ -127,9 +127,9 @@ def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
     """Yield the folders in which failures may be noted, the better one first, and whether it has a spool."""
     if folder is not None:
         yield folder, True
-    import platformdirs  # noqa: PLC0415 - needed where something failed, and once in a session
+    from greenroom.actors.base.paths import default_states  # noqa: PLC0415 - where something failed, and once in a session
 
-    states = platformdirs.user_state_path("greenroom", appauthor=False) / "hooks"
+    states = default_states("hooks")
     if folder is not None:
         yield states / hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16], False
     yield states, False

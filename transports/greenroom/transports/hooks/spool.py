@@ -28,7 +28,7 @@ import msgspec
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas.hooks import HookEvent
 from greenroom.runtime.base.errors import GreenroomError
-from greenroom.runtime.lmdb.files import sync_descriptor
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.hooks.spool_folder import READ_FLAGS, open_private, open_spool_folder, write_synced
 
 MAX_FILES: Final = 1_000

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.lmdb.files import (
     DATA_FILE,
     FILE_MODE,
@@ -15,7 +16,6 @@ from greenroom.runtime.lmdb.files import (
     OWNER_FILE,
     SPOOL_FOLDER,
     prepare_folder,
-    sync_descriptor,
 )
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

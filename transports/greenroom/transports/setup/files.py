@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import platformdirs
 
+from greenroom.actors.base.paths import default_states
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.setup.change import Record, SetupError
 
 MAX_BYTES: Final = 16 << 20
@@ -95,7 +96,7 @@ def keep_record(path: Path, record: Record | None, part: str = "") -> None:
 
 def _record_path(path: Path, part: str) -> Path:
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return platformdirs.user_state_path("greenroom", appauthor=False) / "setup" / f"{name}{part}.json"
+    return default_states("setup") / f"{name}{part}.json"
 
 
 def _check_unchanged(path: Path, seen: str | None) -> None:
@@ -115,7 +116,7 @@ def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
                 if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
                     os.fchown(descriptor, old.st_uid, old.st_gid)
             opened.flush()
-            os.fsync(descriptor)
+            sync_descriptor(descriptor)
         _check_unchanged(path, seen)
         Path(temporary).replace(real)
     except BaseException:

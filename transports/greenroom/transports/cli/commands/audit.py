@@ -18,6 +18,7 @@ import trio
 from greenroom.actors import Agent, AuditRecord, GetAuditLog, Principal
 from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.runtime import Checkpoint, GreenroomError, SharedRuntime
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.audit_record import operator, record
@@ -112,7 +113,7 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
             file.write(msgspec.json.encode({"checkpoint": checkpoint}) + b"\n")
             file.flush()
             if name != STANDARD_OUTPUT:
-                os.fsync(file.fileno())
+                sync_descriptor(file.fileno())
     except BaseException:
         _drop(name)
         raise

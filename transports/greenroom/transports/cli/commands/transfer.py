@@ -23,6 +23,7 @@ from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefus
 from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
 from greenroom.actors.transfer.sources import FORMATS, Source, open_source
 from greenroom.runtime import Refusal
+from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.error_report import with_flags
@@ -160,7 +161,7 @@ async def _written(
         digest.update(piece)
         file.flush()
         if part is not None:
-            os.fsync(file.fileno())
+            sync_descriptor(file.fileno())
     return count, size + len(piece), digest.hexdigest(), unwritten
 
 

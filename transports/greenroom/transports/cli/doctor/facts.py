@@ -22,7 +22,7 @@ from greenroom.actors.embedding.service import EmbeddingStatistics
 from greenroom.actors.orchestrations.health import parts_of
 from greenroom.actors.schemas.server import PartHealth
 from greenroom.runtime import GreenroomError, RuntimeStatistics, StoreDamagedError
-from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, mount_of
+from greenroom.runtime.lmdb.files import BESIDES, DATA_FILE, OWNER_FILE, mount_of
 from greenroom.runtime.lmdb.lock_state import LockState, lock_state
 from greenroom.runtime.maintenance.survey import Head, Survey, surveyed
 from greenroom.transports.config.load import Resolved
@@ -142,7 +142,7 @@ def look_at(folder: Path, mounts: Mounts) -> Place:
         return _with_file(place)
     if OWNER_FILE in entries:
         return replace(place, kind="no store")
-    return replace(place, kind="foreign" if entries - {"lost+found"} else "empty")
+    return replace(place, kind="foreign" if entries - BESIDES else "empty")
 
 
 def _with_file(place: Place) -> Place:

@@ -14,6 +14,7 @@ import msgspec
 
 from greenroom.actors import EmbedderChoice, PassportOptions, open_greenroom, read_choice
 from greenroom.runtime import Encryption, RuntimeOptions, SharedRuntime, StoreKeyError, key_source
+from greenroom.runtime.lmdb.files import BESIDES
 from greenroom.transports.cli.output import remark
 from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
 
@@ -92,7 +93,9 @@ async def open_for_dry_run(
 
 def _holds_something(folder: Path) -> bool:
     with suppress(OSError):  # whatever is in the way is told when the folder is opened
-        return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        return folder.exists() and not (
+            folder.is_dir() and {each.name for each in folder.iterdir()} <= BESIDES
+        )
     return True
 
 
