@@ -26,6 +26,7 @@ from greenroom.actors import (
 from greenroom.actors.audit.actor import tell
 from greenroom.transports import (
     TOOLS,
+    BrowserSessions,
     Caller,
     HttpApp,
     HttpOptions,
@@ -34,6 +35,7 @@ from greenroom.transports import (
     McpServer,
     WebSocketOptions,
     WebSocketServer,
+    api_endpoint,
 )
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
@@ -66,6 +68,7 @@ class Premises:
         at: The runtime.
         cache: The keys as the server knows them.
         admitting: Who is let in.
+        browsers: Those that have logged in.
     """
 
     def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:
@@ -74,6 +77,7 @@ class Premises:
         self.admitting = admitting
         self.websockets, self.https = Listener(), HttpListener()
         self.app: HttpApp
+        self.browsers: BrowserSessions
 
     async def peer(self) -> Peer:
         """Let a WebSocket client come, which has not shaken hands."""
@@ -127,6 +131,8 @@ async def premises(
             agent_for,
             WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
+        here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
+        api = api_endpoint(server, agent_for, authenticator, here.browsers, limits=Limits())
         here.app = HttpApp(
             server,
             agent_for,
@@ -134,6 +140,7 @@ async def premises(
                 limits=Limits(),
                 authenticator=authenticator,
                 routes={"/metrics": figures},
+                endpoints=(api,),
                 open_link=partial(
                     open_link, at.runtime, options=PassportOptions(), is_valid=authenticator.is_valid
                 ),

@@ -22,6 +22,7 @@ from typing import Final
 import trio
 
 from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
+from greenroom.actors.audit.actor import tell
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
@@ -59,6 +60,7 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_sessions import BrowserSessions
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
@@ -134,6 +136,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
+        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -191,6 +194,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                     is_valid=authenticator.is_valid,
                     on_export=access.record_export,
                 ),
+                sessions,
             )
             if sys.stderr is not None and sys.stderr.isatty():
                 explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)
