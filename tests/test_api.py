@@ -1,9 +1,9 @@
-"""HTTP and JSON below `/api/v1`: every request of the domain, failures as problem documents, and what describes it."""
+"""HTTP and JSON below `/api/v1`: every request of the domain, failures as problems, a description."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator

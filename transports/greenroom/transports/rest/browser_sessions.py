@@ -29,6 +29,8 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 IDLE: Final = 1_800.0
 LIFETIME: Final = 43_200.0
 LINK_SECONDS: Final = 60.0
+LINKS: Final = "/login/"
+"""The path of a link, before its token."""
 MOST: Final = 1_024
 """Sessions at once; those of one key may be `MOST_OF_ONE`. The one that was used longest ago makes room."""
 MOST_OF_ONE: Final = 32

@@ -30,7 +30,7 @@ from greenroom.transports.http.responses import JSON, Response
 from greenroom.transports.rest import openapi, pages
 from greenroom.transports.rest.asking import Asking
 from greenroom.transports.rest.browser_checks import is_token
-from greenroom.transports.rest.browser_sessions import CONSOLE, LogIn, view_of
+from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
 from greenroom.transports.rest.events import MOST_TOPICS
 from greenroom.transports.rest.problems import refusal_response
 from greenroom.transports.rest.visitors import Visitor, Visitors
@@ -40,7 +40,6 @@ LOG_IN_SIZE: Final = 16_384
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
 _API: Final = "/api"
-_LINKS: Final = "/login/"
 
 Handler = Callable[[Exchange, Visitor], Awaitable[None]]
 Page = Callable[[Exchange, Caller], Awaitable[Response]]
@@ -76,7 +75,7 @@ class ApiEndpoint:
 
     def serves(self, path: str) -> bool:
         """Return whether it answers at a path, be it with a refusal."""
-        return path in self._pages or path == _API or path.startswith((f"{_API}/", _LINKS))
+        return path in self._pages or path == _API or path.startswith((f"{_API}/", LINKS))
 
     def refused(self, error: HttpRefusedError) -> Response:
         """Return the answer that a refusal stands for."""
@@ -196,7 +195,7 @@ class ApiEndpoint:
         return pages.start_page(None if session is None else view_of(session.caller, CONSOLE, session))
 
     async def _link_page(self, exchange: Exchange, _caller: Caller) -> Response:
-        link = exchange.head.path.removeprefix(_LINKS)
+        link = exchange.head.path.removeprefix(LINKS)
         if not is_token(link):
             raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
         return pages.link_page(link)

@@ -48,7 +48,7 @@ from greenroom.transports.cli.support.open_store import (
 from greenroom.transports.cli.support.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
-from greenroom.transports.control.server import serve_control
+from greenroom.transports.control.server import Linker, serve_control
 from greenroom.transports.hooks.drain import Drain
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.list_changes import ListChanges
@@ -60,7 +60,7 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
-from greenroom.transports.rest.browser_sessions import BrowserSessions
+from greenroom.transports.rest.browser_sessions import LINKS, BrowserSessions
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
@@ -138,6 +138,10 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         linking = passports._replace(base_url=sockets.base_url())
         sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
 
+        def link(*, read_only: bool) -> str | None:
+            base = sockets.base_url()
+            return None if base is None else f"{base}{LINKS}{sessions.make_link(read_only=read_only)}"
+
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
             return Agent(
@@ -174,9 +178,9 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain)
+            await nursery.start(serve_control, settings.data, observed, drain, link)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain)
+            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -210,13 +214,13 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 
 async def _control_when_owner(
-    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain
+    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain, link: Linker
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain)
+        await serve_control(folder, observed, drain, link)
 
 
 def _on_stdio(settings: Settings) -> bool:
