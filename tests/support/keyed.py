@@ -43,6 +43,8 @@ from greenroom.transports.config.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from greenroom.transports.observability.meter import RequestMeter
+
 
 BASE_URL = "http://localhost:8080"
 
@@ -69,6 +71,8 @@ class Premises:
         cache: The keys as the server knows them.
         admitting: Who is let in.
         browsers: Those that have logged in.
+        meter: Counts requests.
+        stop: Set it to end the server gracefully.
     """
 
     def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:
@@ -78,6 +82,8 @@ class Premises:
         self.websockets, self.https = Listener(), HttpListener()
         self.app: HttpApp
         self.browsers: BrowserSessions
+        self.meter: RequestMeter
+        self.stop = trio.Event()
 
     async def peer(self) -> Peer:
         """Let a WebSocket client come, which has not shaken hands."""
@@ -125,6 +131,7 @@ async def premises(
             return Agent(at.runtime, principal, passports=passports, quota=here.admitting.quota(caller))
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
+        here.meter = server.meter
         authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
             server,
@@ -147,12 +154,11 @@ async def premises(
             ),
         )
         https = HttpServer(here.app, timeouts=PATIENT, connections=connections)
-        stop = trio.Event()
         async with server.running(), trio.open_nursery() as nursery:
-            await nursery.start(websockets.serve, [here.websockets], stop)
-            await nursery.start(https.serve, [here.https], stop)
+            await nursery.start(websockets.serve, [here.websockets], here.stop)
+            await nursery.start(https.serve, [here.https], here.stop)
             yield here
-            stop.set()
+            here.stop.set()
 
 
 async def figures(_scope: Any, _receive: Any, send: Any) -> None:

@@ -29,7 +29,7 @@ Failures are problem documents (RFC 9457) with the codes that tools answer."""
 @cache
 def document() -> bytes:
     """Return the description as JSON."""
-    paths: dict[str, Any] = {f"{ROOT}/{name}": {"post": _request(name)} for name in REQUESTS}
+    paths: dict[str, Any] = {f"{ROOT}/{name}": {"post": operation(name)} for name in REQUESTS}
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -54,7 +54,9 @@ def document() -> bytes:
     )
 
 
-def _request(name: str) -> dict[str, Any]:
+@cache
+def operation(name: str) -> dict[str, Any]:
+    """Return the description of one request of the domain."""
     tool, request = TOOLS[name], REQUESTS[name]
     return {
         "operationId": name,
