@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 from support.agents import House
-from support.https import PATIENT, Guest
+from support.https import PATIENT, Guest, Pair
 from support.https import Listener as HttpListener
 from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
@@ -91,9 +91,9 @@ class Premises:
         await self.websockets.arrivals.send(theirs)
         return Peer(ours)
 
-    async def guest(self) -> Guest:
+    async def guest(self, pair: Pair = memory_stream_pair) -> Guest:
         """Let an HTTP client come."""
-        ours, theirs = memory_stream_pair()
+        ours, theirs = pair()
         await self.https.arrivals.send(theirs)
         return Guest(ours)
 

@@ -50,7 +50,8 @@ class EventStream:
         """Take changes from the bus until the runtime is closed."""
         with suppress(RuntimeClosedError):
             while True:
-                self._changed[await subscriber.next()] = None
+                uri = await subscriber.next()
+                self._changed[uri] = None
                 self._wake()
         self.end("the server is stopping")
 
