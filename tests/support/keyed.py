@@ -19,6 +19,7 @@ from greenroom.actors import (
     CreateApiKey,
     KeyCache,
     PassportOptions,
+    Reach,
     RevokeApiKey,
     open_key_cache,
     open_link,
@@ -118,7 +119,13 @@ def bearer(key: ApiKeyMade | None) -> dict[str, Any]:
 
 @asynccontextmanager
 async def premises(
-    at: House, *, required: bool = False, tokens: Any = None, connections: int = 4096, **settings: Any
+    at: House,
+    *,
+    required: bool = False,
+    tokens: Any = None,
+    connections: int = 4096,
+    reach: Reach | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
@@ -128,7 +135,8 @@ async def premises(
         def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
             passports = PassportOptions(base_url=BASE_URL)
-            return Agent(at.runtime, principal, passports=passports, quota=here.admitting.quota(caller))
+            quota = here.admitting.quota(caller)
+            return Agent(at.runtime, principal, passports=passports, quota=quota, reach=reach)
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
         here.meter = server.meter
