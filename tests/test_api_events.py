@@ -12,7 +12,7 @@ from support.keyed import bearer, create_key, premises, revoke_key
 from trio.testing import lockstep_stream_pair, memory_stream_pair
 
 from greenroom.actors import CreateSession
-from greenroom.transports.rest import asking
+from greenroom.transports.rest import asking, browser_sessions
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -132,7 +132,7 @@ async def test_a_stream_ends_with_a_word_when_its_key_or_its_session_does(enter:
 
 @pytest.mark.promise("api.ends")
 async def test_a_stream_does_not_keep_a_session_open(enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("greenroom.transports.rest.browser_sessions.IDLE", 100.0)
+    monkeypatch.setattr(browser_sessions, "IDLE", 100.0)
     async with enter() as at, premises(at) as here:
         await begin(at)
         ann = await browser(here)
