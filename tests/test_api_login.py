@@ -12,7 +12,9 @@ from support.api import ROOT, Browser, browser, posted
 from support.keyed import bearer, create_key, premises, revoke_key
 
 from greenroom.transports.auth import authenticator
+from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.rest import browser_sessions
+from greenroom.transports.rest.browser_checks import SessionCookie, is_own_page
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -241,3 +243,40 @@ async def test_nothing_that_opens_is_logged_or_kept(enter: Enter, caplog: pytest
             for secret in (value, str(each.token), link, key.api_key):
                 assert secret not in caplog.text
                 assert secret not in trail
+
+
+def head_of(**headers: str) -> RequestHead:
+    lines = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return RequestHead({"method": "GET", "path": "/", "query_string": b"", "headers": lines})
+
+
+@pytest.mark.promise("api.browser")
+def test_over_tls_a_cookie_belongs_to_one_host_and_is_sent_over_nothing_else() -> None:
+    cookie, value = SessionCookie(is_secure=True), "A" * 43
+    head = head_of(host="greenroom.example.org")
+    _, header = cookie.setting(head, value)
+    name, *flags = header.decode().split("; ")
+    assert name == f"__Host-greenroom={value}"
+    assert flags == ["Path=/", "HttpOnly", "SameSite=Strict", "Secure"]
+    assert cookie.read(head_of(host="greenroom.example.org", cookie=f"a=b; {name}")) == value
+    assert cookie.read(head_of(host="greenroom.example.org", cookie=f"greenroom-80={value}")) is None
+    assert cookie.read(head_of(host="greenroom.example.org", cookie=f"{name}; {name}")) is None
+
+
+@pytest.mark.promise("api.browser")
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({"origin": "https://greenroom.example.org"}, True),  # behind a proxy that says another Host
+        ({"origin": "http://127.0.0.1:8080"}, True),
+        ({"origin": "https://other.example.org"}, False),
+        ({"origin": "https://greenroom.example.org.evil.example"}, False),
+        ({"origin": "null"}, False),
+        ({"sec_fetch_site": "none"}, True),
+        ({"sec_fetch_site": "cross-site", "origin": "https://greenroom.example.org"}, False),
+        ({}, True),
+    ],
+)
+def test_a_page_is_ours_by_the_origin_that_browsers_reach(headers: dict[str, str], own: bool) -> None:  # noqa: FBT001 - a verdict of the table
+    head = head_of(host="127.0.0.1:8080", **headers)
+    assert is_own_page(head, "https://greenroom.example.org") == own
