@@ -1,8 +1,8 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
-Five pages: the tools from their requests and replies, the prompts from their arguments, the settings from
-their table, the metrics from the fields of statistics, and the public Python names from their sources. A
-page for each client of `greenroom setup`, and the tables of docs/security.md, from the policy, and of
+Six pages: the tools from their requests and replies, the same as paths of HTTP, the prompts from their
+arguments, the settings from their table, the metrics from the fields of statistics, and the public Python
+names from their sources. A page for each client of `greenroom setup`, and the tables of docs/security.md, from the policy, and of
 docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be changed is the code,
 never the page.
 """
@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from client_pages import client_pages, files_of_clients, hooks_of_clients
+from http_page import http_page
 from man_page import man_page
 from python_names import prose, python_page
 
@@ -115,6 +116,7 @@ def main() -> int:
     check = parser.parse_args().check
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
     pages["prompts.md"] = prompts_page()
+    pages["http.md"] = http_page()
     pages["python.md"] = python_page()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[REFERENCE / "greenroom.1"] = man_page()

@@ -43,6 +43,7 @@ from greenroom.transports.control.client import (
     ControlSocketError,
     Drain,
     Hook,
+    Link,
     NoOwnerError,
     Readmit,
     Request,
@@ -112,6 +113,8 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
         assert copy.is_file()
         assert await asked(folder, Readmit(kind="fragile", key="x")) == {"readmitted": False}
         assert await asked(folder, Drain()) == {"draining": True}
+        with pytest.raises(ControlSocketError, match="serves no browser"):
+            await asked(folder, Link())
         longest = HookEvent(
             id="0" * 32,
             name="user-prompt",

@@ -16,6 +16,7 @@ import pytest
 import trio
 import trustme
 from harness import PROGRAM, clean_environment, server_process
+from support.api import Browser
 from support.https import HEADERS, UPDATED, Guest, told
 from support.programs import Program, running
 from support.websocket_programs import answer as ask
@@ -294,3 +295,25 @@ def test_for_stdio_alone_nothing_of_http_and_websocket_is_imported(tmp_path: Pat
     assert "'hypercorn'" not in done.stdout
     assert "'greenroom.transports.http" not in done.stdout
     assert "'wsproto'" not in done.stdout
+
+
+@pytest.mark.promise("api.link")
+async def test_a_link_from_the_command_line_logs_one_browser_in_once(tmp_path: Path) -> None:
+    async with server(tmp_path, "--user", "ann") as (_, port), guests_at(port) as (guest,):
+        done = await trio.run_process(
+            [*PROGRAM, "console", "--print", "--read-only", "--data", str(tmp_path / "store")],
+            capture_stdout=True,
+            capture_stderr=True,
+            env=clean_environment(tmp_path),
+        )
+        base, _, link = done.stdout.decode().strip().rpartition("/login/")
+        assert base == f"http://127.0.0.1:{port}"
+        browser = Browser(guest)
+        browser.headers |= {"host": f"127.0.0.1:{port}", "origin": base}
+        assert (await browser.get("session")).status == 401
+        said = (await browser.log_in(link=link)).json()
+        assert (said["user"], said["scopes"]) == ("ann", ["*:read"])
+        assert (await browser.post("list_sessions")).status == 200
+        denied = await browser.post("create_session", purpose="p")
+        assert (denied.status, denied.json()["code"]) == (403, "PERMISSION_DENIED")
+        assert (await browser.log_in(link=link)).status == 401

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 from support.agents import House
-from support.https import PATIENT, Guest
+from support.https import PATIENT, Guest, Pair
 from support.https import Listener as HttpListener
 from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
@@ -19,6 +19,7 @@ from greenroom.actors import (
     CreateApiKey,
     KeyCache,
     PassportOptions,
+    Reach,
     RevokeApiKey,
     open_key_cache,
     open_link,
@@ -26,6 +27,7 @@ from greenroom.actors import (
 from greenroom.actors.audit.actor import tell
 from greenroom.transports import (
     TOOLS,
+    BrowserSessions,
     Caller,
     HttpApp,
     HttpOptions,
@@ -34,12 +36,15 @@ from greenroom.transports import (
     McpServer,
     WebSocketOptions,
     WebSocketServer,
+    api_endpoint,
 )
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from greenroom.transports.observability.meter import RequestMeter
 
 
 BASE_URL = "http://localhost:8080"
@@ -66,6 +71,9 @@ class Premises:
         at: The runtime.
         cache: The keys as the server knows them.
         admitting: Who is let in.
+        browsers: Those that have logged in.
+        meter: Counts requests.
+        stop: Set it to end the server gracefully.
     """
 
     def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:
@@ -74,6 +82,9 @@ class Premises:
         self.admitting = admitting
         self.websockets, self.https = Listener(), HttpListener()
         self.app: HttpApp
+        self.browsers: BrowserSessions
+        self.meter: RequestMeter
+        self.stop = trio.Event()
 
     async def peer(self) -> Peer:
         """Let a WebSocket client come, which has not shaken hands."""
@@ -81,9 +92,9 @@ class Premises:
         await self.websockets.arrivals.send(theirs)
         return Peer(ours)
 
-    async def guest(self) -> Guest:
+    async def guest(self, pair: Pair = memory_stream_pair) -> Guest:
         """Let an HTTP client come."""
-        ours, theirs = memory_stream_pair()
+        ours, theirs = pair()
         await self.https.arrivals.send(theirs)
         return Guest(ours)
 
@@ -108,7 +119,13 @@ def bearer(key: ApiKeyMade | None) -> dict[str, Any]:
 
 @asynccontextmanager
 async def premises(
-    at: House, *, required: bool = False, tokens: Any = None, connections: int = 4096, **settings: Any
+    at: House,
+    *,
+    required: bool = False,
+    tokens: Any = None,
+    connections: int = 4096,
+    reach: Reach | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
@@ -118,15 +135,19 @@ async def premises(
         def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
             passports = PassportOptions(base_url=BASE_URL)
-            return Agent(at.runtime, principal, passports=passports, quota=here.admitting.quota(caller))
+            quota = here.admitting.quota(caller)
+            return Agent(at.runtime, principal, passports=passports, quota=quota, reach=reach)
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
+        here.meter = server.meter
         authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
             server,
             agent_for,
             WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
+        here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
+        api = api_endpoint(server, agent_for, authenticator, here.browsers, limits=Limits())
         here.app = HttpApp(
             server,
             agent_for,
@@ -134,18 +155,18 @@ async def premises(
                 limits=Limits(),
                 authenticator=authenticator,
                 routes={"/metrics": figures},
+                endpoints=(api,),
                 open_link=partial(
                     open_link, at.runtime, options=PassportOptions(), is_valid=authenticator.is_valid
                 ),
             ),
         )
         https = HttpServer(here.app, timeouts=PATIENT, connections=connections)
-        stop = trio.Event()
         async with server.running(), trio.open_nursery() as nursery:
-            await nursery.start(websockets.serve, [here.websockets], stop)
-            await nursery.start(https.serve, [here.https], stop)
+            await nursery.start(websockets.serve, [here.websockets], here.stop)
+            await nursery.start(https.serve, [here.https], here.stop)
             yield here
-            stop.set()
+            here.stop.set()
 
 
 async def figures(_scope: Any, _receive: Any, send: Any) -> None:

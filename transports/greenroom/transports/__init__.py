@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.tools import TOOLS as TOOLS
     from greenroom.transports.mcp.tools import Tool as Tool
     from greenroom.transports.observability.tracing import Tracer as Tracer
+    from greenroom.transports.rest.browser_sessions import BrowserSessions as BrowserSessions
+    from greenroom.transports.rest.serving import api_endpoint as api_endpoint
     from greenroom.transports.stdio.server import serve_stdio as serve_stdio
     from greenroom.transports.websocket.client import WebSocketRefusedError as WebSocketRefusedError
     from greenroom.transports.websocket.client import websocket_client as websocket_client

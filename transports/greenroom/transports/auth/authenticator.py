@@ -82,6 +82,17 @@ class Authenticator(Protocol):
             HttpRefusedError: it is not let in.
         """
 
+    def readmit(self, caller: Caller, headers: Headers) -> Caller:
+        """Return a caller who was authenticated before, with the address that this request comes from.
+
+        Args:
+            caller: The caller, with its credential, and the address of the connection.
+            headers: The headers of its request.
+
+        Raises:
+            HttpRefusedError: its key opens nothing any more, or too much came by it.
+        """
+
     def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
         """Count somebody who opens a one-time link, of whom no key is asked; return the address.
 
@@ -130,6 +141,10 @@ class OpenAuthenticator:
         self._bodies = BodyBudgets()
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
+        """Return the caller as it is."""
+        return caller
+
+    def readmit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (as above)
         """Return the caller as it is."""
         return caller
 
@@ -223,6 +238,24 @@ class KeyAuthenticator:
                 raise too_many_requests(wait, sentence) from None
             self._record("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
+        self._count(admitted)
+        return admitted
+
+    def readmit(self, caller: Caller, headers: Headers) -> Caller:
+        """Return a caller who was authenticated before, see `Authenticator`."""
+        caller = msgspec.structs.replace(caller, address=self._address(caller, headers))
+        credential = caller.credential
+        if credential is not None and credential.by_key and not self.is_valid(credential.id):
+            raise unauthorized("the key is not valid any more", error="invalid_token", more=self._challenge)
+        self._count(caller)
+        return caller
+
+    def _count(self, admitted: Caller) -> None:
+        """Count a request that is let in.
+
+        Raises:
+            HttpRefusedError: too much came by its key.
+        """
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
             raise too_many_requests(wait, "too much came by this key")
@@ -230,7 +263,6 @@ class KeyAuthenticator:
         self._access.record_admitted(holder, address_prefix(admitted.address))
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
-        return admitted
 
     def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
         """Count somebody who opens a one-time link; return the address, see `Authenticator`."""

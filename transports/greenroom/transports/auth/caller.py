@@ -130,7 +130,7 @@ def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
 
 
 def _given(query: str) -> dict[str, list[str]]:
-    _refuse_secrets(query)
+    refuse_secrets(query)
     try:
         pairs = (
             parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict") if query else []
@@ -147,8 +147,12 @@ def _given(query: str) -> dict[str, list[str]]:
     return given
 
 
-def _refuse_secrets(query: str) -> None:
-    """Refuse a URL with a key in it: URLs are written into logs, of others, too."""
+def refuse_secrets(query: str) -> None:
+    """Refuse a URL with a key in it: URLs are written into logs, of others, too.
+
+    Raises:
+        AccessDeniedError: there is one.
+    """
     named = {part.partition("=")[0].lower().replace("-", "_") for part in query.split("&")}
     if has_key(unquote(query)) or not _SECRET_PARAMETERS.isdisjoint(named):
         sentence = (

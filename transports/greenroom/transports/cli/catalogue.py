@@ -630,6 +630,16 @@ COMMANDS: Final[Mapping[str, Command]] = {
         {"new_key": "where the new key is kept: file:PATH, env:NAME or keyring:NAME"},
         examples=("rekey file:/keys/new --encryption-key file:/keys/old",),
     ),
+    "console": Command(
+        "log a browser in on this machine at a running server, as the folder's owner",
+        ("console", "console"),
+        json=False,
+        options={
+            "--print": Option("print the link instead of opening it", dest="print_only"),
+            "--read-only": Option("let the browser read only"),
+        },
+        examples=("console", "console --print --read-only"),
+    ),
     "readmit": Command(
         "let an actor in again that failed too often and was set aside",
         ("store", "run"),
@@ -656,7 +666,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to begin with": ("setup", "serve", "demo", "config", "completion", "hook"),
-    "to see what happens": ("doctor", "watch", "top", "stats", "savings", "why"),
+    "to see what happens": ("console", "doctor", "watch", "top", "stats", "savings", "why"),
     "documents, memories and sessions": (
         "ingest",
         "corpora",

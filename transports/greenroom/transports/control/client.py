@@ -74,7 +74,16 @@ class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
     event: HookEvent
 
 
-Request = Backup | Verify | Stats | Readmit | Drain | Hook
+class Link(_Line, frozen=True, kw_only=True, tag="link"):
+    """Make a link that logs a browser in as the folder's owner; the result has its `url`.
+
+    `read_only`: who comes by it changes nothing.
+    """
+
+    read_only: bool = False
+
+
+Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link
 
 
 class Done(_Line, frozen=True, kw_only=True, tag="done"):

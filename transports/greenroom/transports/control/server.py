@@ -38,6 +38,7 @@ from greenroom.transports.control.client import (
     Drain,
     Failed,
     Hook,
+    Link,
     Readmit,
     Request,
     Stats,
@@ -50,12 +51,23 @@ from greenroom.transports.observability.snapshot import ObservedServer
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
 CATCH_UP_SECONDS: Final = 0.5  # for the start of a session to wait for what the one before told
+NO_LINK: Final = (
+    "the process that owns the folder serves no browser, or does not know at which URL: start it with "
+    "`greenroom serve --http 127.0.0.1:8080`, and behind a proxy with --base-url"
+)
 _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 logger = logging.getLogger(__name__)
 
 CarryOut = Callable[[Request], Awaitable[bytes]]
+
+
+class Linker(Protocol):
+    """Makes links by which a browser logs in as the folder's owner."""
+
+    def __call__(self, *, read_only: bool) -> str | None:
+        """Return the URL of a new link; None where no browser reaches this process."""
 
 
 class Drainer(Protocol):
@@ -72,6 +84,7 @@ async def serve_control(
     folder: Path,
     observed: ObservedServer,
     drain: Drainer | None = None,
+    link: Linker | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -81,6 +94,7 @@ async def serve_control(
         folder: The folder of the store.
         observed: The server.
         drain: Takes what waits in the spool; None where nobody does.
+        link: Makes links for browsers; None where nobody does.
         task_status: Told when it listens.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
@@ -99,14 +113,17 @@ async def serve_control(
             return
         task_status.started()
         places = trio.Semaphore(CONNECTIONS)
+        carry_out = partial(perform, observed, drain=drain, link=link)
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
-                nursery.start_soon(_attend, await _accept(listener), observed, drain, places)
+                nursery.start_soon(_attend, await _accept(listener), carry_out, places)
 
 
-async def perform(observed: ObservedServer, request: Request, drain: Drainer | None = None) -> bytes:
-    """Carry a request out on a server and return the result as JSON; for `drain` see `serve_control`."""
+async def perform(
+    observed: ObservedServer, request: Request, drain: Drainer | None = None, link: Linker | None = None
+) -> bytes:
+    """Carry a request out on a server and return the result as JSON; for the rest see `serve_control`."""
     result: object
     runtime = observed.runtime
     match request:
@@ -132,7 +149,17 @@ async def perform(observed: ObservedServer, request: Request, drain: Drainer | N
             result = {"draining": True}
         case Hook():
             result = await _answer_hook(runtime, request, drain)
+        case Link():
+            result = {"url": _link(link, request)}
+            tell(runtime, "make_link", read_only=request.read_only)
     return as_json(result)
+
+
+def _link(link: Linker | None, request: Link) -> str:
+    url = None if link is None else link(read_only=request.read_only)
+    if url is None:
+        raise GreenroomError(NO_LINK)
+    return url
 
 
 async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | None) -> HookAnswer:
@@ -143,17 +170,12 @@ async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | N
     return await runtime.query(AnswerHook(event=request.event), principal=request.principal)
 
 
-async def _attend(
-    connection: trio.socket.SocketType,
-    observed: ObservedServer,
-    drain: Drainer | None,
-    places: trio.Semaphore,
-) -> None:
+async def _attend(connection: trio.socket.SocketType, carry_out: CarryOut, places: trio.Semaphore) -> None:
     try:
         # An OSError here is a caller that went away, which is the caller's affair.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
-                await _converse(connection, partial(perform, observed, drain=drain))
+                await _converse(connection, carry_out)
     finally:
         places.release()
 

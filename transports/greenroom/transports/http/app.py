@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
@@ -22,6 +22,7 @@ import trio
 from greenroom.actors.auth.scopes import ADMIN, allows
 from greenroom.actors.orchestrations.health import serving_status
 from greenroom.actors.orchestrations.passport_link import LINK_PATH
+from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
@@ -33,6 +34,7 @@ from greenroom.transports.http.asgi_exchange import (
     Receive,
     Send,
 )
+from greenroom.transports.http.endpoint import Endpoint, authenticated
 from greenroom.transports.http.passport_links import OpenLink, serve_link
 from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
 from greenroom.transports.http.responses import JSON, Response, response_to
@@ -74,6 +76,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         told: Documents that everybody may read, by path, as JSON.
         any_host: Whether the server has other names than this machine's.
         open_link: Opens one-time links to passports; None where there are none.
+        endpoints: What answers at further paths and says itself who comes in.
     """
 
     limits: Limits
@@ -86,6 +89,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
     open_link: OpenLink | None = None
+    endpoints: Sequence[Endpoint] = ()
 
 
 class HttpApp:
@@ -141,6 +145,8 @@ class HttpApp:
     async def drain(self) -> None:
         """Take no further request, end streams with their results, and wait until all is answered."""
         self._stopping = True
+        for endpoint in self._options.endpoints:
+            endpoint.stop()
         async with trio.open_nursery() as nursery:
             for session in self.sessions:
                 session.close_stream()
@@ -152,6 +158,8 @@ class HttpApp:
         """Answer every open request with the error that the connection is closed."""
         for client in [*self._service.clients, *(session.client for session in self.sessions)]:
             client.fail_open_requests()
+        for endpoint in self._options.endpoints:
+            endpoint.fail_open_requests()
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -167,34 +175,50 @@ class HttpApp:
         if scope["type"] != "http":
             raise NotImplementedError(scope["type"])
         head = RequestHead(scope)
-        connection: ConnectionPort = scope.get("state", {}).get(CONNECTION) or ForeignConnection()
+        connection: ConnectionPort | None = scope.get("state", {}).get(CONNECTION)
+        if connection is None:
+            connection = ForeignConnection(str(scope["client"][0]) if scope.get("client") else None)
         exchange = Exchange(head, connection, receive, send)
+        endpoint = next((each for each in self._options.endpoints if each.serves(head.path)), None)
         try:
-            await self._answer(exchange, scope, receive, send)
+            caller = self._check_caller(exchange, in_query=endpoint is None)
+            exchange.extra = cors_headers(head)
+            if (reply := cors_preflight(head)) is not None:
+                await exchange.reply(reply)
+            elif endpoint is not None:
+                self._check_not_stopping()
+                await endpoint.serve(exchange, caller)
+            else:
+                await self._answer(exchange, caller, scope, receive, send)
         except HttpRefusedError as error:
             logger.debug("a request was refused (%d): %s", error.status, error)
             exchange.drop()
             with suppress(ClientGoneError):
-                await exchange.reply(response_to(error))
+                await exchange.reply(response_to(error) if endpoint is None else endpoint.refused(error))
+        except StoreFailedError as error:
+            self._service.fail(error)
+            exchange.abort()
         except ClientGoneError:
             pass
         finally:
             exchange.drop()
 
-    async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        head = exchange.head
+    def _check_caller(self, exchange: Exchange, *, in_query: bool) -> Caller:
+        head, options = exchange.head, self._options
         try:
-            caller = head.check_caller(self._options.origins, any_host=self._options.any_host)
+            return head.check_caller(options.origins, any_host=options.any_host, in_query=in_query)
         except AccessDeniedError as denied:
-            comes = Caller(address=_address(exchange, scope))
-            self._options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
+            comes = Caller(address=exchange.address)
+            options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
             raise
-        exchange.extra = cors_headers(head)
-        if (reply := cors_preflight(head)) is not None:
-            await exchange.reply(reply)
-        elif head.path == PATH:
+
+    async def _answer(
+        self, exchange: Exchange, caller: Caller, scope: dict[str, Any], receive: Receive, send: Send
+    ) -> None:
+        head = exchange.head
+        if head.path == PATH:
             self._check_not_stopping()
-            caller = await self._authenticate(exchange, scope, caller)
+            caller = await authenticated(exchange, caller, self.authenticator)
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)
@@ -204,10 +228,11 @@ class HttpApp:
             await exchange.reply(Response(HTTPStatus.OK, [JSON], told))
         elif LINK_PATH in head.path:  # also below another path, so that no other refusal says what it is
             self._check_not_stopping()
-            comes = Caller(address=_address(exchange, scope))
+            comes = Caller(address=exchange.address)
             await serve_link(exchange, comes, self._options.authenticator, self._options.open_link)
         elif (route := self._options.routes.get(head.path)) is not None:
-            await self._check_administrator(exchange, await self._authenticate(exchange, scope, caller))
+            caller = await authenticated(exchange, caller, self.authenticator)
+            await self._check_administrator(exchange, caller)
             await route(scope, receive, send)
         else:
             raise HttpRefusedError(
@@ -230,30 +255,12 @@ class HttpApp:
         if not exchange.whole:
             raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
 
-    async def _authenticate(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
-        """Return the authenticated caller of a request."""
-        peer = _address(exchange, scope)
-        caller = msgspec.structs.replace(caller, address=peer)
-        caller = await self._options.authenticator.authenticate(caller, exchange.head.lines)
-        # Over one connection of a proxy several come, by several keys.
-        credential = caller.credential if caller.address == peer else None
-        exchange.accept(None if credential is None else credential.holder)
-        exchange.held = self.authenticator.body_budget(caller)
-        return caller
-
     def _health(self) -> Response:
         status = serving_status(is_sound=self._options.sound(), is_stopping=self._stopping)
         code = HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
         return Response(
             code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})
         )
-
-
-def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
-    """Return the address that a request comes from."""
-    if exchange.address is None and scope.get("client"):
-        return str(scope["client"][0])
-    return exchange.address
 
 
 def check_administrates(caller: Caller) -> None:

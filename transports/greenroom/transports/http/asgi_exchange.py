@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+import outcome
 import trio
 
 from greenroom.transports.base.errors import HttpRefusedError
@@ -15,6 +16,8 @@ from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Response
 from greenroom.transports.net.body_budget import BodyBudget
 from greenroom.transports.net.reassembly import ReassemblyBuffer
+
+T = TypeVar("T")
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -54,10 +57,16 @@ class ConnectionPort(Protocol):
 
 
 class ForeignConnection:
-    """A connection of a server that is not ours; the ASGI scope tells its address."""
+    """A connection of a server that is not ours.
+
+    Args:
+        address: Where it comes from, as the ASGI scope tells.
+    """
 
     gone = False
-    address: str | None = None
+
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
 
     def accept(self, holder: str | None) -> None:
         """Leave it to the server."""
@@ -196,6 +205,26 @@ class Exchange:
         """Read on until the client has hung up: what nobody reads would keep the server from ending."""
         while not self.gone:
             self.gone = (await self._receive())["type"] == "http.disconnect"
+
+    async def while_there(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return what a function returns, or raise what it raises, unless the client hangs up before.
+
+        Raises:
+            ClientGoneError: it did; the function was cancelled.
+        """
+        found: outcome.Outcome[T] | None = None
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                await self._discard_all()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            found = await outcome.acapture(work)
+            nursery.cancel_scope.cancel()
+        if self.gone or found is None:
+            raise ClientGoneError
+        return found.unwrap()
 
     # -- out -------------------------------------------------------------------------------------
 

@@ -10,7 +10,14 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
-from greenroom.transports.auth.caller import IDENTITY_HEADERS, NOBODY, Caller, caller_of, header_values
+from greenroom.transports.auth.caller import (
+    IDENTITY_HEADERS,
+    NOBODY,
+    Caller,
+    caller_of,
+    header_values,
+    refuse_secrets,
+)
 from greenroom.transports.auth.origin_check import check_host, check_origin
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.responses import Header, Response, RpcRefusedError
@@ -45,16 +52,17 @@ class RequestHead:
         path: The path, without the query.
         headers: The headers by name; of several with one name the first.
         lines: The headers as they came.
+        query: What stands behind the path, as it came.
     """
 
-    __slots__ = ("_query", "headers", "lines", "method", "path")
+    __slots__ = ("headers", "lines", "method", "path", "query")
 
     def __init__(self, scope: dict[str, Any]) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.lines: list[tuple[bytes, bytes]] = scope["headers"]
         self.headers = dict(reversed(self.lines))
-        self._query: bytes = scope["query_string"]
+        self.query: str = scope["query_string"].decode("latin-1")
 
     def text(self, name: bytes) -> str | None:
         """Return the value of a header; None without one."""
@@ -70,12 +78,15 @@ class RequestHead:
         value = self.headers.get(CONTENT_LENGTH)
         return int(value) if value is not None and value.isdigit() else None
 
-    def check_caller(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
+    def check_caller(
+        self, allowed_origins: frozenset[str], *, any_host: bool = False, in_query: bool = True
+    ) -> Caller:
         """Return the caller of a request from an allowed host and origin.
 
         Args:
             allowed_origins: Origins that may ask besides those of this machine.
             any_host: Whether the server has other names than this machine's.
+            in_query: Whether the query says who it is, too; else it says other things, but no secret.
 
         Raises:
             HttpRefusedError: it may not ask.
@@ -94,9 +105,13 @@ class RequestHead:
             if self.repeats(name):
                 sentence = f"the header {name.decode()} stands there more than once"
                 raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
-        if not self._query and IDENTITY_HEADERS.isdisjoint(headers):
+        query = self.query
+        if not in_query:
+            refuse_secrets(query)
+            query = ""
+        if not query and IDENTITY_HEADERS.isdisjoint(headers):
             return NOBODY
-        return caller_of(self._query.decode("latin-1"), self.lines)
+        return caller_of(query, self.lines)
 
     def check_content_type(self) -> None:
         """Refuse a body that is not announced as JSON.

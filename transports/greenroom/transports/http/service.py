@@ -67,7 +67,7 @@ class HttpService:
             sink,
             self.limits,
             spawn=tasks.spawn,
-            on_failure=lambda: self._fail(client.domain.failed),
+            on_failure=lambda: self.fail(client.domain.failed),
             profiles=caller.profiles,
             **options,
         )
@@ -86,7 +86,7 @@ class HttpService:
         after = b"%d" % math.ceil(seconds)
         return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
 
-    def _fail(self, error: StoreFailedError | None) -> None:
+    def fail(self, error: StoreFailedError | None) -> None:
         """Answer nothing any more: what is on disk is not known."""
         self.failed = error
         self.abort()

@@ -61,6 +61,8 @@ class McpServer:
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         hold_dispatch: A block within which that is posted.
+        request_timeout: Seconds that a request may take.
+        debounce: Seconds within which changes of one resource become one notification.
         meter: Counts the requests that are over.
         tracer: Makes their spans; None where nobody takes them.
     """
@@ -86,6 +88,7 @@ class McpServer:
         self.profile = profile = profile if lists is None else profile.with_changing_prompts()
         self.lists = lists
         self.request_timeout = request_timeout
+        self.debounce = debounce
         self.deadlines = Deadlines(request_timeout, self._overdue)
         self._extend = extend
         self._subscriptions = subscriptions = Subscriptions(debounce, lists)

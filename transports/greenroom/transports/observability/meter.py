@@ -25,8 +25,12 @@ BUCKET_BOUNDS: Final = (
 OTHER: Final = "other"
 """Stands for every method and every tool that is not known, whatever a client calls it."""
 
+API: Final = "api"
+"""Stands for the method of requests that came as HTTP and JSON."""
+
 METHODS: Final = frozenset(
     {
+        API,
         "completion/complete",
         "initialize",
         "logging/setLevel",

@@ -22,6 +22,7 @@ from typing import Final
 import trio
 
 from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
+from greenroom.actors.audit.actor import tell
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
@@ -47,7 +48,7 @@ from greenroom.transports.cli.support.open_store import (
 from greenroom.transports.cli.support.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
-from greenroom.transports.control.server import serve_control
+from greenroom.transports.control.server import Linker, serve_control
 from greenroom.transports.hooks.drain import Drain
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.list_changes import ListChanges
@@ -59,6 +60,7 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_sessions import LINKS, BrowserSessions
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
@@ -134,6 +136,11 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
+        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
+
+        def link(*, read_only: bool) -> str | None:
+            base = sockets.base_url()
+            return None if base is None else f"{base}{LINKS}{sessions.make_link(read_only=read_only)}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -171,9 +178,9 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain)
+            await nursery.start(serve_control, settings.data, observed, drain, link)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain)
+            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -191,6 +198,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                     is_valid=authenticator.is_valid,
                     on_export=access.record_export,
                 ),
+                sessions,
             )
             if sys.stderr is not None and sys.stderr.isatty():
                 explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)
@@ -206,13 +214,13 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 
 async def _control_when_owner(
-    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain
+    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain, link: Linker
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain)
+        await serve_control(folder, observed, drain, link)
 
 
 def _on_stdio(settings: Settings) -> bool:

@@ -14,7 +14,15 @@ import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError, Principal, open_key_cache
 from greenroom.actors.audit.actor import tell
-from greenroom.actors.auth.grants import Credential, KeyLimits, check_claims, credential_of, principal_of
+from greenroom.actors.auth.grants import (
+    Credential,
+    Grant,
+    KeyLimits,
+    check_claims,
+    credential_of,
+    principal_of,
+)
+from greenroom.actors.auth.scopes import EVERYTHING
 from greenroom.actors.keys.quota import Quota
 from greenroom.runtime import GreenroomError, Refusal, RuntimeClient
 from greenroom.transports.auth.authenticator import (
@@ -102,6 +110,18 @@ class Authentication:
             user=settings.user,
             projects=frozenset(caller.projects or settings.project) or None,
             address=caller.address,
+        )
+
+    def owner(self) -> Grant:
+        """Return who the folder's owner is, as whom a browser comes by a link: who the settings say."""
+        settings = self._settings
+        return Grant(
+            name="console",
+            scopes=frozenset({EVERYTHING}),
+            agent=settings.agent or "console",
+            agent_type=settings.agent_type,
+            user=settings.user,
+            projects=frozenset(settings.project) or None,
         )
 
     def quota(self, caller: Caller) -> Quota | None:

@@ -20,6 +20,7 @@ from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_sessions import BrowserSessions
 
 if TYPE_CHECKING:
     from greenroom.transports.http.passport_links import OpenLink
@@ -51,6 +52,7 @@ class Sockets:
         stop: trio.Event,
         authenticator: Authenticator,
         open_link: OpenLink,
+        sessions: BrowserSessions,
     ) -> None:
         """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -63,6 +65,7 @@ class Sockets:
             stop: Set it to end gracefully.
             authenticator: Decides who comes in.
             open_link: Opens one-time links to passports.
+            sessions: The browsers that have logged in.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -87,7 +90,17 @@ class Sockets:
         if self._http:
             from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - likewise
+            from greenroom.transports.rest.serving import api_endpoint  # noqa: PLC0415 - likewise
 
+            api = api_endpoint(
+                server,
+                agent_for,
+                authenticator,
+                sessions,
+                limits=limits,
+                base_url=self.base_url(),
+                is_secure=self._is_secure(),
+            )
             http_options = HttpOptions(
                 limits=limits,
                 origins=origins,
@@ -99,6 +112,7 @@ class Sockets:
                 told=_told(settings),
                 any_host=any_host,
                 open_link=open_link if self.base_url() is not None else None,
+                endpoints=(api,),
             )
             app = HttpApp(server, agent_for, http_options)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
@@ -118,6 +132,15 @@ class Sockets:
         if settings.behind_proxy or settings.http.is_unspecified:
             return None
         return url_of(self._http[0], "http", "")
+
+    def _is_secure(self) -> bool:
+        """Return whether browsers come over TLS, that of a proxy included."""
+        settings = self._settings
+        return (
+            settings.tls_cert is not None
+            or settings.behind_proxy
+            or (settings.base_url or "").startswith("https:")
+        )
 
     def urls(self) -> list[tuple[str, str]]:
         """Return the type of each transport, as clients call it, and where it listens."""

@@ -1,0 +1,43 @@
+"""The reference page of HTTP and JSON below `/api/v1`."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.auth.scopes import needed_for_tool
+from greenroom.transports.rest import openapi
+from greenroom.transports.rest.problems import STATUSES
+
+HEAD: Final = """\
+# HTTP and JSON
+
+`greenroom serve --http` answers below `/api/v1`; [use the HTTP API](../how-to/use-the-http-api.md) shows how.
+Arguments and answers are those of the [tools](tools.md). `/api/v1/openapi.json` describes all of it in
+OpenAPI 3.1, with every limit.
+
+"""
+
+
+def http_page() -> str:
+    """Return the page: every path, and the status of every code."""
+    return "".join(
+        [
+            HEAD,
+            "## Paths\n\n| method | path | what | scope |\n| --- | --- | --- | --- |\n",
+            *paths(),
+            "\n## Statuses\n\n| code | status |\n| --- | --- |\n",
+            *(f"| `{code}` | {status} {status.phrase} |\n" for code, status in sorted(STATUSES.items())),
+        ]
+    )
+
+
+def paths() -> Iterator[str]:
+    """Yield a line for each path."""
+    for path, methods in msgspec.json.decode(openapi.document())["paths"].items():
+        for method, operation in methods.items():
+            name = operation["operationId"]
+            is_tool = path == f"{openapi.ROOT}/{name}" and "tags" in operation
+            what = f"[{operation['summary']}](tools.md#{name})" if is_tool else operation["summary"]
+            scope = f"`{needed_for_tool(name)}`" if is_tool else ""
+            yield f"| {method.upper()} | `{path}` | {what} | {scope} |\n"

@@ -1,0 +1,68 @@
+"""Programs and browsers that ask below `/api/v1`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from support.https import Answer, Guest
+    from support.keyed import Premises
+
+    from greenroom.actors import ApiKeyMade
+
+ROOT = "/api/v1"
+FORM = "application/x-www-form-urlencoded"
+
+
+class Browser:
+    """Keeps a cookie and a CSRF token, as a page of ours does.
+
+    Attributes:
+        headers: What it sends with everything.
+        token: The CSRF token.
+    """
+
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.headers: dict[str, str | None] = {"origin": "http://localhost:8080", "accept": "*/*"}
+        self.token: str | None = None
+
+    async def log_in(self, **shown: str) -> Answer:
+        answer = await self.post("login", **shown)
+        if answer.status == 200:
+            self.headers["cookie"] = answer.headers["set-cookie"].partition(";")[0]
+            self.token = answer.json()["csrf_token"]
+        return answer
+
+    async def get(self, path: str, **headers: str | None) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        await self.guest.send("GET", f"{ROOT}/{path}", {**self.headers, **named})
+        return await self.guest.answer()
+
+    async def post(self, path: str, **arguments: Any) -> Answer:
+        token = {} if self.token is None else {"x-csrf-token": self.token}
+        return await posted(self.guest, path, arguments, {**self.headers, **token})
+
+    async def form(self, path: str, body: str, **headers: str | None) -> Answer:
+        given = {**self.headers, "content-type": FORM, **headers}
+        await self.guest.send("POST", path, given, body.encode())
+        return await self.guest.answer()
+
+
+async def posted(guest: Guest, path: str, arguments: Any, headers: dict[str, Any]) -> Answer:
+    """Ask a request; return its answer."""
+    body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
+    await guest.send("POST", f"{ROOT}/{path}", headers, body)
+    return await guest.answer()
+
+
+async def browser(here: Premises, key: ApiKeyMade | None = None, *, read_only: bool = False) -> Browser:
+    """Return a browser that has logged in, by a key or else by a link of the folder's owner."""
+    found = Browser(await here.guest())
+    if key is None:
+        answer = await found.log_in(link=here.browsers.make_link(read_only=read_only))
+    else:
+        answer = await found.log_in(key=key.api_key)
+    assert answer.status == 200, answer
+    return found

@@ -1,0 +1,212 @@
+"""What visitors ask of the domain: requests with an answer, and streams of changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from greenroom.runtime import GreenroomError, StoreFailedError
+from greenroom.transports.auth.authenticator import Authenticator
+from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.http.asgi_exchange import Exchange
+from greenroom.transports.http.responses import JSON, Response
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
+from greenroom.transports.mcp.tool_errors import timeout_failure, tool_failure
+from greenroom.transports.observability.meter import API, RequestMeter
+from greenroom.transports.rest.browser_sessions import CONSOLE, BrowserSessions
+from greenroom.transports.rest.events import EventStream
+from greenroom.transports.rest.problems import failure_response
+from greenroom.transports.rest.visitors import Visitor
+
+MOST_STREAMS: Final = 64
+"""Streams of changes that one key, or one browser that came by a link, may have open."""
+STOPPING: Final = "the server is stopping"
+
+
+class Asking:
+    """Asks the domain in the name of visitors.
+
+    Args:
+        agent_for: Returns a caller's agent, given its own name made to fit.
+        authenticator: Says how often somebody may ask, and until when.
+        sessions: The browsers that have logged in.
+        meter: Counts requests that are over.
+        request_timeout: Seconds that a request may take.
+        debounce: Seconds within which changes of one resource become one event.
+    """
+
+    def __init__(
+        self,
+        agent_for: Callable[[Caller, str], AgentPort],
+        authenticator: Authenticator,
+        sessions: BrowserSessions,
+        meter: RequestMeter,
+        *,
+        request_timeout: float,
+        debounce: float,
+    ) -> None:
+        self._agent_for = agent_for
+        self._authenticator = authenticator
+        self._sessions = sessions
+        self._meter = meter
+        self._request_timeout = request_timeout
+        self._debounce = debounce
+        self._open: set[trio.CancelScope] = set()
+        self._streams: set[EventStream] = set()
+        self._streams_of: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        """End the streams."""
+        for stream in list(self._streams):
+            stream.end(STOPPING)
+
+    def fail_open_requests(self) -> None:
+        """Give up the requests that are under way, and have them answered so."""
+        for scope in list(self._open):
+            scope.cancel()
+
+    def limited(self, visitor: Visitor) -> Response | None:
+        """Count a request; return the answer to one that comes too soon after others, else None.
+
+        The folder's owner, who came by a link, is limited as little as programs that need no key.
+        """
+        limit = None if visitor.is_of_owner else self._authenticator.rate_limit(visitor.caller)
+        wait = 0.0 if limit is None else limit.request(trio.current_time())
+        return failure_response(tool_failure(rate_limit_refusal(wait))) if wait > 0 else None
+
+    async def answer(
+        self, exchange: Exchange, visitor: Visitor, name: str, body: bytes, parse: Callable[[bytes], Any]
+    ) -> Response:
+        """Return the answer to a request.
+
+        Args:
+            exchange: What it came by; when its client hangs up, it is given up.
+            visitor: Who asks.
+            name: What it is counted under.
+            body: What the request is made of.
+            parse: Makes a checked request of it, or refuses it.
+
+        Raises:
+            ClientGoneError: the client hung up.
+            StoreFailedError: the store failed for good.
+        """
+        began = trio.current_time()
+        outcome: Any = "cancelled"
+        try:
+            response = await exchange.while_there(partial(self._answer, visitor, body, parse))
+            outcome = "ok" if response.status == HTTPStatus.OK else "tool_error"
+        finally:
+            self._meter.record(API, name, outcome, trio.current_time() - began)
+        return response
+
+    async def _answer(self, visitor: Visitor, body: bytes, parse: Callable[[bytes], Any]) -> Response:
+        agent = self._agent(visitor)
+        response: Response | None = None
+        time = trio.CancelScope(deadline=trio.current_time() + self._request_timeout)
+        with trio.CancelScope() as scope, time:
+            self._open.add(scope)
+            try:
+                response = await self._reply(agent, body, parse)
+            finally:
+                self._open.discard(scope)
+                agent.close()
+        if response is not None:
+            return response
+        if time.cancelled_caught:
+            return failure_response(timeout_failure(self._request_timeout))
+        raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+
+    async def _reply(self, agent: AgentPort, body: bytes, parse: Callable[[bytes], Any]) -> Response:
+        try:
+            if len(body) > LARGE_ARGUMENTS:
+                request = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
+            else:
+                request = parse(body)
+            reply = await agent.ask(request, checked=True)
+            return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
+        except StoreFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            return failure_response(tool_failure(error))
+
+    def _agent(self, visitor: Visitor) -> AgentPort:
+        caller = msgspec.structs.replace(visitor.caller, is_single_request=True)
+        return self._agent_for(caller, NAMELESS_AGENT if visitor.session is None else CONSOLE)
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    async def tell_changes(
+        self, exchange: Exchange, visitor: Visitor, uris: Sequence[str], *, comes_back: bool
+    ) -> Response | None:
+        """Send changes of resources until somebody ends it; return the answer instead if it is refused.
+
+        Args:
+            exchange: What asked for them.
+            visitor: Who hears of them.
+            uris: The resources.
+            comes_back: Whether it heard of them before, and may have missed some.
+
+        Raises:
+            HttpRefusedError: it has too many streams.
+        """
+        if self._streams_of[visitor.holder] >= MOST_STREAMS:
+            sentence = f"{MOST_STREAMS} streams are open by this key; end some"
+            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+        agent = self._agent(visitor)
+        with ExitStack() as stack:
+            stack.callback(agent.close)
+            try:
+                subscriber = stack.enter_context(agent.subscriber(self._debounce))
+                for uri in uris:
+                    subscriber.add(uri)
+            except GreenroomError as error:
+                return failure_response(tool_failure(error))
+            stream = EventStream(exchange.wake, self._check(visitor), uris if comes_back else ())
+            stack.enter_context(self._held(visitor, stream))
+            stack.enter_context(self._counted(visitor.holder, stream))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream.follow, subscriber)
+                await exchange.settle(stream, _never_whole)
+                nursery.cancel_scope.cancel()
+        return None
+
+    @contextmanager
+    def _counted(self, holder: str, stream: EventStream) -> Iterator[None]:
+        self._streams.add(stream)
+        self._streams_of[holder] += 1
+        try:
+            yield
+        finally:
+            self._streams.discard(stream)
+            self._streams_of[holder] -= 1
+            if not self._streams_of[holder]:
+                del self._streams_of[holder]
+
+    def _check(self, visitor: Visitor) -> Callable[[], object]:
+        """Return what ends a browser's session, and its streams with it, once its time is over."""
+        if visitor.session is None:
+            return _nothing
+        return partial(self._sessions.ended_by_time, visitor.session)
+
+    def _held(self, visitor: Visitor, stream: EventStream) -> AbstractContextManager[None]:
+        """Return a block within which a stream ends with what its visitor came by."""
+        if visitor.session is None:
+            return self._authenticator.hold_connection(visitor.caller, stream.end)
+        return visitor.session.hold(stream.end)
+
+
+def _nothing() -> None:
+    """Stand for a check that is not needed."""
+
+
+def _never_whole(_line: bytes) -> Response:
+    raise AssertionError("a stream is never answered whole")

@@ -1,0 +1,264 @@
+"""Browsers that have logged in: their cookies' sessions, and links by which the folder's owner logs in.
+
+Invariants:
+
+- Of cookies and links digests alone are kept, in memory: none of them outlives the server.
+- A link works once, within `LINK_SECONDS`.
+- A session ends with its key, with log-out, after `IDLE` seconds without a request and after `LIFETIME`;
+  what is open because of it ends with it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.auth.grants import Credential, Grant, principal_of
+from greenroom.transports.auth.authenticator import AuditHook, Authenticator
+from greenroom.transports.auth.caller import Caller
+
+CSRF_HEADER: Final = "X-CSRF-Token"
+IDLE: Final = 1_800.0
+LIFETIME: Final = 43_200.0
+LINK_SECONDS: Final = 60.0
+LINKS: Final = "/login/"
+"""The path of a link, before its token."""
+MOST: Final = 1_024
+"""Sessions at once; those of one key may be `MOST_OF_ONE`. The one that was used longest ago makes room."""
+MOST_OF_ONE: Final = 32
+MOST_LINKS: Final = 64
+READ_ONLY: Final = frozenset({"*:read"})
+CONSOLE: Final = "console"
+"""What a browser's agent is called where nothing else says so; and how ids begin of who came by a link."""
+_FOREVER: Final = 1 << 62
+_BYTES: Final = 32
+
+
+class LogIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a browser shows to log in: one of the two.
+
+    Attributes:
+        key: An API key, or an access token.
+        link: What stands at the end of a link of `greenroom console`.
+    """
+
+    key: str | None = None
+    link: str | None = None
+
+
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
+    """Who somebody is.
+
+    Attributes:
+        agent: The agent id.
+        agent_type: The agent type.
+        user: The user.
+        projects: The projects; None for every one.
+        scopes: What they may do.
+        csrf_token: What a browser sends in ``X-CSRF-Token`` with whatever it posts; None for who shows a key.
+        expires_in: Seconds until a browser's session ends at the latest; None for who shows a key.
+    """
+
+    agent: str
+    agent_type: str | None
+    user: str | None
+    projects: list[str] | None
+    scopes: list[str]
+    csrf_token: str | None = None
+    expires_in: int | None = None
+
+
+class BrowserSession:
+    """One browser that has logged in.
+
+    Attributes:
+        caller: Who it is.
+        csrf_token: What shows that a request was meant: no page of others knows it.
+        began: When it logged in, on trio's clock.
+        used: When it asked last.
+        has_ended: Whether it has.
+    """
+
+    def __init__(self, digest: bytes, caller: Caller) -> None:
+        self.caller = caller
+        self.csrf_token = secrets.token_urlsafe(_BYTES)
+        self.began = self.used = trio.current_time()
+        self.has_ended = False
+        self.digest = digest
+        self.kept = ExitStack()
+        self.open: set[Callable[[str], None]] = set()
+
+    @property
+    def is_of_owner(self) -> bool:
+        """Whether whoever can ask at the folder's control socket logged in, without a key."""
+        return is_of_owner(self.caller)
+
+    @property
+    def ends_at(self) -> float:
+        """When it ends unless something is asked before."""
+        return min(self.used + IDLE, self.began + LIFETIME)
+
+    def has_token(self, shown: str) -> bool:
+        """Return whether a text is its CSRF token, in a time that tells nothing."""
+        return hmac.compare_digest(self.csrf_token.encode(), shown.encode())
+
+    @contextmanager
+    def hold(self, end: Callable[[str], None]) -> Iterator[None]:
+        """Call a function, with the reason, when the session ends while the block runs."""
+        self.open.add(end)
+        try:
+            yield
+        finally:
+            self.open.discard(end)
+
+
+class BrowserSessions:
+    """The sessions of one server's browsers.
+
+    Args:
+        authenticator: Says when keys end.
+        owner: Who comes by a link.
+        note: Notes in the audit log who logs in and out.
+    """
+
+    def __init__(self, authenticator: Authenticator, owner: Grant, note: AuditHook) -> None:
+        self._authenticator = authenticator
+        self._owner = owner
+        self._note = note
+        self._sessions: dict[bytes, BrowserSession] = {}
+        self._links: dict[bytes, tuple[float, bool]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    # -- links -----------------------------------------------------------------------------------
+
+    def make_link(self, *, read_only: bool = False) -> str:
+        """Return the token of a new link; of too many the oldest works no more."""
+        token = secrets.token_urlsafe(_BYTES)
+        while len(self._links) >= MOST_LINKS:
+            del self._links[next(iter(self._links))]
+        self._links[_digest(token)] = trio.current_time() + LINK_SECONDS, read_only
+        return token
+
+    def use_link(self, token: str, address: str | None) -> Caller | None:
+        """Use a link up, and return who comes by it; None, whichever the reason, where it opens nothing."""
+        until, read_only = self._links.pop(_digest(token), (0.0, True))
+        if trio.current_time() >= until:
+            self._note("log_in", outcome="denied", address=address, by="link")
+            return None
+        grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if read_only else self._owner
+        name = f"{CONSOLE}:{secrets.token_hex(8)}"
+        credential = Credential(id=name, grant=grant, by_key=False, expires=_FOREVER, holder=name)
+        return Caller(credential=credential, address=address)
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def begin(self, caller: Caller, *, by: str) -> tuple[str, BrowserSession]:
+        """Return the cookie's value of a new session, and the session.
+
+        Args:
+            caller: Who logs in, authenticated.
+            by: What they showed: ``key`` or ``link``.
+        """
+        assert caller.credential is not None, "nobody logs in without anything"
+        self._make_room(caller.credential.holder)
+        token = secrets.token_urlsafe(_BYTES)
+        session = self._sessions[_digest(token)] = BrowserSession(_digest(token), caller)
+        self._note("log_in", address=caller.address, key_id=caller.credential.id, by=by)
+        if not session.is_of_owner:
+            hold = self._authenticator.hold_connection(caller, partial(self.end, session))
+            session.kept.enter_context(hold)
+            if session.has_ended:  # the key ended a moment ago
+                session.kept.close()
+        return token, session
+
+    def find(self, token: str) -> BrowserSession | None:
+        """Return the session of a cookie, which it goes on with; None without one."""
+        session = self._sessions.get(_digest(token))
+        if session is None or self.ended_by_time(session):
+            return None
+        session.used = trio.current_time()
+        return session
+
+    def ended_by_time(self, session: BrowserSession) -> bool:
+        """Return whether a session's time is over; it is ended then."""
+        if trio.current_time() < session.ends_at:
+            return session.has_ended
+        self.end(session, "the session's time is over")
+        return True
+
+    def log_out(self, session: BrowserSession) -> None:
+        """End a session because its browser says so."""
+        credential = session.caller.credential
+        assert credential is not None, "nobody is logged in without anything"
+        self.end(session, "logged out")
+        self._note("log_out", address=session.caller.address, key_id=credential.id)
+
+    def end(self, session: BrowserSession, reason: str) -> None:
+        """End a session, and what is open because of it; a second time does nothing."""
+        if session.has_ended:
+            return
+        session.has_ended = True
+        del self._sessions[session.digest]
+        for end in list(session.open):
+            end(reason)
+        session.kept.close()
+
+    def _make_room(self, holder: str) -> None:
+        for session in list(self._sessions.values()):
+            self.ended_by_time(session)
+        own = [each for each in self._sessions.values() if _holder(each) == holder]
+        crowds = (own, MOST_OF_ONE), (list(self._sessions.values()), MOST)
+        for crowd, most in crowds:
+            if len(crowd) >= most:
+                self.end(min(crowd, key=lambda each: each.used), "others logged in after it")
+
+
+def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -> SessionView:
+    """Return who a caller is.
+
+    Args:
+        caller: The caller, authenticated.
+        agent: What the agent is called where neither its key nor it says so.
+        session: The browser's session, if it comes by one.
+    """
+    assert caller.credential is not None, "nobody is let in without anything"
+    principal = principal_of(
+        caller.credential,
+        agent=caller.agent or agent,
+        agent_type=caller.agent_type,
+        projects=frozenset(caller.projects),
+        address=caller.address,
+    )
+    return SessionView(
+        agent=principal.agent_id,
+        agent_type=principal.agent_type,
+        user=principal.user,
+        projects=None if principal.projects is None else sorted(principal.projects),
+        scopes=sorted(principal.scopes),
+        csrf_token=None if session is None else session.csrf_token,
+        expires_in=None if session is None else round(session.ends_at - trio.current_time()),
+    )
+
+
+def is_of_owner(caller: Caller) -> bool:
+    """Return whether a caller came by a link, which only the folder's owner can make."""
+    return caller.credential is not None and caller.credential.id.startswith(f"{CONSOLE}:")
+
+
+def _holder(session: BrowserSession) -> str | None:
+    credential = session.caller.credential
+    return None if credential is None else credential.holder
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode()).digest()

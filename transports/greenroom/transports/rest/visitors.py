@@ -1,0 +1,189 @@
+"""Who comes: by a key in the head, or by the cookie of a browser that has logged in.
+
+Invariants:
+
+- Nobody is let in who has shown nothing, also where other transports let everybody in.
+- A cookie counts for pages of this server alone, and whatever is posted with it shows the CSRF token.
+- Attempts to log in are counted by address before anything is read.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+import msgspec
+
+from greenroom.transports.auth.authenticator import AUTHORIZATION, Authenticator, unauthorized
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
+from greenroom.transports.http.asgi_exchange import Exchange
+from greenroom.transports.http.endpoint import admit, authenticated
+from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.responses import Header
+from greenroom.transports.rest.browser_checks import SessionCookie, comes_from_page, is_own_page, is_token
+from greenroom.transports.rest.browser_sessions import (
+    CSRF_HEADER,
+    BrowserSession,
+    BrowserSessions,
+    LogIn,
+    is_of_owner,
+)
+
+_CSRF: Final = CSRF_HEADER.lower().encode()
+_READS: Final = frozenset({"GET", "HEAD"})
+_NOT_SENT: Final = frozenset({AUTHORIZATION, b"cookie"})
+
+
+class Visitor(NamedTuple):
+    """Somebody who was let in.
+
+    Attributes:
+        caller: Who it is, with a credential.
+        session: The browser's session; None for who shows a key.
+    """
+
+    caller: Caller
+    session: BrowserSession | None = None
+
+    @property
+    def is_of_owner(self) -> bool:
+        """Whether it is the folder's owner, who came by a link and needed no key."""
+        return is_of_owner(self.caller)
+
+    @property
+    def holder(self) -> str:
+        """What it is counted under."""
+        assert self.caller.credential is not None, "nobody is let in without anything"
+        return self.caller.credential.holder
+
+
+class Visitors:
+    """Lets people and programs in.
+
+    Args:
+        authenticator: Knows keys and tokens.
+        sessions: The browsers that have logged in.
+        is_secure: Whether browsers come over TLS.
+        own_origin: The origin by which they reach this server, where that is known.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        sessions: BrowserSessions,
+        *,
+        is_secure: bool,
+        own_origin: str | None,
+    ) -> None:
+        self._authenticator = authenticator
+        self._sessions = sessions
+        self._cookie = SessionCookie(is_secure=is_secure)
+        self._own_origin = own_origin
+
+    async def let_in(self, exchange: Exchange, caller: Caller, csrf_token: str | None = None) -> Visitor:
+        """Return who sends a request.
+
+        Args:
+            exchange: The request.
+            caller: Whom its headers say it is.
+            csrf_token: The token, where a form of ours sends it in its body.
+
+        Raises:
+            HttpRefusedError: it has shown nothing right, or may not use what it has.
+        """
+        head = exchange.head
+        session = None if AUTHORIZATION in head.headers else self._session(head)
+        if session is not None:
+            return self._by_session(exchange, session, csrf_token)
+        caller = await authenticated(exchange, caller, self._authenticator)
+        if caller.credential is None:
+            raise unauthorized("log in, or show a key, which `greenroom keys create` makes on the server")
+        return Visitor(caller)
+
+    def seen(self, head: RequestHead) -> BrowserSession | None:
+        """Return the session of a browser that opens a page; None where it has none."""
+        return self._session(head) if is_own_page(head, self._own_origin) else None
+
+    def _session(self, head: RequestHead) -> BrowserSession | None:
+        token = self._cookie.read(head)
+        return None if token is None else self._sessions.find(token)
+
+    def _by_session(self, exchange: Exchange, session: BrowserSession, csrf_token: str | None) -> Visitor:
+        head, caller = exchange.head, msgspec.structs.replace(session.caller, address=exchange.address)
+        self._check_page(head, caller, "use_session")
+        if head.method not in _READS:
+            shown = csrf_token if csrf_token is not None else head.text(_CSRF) or ""
+            if not session.has_token(shown):
+                sentence = f"a browser sends the token of its log-in in the header {CSRF_HEADER}"
+                raise self._denied(head, caller, "use_session", sentence)
+        caller = self._authenticator.readmit(caller, head.lines)
+        admit(exchange, caller, self._authenticator)
+        return Visitor(caller, session)
+
+    # -- logging in and out ----------------------------------------------------------------------
+
+    def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
+        """Count an attempt to log in; return the caller with the address that it comes from.
+
+        Raises:
+            HttpRefusedError: too many came from there, or a page of somebody else's sent it.
+        """
+        head, caller = exchange.head, msgspec.structs.replace(caller, address=exchange.address)
+        self._check_page(head, caller, "log_in")
+        if by_form and not comes_from_page(head):
+            raise self._denied(head, caller, "log_in", "no browser says that a page of this server sent this")
+        address = self._authenticator.check_link(caller, head.lines, "log_in")
+        return msgspec.structs.replace(caller, address=address)
+
+    async def log_in(self, exchange: Exchange, caller: Caller, shown: LogIn) -> tuple[Visitor, Header]:
+        """Return who logs in, and the header with the cookie.
+
+        Args:
+            exchange: The request.
+            caller: What `check_attempt` returned.
+            shown: A key, or the token of a link.
+
+        Raises:
+            HttpRefusedError: what is shown opens nothing.
+        """
+        if (shown.key is None) == (shown.link is None):
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "log in with one of: key, link")
+        if shown.link is not None:
+            known = is_token(shown.link)
+            comes = self._sessions.use_link(shown.link, caller.address) if known else None
+            if comes is None:
+                sentence = "there is no such link, or it was used, or has expired"
+                raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, sentence)
+        else:
+            comes = await self._by_key(exchange, caller, (shown.key or "").strip())
+        by = "key" if shown.link is None else "link"
+        token, session = self._sessions.begin(comes, by=by)
+        return Visitor(comes, session), self._cookie.setting(exchange.head, token)
+
+    async def _by_key(self, exchange: Exchange, caller: Caller, key: str) -> Caller:
+        if not key.isascii() or not key.isprintable():
+            raise unauthorized("this is no key of this server")
+        lines = [line for line in exchange.head.lines if line[0] not in _NOT_SENT]
+        lines.append((AUTHORIZATION, b"Bearer " + key.encode()))
+        caller = msgspec.structs.replace(caller, address=exchange.address)
+        return await self._authenticator.authenticate(caller, lines)
+
+    def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
+        """End a browser's session; return the header that has it forget the cookie.
+
+        Raises:
+            HttpRefusedError: it has none.
+        """
+        if visitor.session is None:
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
+        self._sessions.log_out(visitor.session)
+        return self._cookie.clearing(exchange.head)
+
+    def _check_page(self, head: RequestHead, caller: Caller, action: str) -> None:
+        if not is_own_page(head, self._own_origin):
+            raise self._denied(head, caller, action, "a page of another origin may not use this log-in")
+
+    def _denied(self, head: RequestHead, caller: Caller, action: str, sentence: str) -> AccessDeniedError:
+        self._authenticator.record_denial(caller, head.lines, HTTPStatus.FORBIDDEN, action)
+        return AccessDeniedError(HTTPStatus.FORBIDDEN, sentence)
