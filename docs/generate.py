@@ -2,9 +2,9 @@
 
 Six pages: the tools from their requests and replies, the same as paths of HTTP, the prompts from their
 arguments, the settings from their table, the metrics from the fields of statistics, and the public Python
-names from their sources. A page for each client of `greenroom setup`, and the tables of docs/security.md, from
-the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be changed is
-the code, never the page.
+names from their sources. A page for each client of `greenroom setup`, and the tables of docs/security.md,
+from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be
+changed is the code, never the page.
 """
 
 import argparse
