@@ -8,7 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from greenroom.actors import Event as KeptEvent
+from greenroom.actors.schemas.sessions import EventView
+from greenroom.actors.services.base import from_json
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk.names import actor_of
 
@@ -56,9 +57,9 @@ def _type_of(event: Event) -> str:
     return "reflection" if has_thoughts else "action"
 
 
-def restored(event: KeptEvent) -> Event:
+def restored(event: EventView) -> Event:
     """Return the kit's event; a message of an agent that is none of the kit's becomes one that says it."""
-    content = event.content
+    content = from_json(event.content)
     text, metadata = content.get("text"), content.get("metadata", content)
     if is_message(event.event_id) or not isinstance(metadata, dict) or WHOLE not in metadata:
         said = text if isinstance(text, str) else json.dumps(content, ensure_ascii=False)
@@ -67,7 +68,7 @@ def restored(event: KeptEvent) -> Event:
         return Event(
             id=event.event_id,
             author=author,
-            timestamp=0.0 if event.timestamp is None else event.timestamp.timestamp(),
+            timestamp=event.timestamp.timestamp(),
             content=types.Content(role=role, parts=[types.Part(text=said)]),
         )
     whole = metadata[WHOLE]

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import msgspec
+from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, ServiceError, SessionService, parse_request
-from greenroom.actors import Event as KeptEvent
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.services.base import from_json, to_json
 from greenroom.actors.session.directory import SessionsOfProgram
@@ -30,6 +30,8 @@ with needs("google-adk"):
 R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
 
+EVENTS_A_SLICE: Final = 32
+"""How many are made into the kit's before others get the event loop: a millisecond or two."""
 OWN_ID: Final = "adk_session_id"
 """The member of a session's metadata that says by which id the kit knows it."""
 
@@ -132,8 +134,9 @@ class GreenroomSessionService(BaseSessionService):
         if session is None or most == 0:
             return session
         limit = most if after is None else None
-        kept = await self._events(name, user_id, snapshot.newest_id, limit)
-        events = [event for event in map(restored, kept) if after is None or event.timestamp >= after]
+        events = await self._events(name, user_id, snapshot.newest_id, limit)
+        if after is not None:
+            events = [event for event in events if event.timestamp >= after]
         session.events = events if most is None else events[-most:]
         return session
 
@@ -242,20 +245,19 @@ class GreenroomSessionService(BaseSessionService):
         _mark(session, snapshot.last_event_id or "")
         return session
 
-    async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[KeptEvent]:
+    async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[Event]:
         """Return the newest events up to one, oldest of them first; the older ones are not read."""
-        found: list[KeptEvent] = []
+        found: list[Event] = []
         before: int | None = newest_id + 1
-        while before is not None:
+        while before is not None and len(found) != limit:
             rest = None if limit is None else limit - len(found)
             request = requests.GetNewestEvents(session_id=name, before_id=before, limit=rest)
             page = await self._ask(name, request, user_id)
             for view in page.events:
-                fields = msgspec.structs.asdict(view)
-                found.append(KeptEvent(**{**fields, "content": from_json(view.content)}))
+                found.append(restored(view))
+                if len(found) % EVENTS_A_SLICE == 0:
+                    await checkpoint()
             before = page.last_id
-            if len(found) == limit:
-                break
         return found[::-1]
 
     async def _shared_state(self, app_name: str, user_id: str) -> dict[str, Any]:
