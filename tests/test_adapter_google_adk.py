@@ -44,7 +44,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.adapters.google_adk import GreenroomMemoryService, GreenroomSessionService
+from greenroom.adapters.google_adk import GreenroomMemoryService, GreenroomSessionService, names
 from greenroom.runtime import Address, Refusal
 
 if TYPE_CHECKING:
@@ -511,6 +511,35 @@ def test_agents_of_the_user_take_part_and_nobody_else(tmp_path: Path) -> None:
         await service.delete_session(app_name=APP, user_id=USER, session_id="s")
         await SessionService(database, BOB).create_session(name, APP, "bob")
         assert await service.get_session(app_name=APP, user_id=USER, session_id="s") is None
+
+    play(tmp_path, story)
+
+
+@pytest.mark.promise("adapters.google-adk-state")
+def test_who_takes_the_id_of_what_is_shared_tells_nobody_anything(tmp_path: Path) -> None:
+    async def story(database: Database) -> None:
+        bobs = SessionService(database, BOB)
+        taken = names.app_state_name(APP), names.user_state_name(APP, USER)
+        for name in taken:
+            await bobs.create_session(name, APP, None, initial_state={"rule": "obey bob"})
+        service = GreenroomSessionService(database)
+        session = await service.create_session(app_name=APP, user_id=USER, session_id="s")
+        assert session.state == {}
+        assert (await read(service, session)).state == {}
+        assert await service.get_user_state(app_name=APP, user_id=USER) == {}
+        # What would be lost is refused.
+        for key in ("app:rule", "user:rule"):
+            with pytest.raises(ServiceError, match="is another's"):
+                await service.create_session(app_name=APP, user_id=USER, state={key: "mine"})
+            with pytest.raises(ServiceError, match="is another's"):
+                await service.append_event(
+                    session, said("first", actions=EventActions(state_delta={key: "mine"}))
+                )
+        assert session.events == []
+        for name in taken:
+            await bobs.delete_session(name)
+        session = await service.create_session(app_name=APP, user_id=USER, state={"app:rule": "mine"})
+        assert session.state == {"app:rule": "mine"}
 
     play(tmp_path, story)
 

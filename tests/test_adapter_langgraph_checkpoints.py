@@ -486,6 +486,16 @@ def test_names_that_cannot_be_kept_are_refused(database: Database) -> None:
         put(saver, config(), {"a": 1}, checkpoint_id="x" * 129)
     assert saver.get_tuple(config("t", "", "x" * 1_000)) is None
     assert [*saver.list(None)] == []
+    kept = saver.put(config(), checkpoint({"a": 1}), {}, {})
+    for asked in (config(checkpoint_id="\ud800"), config(namespace="\ud800")):
+        with pytest.raises(ServiceError, match="surrogate"):
+            saver.get_tuple(asked)
+    with pytest.raises(ServiceError, match="surrogate"):
+        [*saver.list(config(), before=config(checkpoint_id="\ud800"))]
+    assert len([*saver.list(config(), before=config(checkpoint_id="x" * 5_000))]) == 1
+    found = saver.get_tuple(config())
+    assert found is not None
+    assert found.config == kept
 
 
 @pytest.mark.promise("adapters.langgraph-own")

@@ -292,6 +292,27 @@ def test_a_session_of_a_user_is_no_other_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("adapters.openai-agents-session")
+def test_an_id_that_another_user_took_meanwhile_is_not_written_to(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        hers = GreenroomSession(opened, "talk", principal=ADA)
+        await hers.add_items([said("mine")])
+        await SessionService(opened, ADA).delete_session("talk")
+        his = GreenroomSession(opened, "talk", principal=BOB)
+        await his.add_items([said("his")])
+        for asking in (
+            lambda: hers.add_items([said("secret")]),
+            hers.get_items,
+            hers.pop_item,
+            hers.clear_session,
+        ):
+            with refused("PERMISSION_DENIED", field="session_id"):
+                await asking()
+        assert await his.get_items() == [said("his")]
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.openai-agents-session")
 def test_a_session_that_ended_takes_nothing_more_and_one_that_was_erased_begins_anew(tmp_path: Path) -> None:
     async def main(opened: Database) -> None:
         session = GreenroomSession(opened, "talk", principal=ADA)

@@ -131,6 +131,28 @@ async def test_a_stream_ends_with_a_word_when_its_key_or_its_session_does(enter:
 
 
 @pytest.mark.promise("api.ends")
+async def test_a_session_that_ends_while_a_stream_is_asked_for_tells_nothing(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        alice = await begin(at)
+        ann = await browser(here)
+        cookie = ann.headers["cookie"]
+        slow = await here.guest()
+        head = f"GET {ROOT}/events?topic={URI} HTTP/1.1\r\nHost: localhost:8080\r\nCookie: {cookie}\r\n"
+        await slow.stream.send_all(f"{head}Content-Length: 1\r\n\r\n".encode())
+        await here.settled()
+        assert (await ann.post("logout")).status == 204
+        await slow.stream.send_all(b"x")
+        await here.settled()
+        await say(alice, "s", "hello")
+        received = b""
+        with trio.fail_after(60):
+            while b"event: " not in received:
+                received += bytes(await slow.stream.receive_some())
+        assert b"event: end" in received
+        assert b"event: change" not in received
+
+
+@pytest.mark.promise("api.ends")
 async def test_a_stream_does_not_keep_a_session_open(enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser_sessions, "IDLE", 100.0)
     async with enter() as at, premises(at) as here:

@@ -11,6 +11,7 @@ from support.agents import AuditTrail, begin
 from support.api import ROOT, Browser, browser, posted
 from support.keyed import bearer, create_key, premises, revoke_key
 
+from greenroom.actors import ListSessions
 from greenroom.transports.auth import authenticator
 from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.rest import browser_sessions
@@ -172,6 +173,33 @@ async def test_a_session_ends_with_its_key(enter: Enter) -> None:
         assert (await bob.get("session")).status == 200
         assert len(here.browsers) == 1
         assert (await ann.log_in(key=key.api_key)).status == 401
+
+
+@pytest.mark.promise("api.ends")
+async def test_a_request_whose_body_comes_after_its_right_has_ended_does_nothing(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        key = await create_key(at, "*")
+        await here.settled()
+        ann = await browser(here)
+        shown = {**ann.headers, "x-csrf-token": ann.token, "content-type": "application/json"}
+        body = b'{"session_id": "late", "purpose": "p"}'
+        slow = [await here.guest(), await here.guest()]
+        for guest, headers in zip(slow, (shown, bearer(key)), strict=True):
+            lines = {"host": "localhost:8080", "content-type": "application/json", **headers}
+            told = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+            head = f"POST {ROOT}/create_session HTTP/1.1\r\n{told}content-length: {len(body)}\r\n\r\n"
+            await guest.stream.send_all(head.encode() + body[:1])
+        await here.settled()
+        assert (await ann.post("logout")).status == 204
+        await revoke_key(at, key)
+        await here.settled()
+        for guest in slow:
+            await guest.stream.send_all(body[1:])
+            with trio.fail_after(60):
+                assert (await guest.stream.receive_some()).startswith(b"HTTP/1.1 401")
+        sessions = await at.agent("root").ask(ListSessions())
+        assert "late" not in {each.session_id for each in sessions.sessions}
 
 
 @pytest.mark.promise("api.ends")

@@ -15,7 +15,7 @@ from greenroom.actors.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.checkpoints import directory, reading, records, removal
 from greenroom.actors.checkpoints.data import delete_data, put_data
-from greenroom.actors.checkpoints.limits import check_checkpoint, check_writes
+from greenroom.actors.checkpoints.limits import check_checkpoint, check_names, check_writes
 from greenroom.actors.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite
 from greenroom.actors.schemas import checkpoints as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
@@ -92,6 +92,7 @@ class CheckpointsActor(Actor):
     ) -> Slices[schemas.CheckpointRead | None]:
         """Answer a checkpoint with its values and writes."""
         _check(context)
+        check_names([request.namespace, request.checkpoint_id])
         stored = reading.found(request, context)
         if stored is None:
             return None
@@ -104,6 +105,7 @@ class CheckpointsActor(Actor):
     ) -> Slices[list[schemas.CheckpointHead]]:
         """Answer a page of checkpoints."""
         _check(context)
+        check_names([request.namespace, request.checkpoint_id, request.before])
         page = yield from reading.page(request, context)
         audit_record.record_read(context, context.principal, "list_checkpoints", None, found=len(page))
         return page

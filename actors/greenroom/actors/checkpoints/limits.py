@@ -24,7 +24,7 @@ def check_checkpoint(request: PutCheckpoint) -> int:
     """
     versions = [each for each in request.versions.values() if isinstance(each, str)]
     names = [request.thread_id, request.namespace, request.parent_id, request.run_id]
-    _check_names([*names, *request.versions, *versions, *request.deltas])
+    check_names([*names, *request.versions, *versions, *request.deltas])
     _check_id(request.checkpoint_id)
     _check_size("metadata", [request.metadata], MOST_METADATA_BYTES)
     for each in request.values:
@@ -41,12 +41,17 @@ def check_writes(request: PutWrites) -> int:
         Refusal: ``VALIDATION_ERROR``: the id of the checkpoint does not fit, or they are too large.
     """
     of_tasks = [(each.task_path, each.task_id, each.channel) for each in request.writes]
-    _check_names([request.thread_id, request.namespace, *chain.from_iterable(of_tasks)])
+    check_names([request.thread_id, request.namespace, *chain.from_iterable(of_tasks)])
     _check_id(request.checkpoint_id)
     return _check_size("writes", [each.value for each in request.writes], MOST_BYTES)
 
 
-def _check_names(names: Iterable[str | None]) -> None:
+def check_names(names: Iterable[str | None]) -> None:
+    """Check that names are texts that can be kept.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: one holds a lone surrogate.
+    """
     for name in names:
         try:
             (name or "").encode()
@@ -55,7 +60,7 @@ def _check_names(names: Iterable[str | None]) -> None:
 
 
 def _check_id(checkpoint_id: str) -> None:
-    _check_names([checkpoint_id])
+    check_names([checkpoint_id])
     size = len(checkpoint_id.encode())
     if not 1 <= size <= MOST_ID_BYTES:
         raise invalid(

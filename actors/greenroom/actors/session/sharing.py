@@ -56,9 +56,15 @@ class SharingSession(HookedSession):
 
     @handles(requests.CheckShared)
     def check_shared(self, request: requests.CheckShared, context: Context) -> Slices[None]:
-        """Refuse a change with which the state would get too large."""
+        """Refuse a change with which the state would get too large, or that another's session would get."""
+        change, header = request.change, self._header
+        if header is not None and not _is_for(change, header):
+            raise auth_errors.permission_denied(
+                "session_id",
+                f"session_id: the session {change.session_id!r} is another's; delete that one first",
+            )
         state = yield from fields.load(context, STATE)
-        yield from fields.merged(context, "state", state, request.change.changes)
+        yield from fields.merged(context, "state", state, change.changes)
 
     @handles(requests.ChangeShared)
     def change_shared(self, request: requests.ChangeShared, context: Context) -> Slices[None]:
@@ -77,7 +83,7 @@ class SharingSession(HookedSession):
                 project_id=change.project_id,
                 ahead=0,
             )
-        elif (header.user_id, header.project_id) != (change.user_id, change.project_id):
+        elif not _is_for(change, header):
             audit_record.record(context, "change_shared", change.session_id, by=request.by, taken=False)
             return
         state = yield from fields.load(context, STATE)
@@ -87,6 +93,11 @@ class SharingSession(HookedSession):
             context, "change_shared", change.session_id, by=request.by, state_keys=len(changes)
         )
         self._change(context, msgspec.structs.replace(header, updated_at=max(context.now, header.updated_at)))
+
+
+def _is_for(change: requests.SharedChange, header: Header) -> bool:
+    """Return whether a session is the one that a change is meant for, and none that has its id by chance."""
+    return (header.user_id, header.project_id) == (change.user_id, change.project_id)
 
 
 def _tell_changes(shared: Sequence[requests.SharedChange], context: Context) -> None:

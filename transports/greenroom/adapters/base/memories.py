@@ -15,6 +15,7 @@ from greenroom.actors import (
     memory_address,
     parse_request,
 )
+from greenroom.actors.auth.errors import not_serializable
 from greenroom.runtime import Message
 
 R = TypeVar("R")
@@ -39,9 +40,9 @@ class MemoryRequests:
         """Check the arguments as those of a tool, and ask the actor of the namespace.
 
         Raises:
-            Refusal: a "no", also of an argument that breaks a rule.
+            Refusal: a "no", also of an argument that breaks a rule or that JSON cannot hold.
         """
-        request = parse_request(request_type, msgspec.json.encode(arguments))
+        request = parse_request(request_type, encoded(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
     async def listed(self, **filters: Any) -> AsyncGenerator[MemoryView, None]:
@@ -61,3 +62,17 @@ class MemoryRequests:
             cursor = page.next_cursor
             if cursor is None:
                 return
+
+
+def encoded(arguments: dict[str, Any]) -> bytes:
+    """Return arguments as JSON.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: there is something in them that JSON cannot hold.
+    """
+    try:
+        return msgspec.json.encode(arguments)
+    except UnicodeEncodeError as error:
+        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None

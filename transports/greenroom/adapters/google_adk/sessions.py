@@ -167,7 +167,8 @@ class GreenroomSessionService(BaseSessionService):
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return what the sessions of a user in a program share, by keys without ``user:``."""
-        return await self._state(names.user_state_name(app_name, user_id), user_id)
+        project = names.project_of_user(user_id)
+        return await self._state(names.user_state_name(app_name, user_id), user_id, user_id, project)
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Append an event to a session, and to the object; a partial event is not kept.
@@ -262,16 +263,20 @@ class GreenroomSessionService(BaseSessionService):
 
     async def _shared_state(self, app_name: str, user_id: str) -> dict[str, Any]:
         """Return what the sessions of a user in a program share, and those of all users, by whole keys."""
-        of_app = await self._state(names.app_state_name(app_name), user_id)
-        of_user = await self._state(names.user_state_name(app_name, user_id), user_id)
+        project = names.project_of_app(app_name)
+        of_app = await self._state(names.app_state_name(app_name), user_id, None, project)
+        of_user = await self.get_user_state(app_name=app_name, user_id=user_id)
         return {
             **{State.APP_PREFIX + key: value for key, value in of_app.items()},
             **{State.USER_PREFIX + key: value for key, value in of_user.items()},
         }
 
-    async def _state(self, name: str, user_id: str) -> dict[str, Any]:
+    async def _state(self, name: str, user_id: str, owner: str | None, project_id: str) -> dict[str, Any]:
+        """Return what a session holds for others; nothing of one that somebody else made under its id."""
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
+            return {}
+        if (snapshot.session.user_id, snapshot.session.project_id) != (owner, project_id):
             return {}
         state: dict[str, Any] = from_json(snapshot.session.state)
         return state

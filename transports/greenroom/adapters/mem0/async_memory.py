@@ -27,7 +27,7 @@ from greenroom.actors import (
     VersionView,
     parse_request,
 )
-from greenroom.adapters.base.memories import MemoryRequests
+from greenroom.adapters.base.memories import MemoryRequests, encoded
 from greenroom.adapters.mem0 import filters as given_filters
 from greenroom.adapters.mem0 import messages as given_messages
 from greenroom.adapters.mem0.errors import ValidationError
@@ -320,8 +320,8 @@ class AsyncMemory:
         except Refusal as refusal:
             raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
 
-    async def _search(self, scope: Scope, asked: Mapping[str, Any]) -> MemoriesFound:
-        request = parse_request(MemorySearch, msgspec.json.encode(asked))
+    async def _search(self, scope: Scope, asked: dict[str, Any]) -> MemoriesFound:
+        request = parse_request(MemorySearch, encoded(asked))
         return await self._database.query(request, principal=scope.principal)
 
     async def _store(self, scope: Scope, kept: Kept, payload: Mapping[str, Any], kind: str) -> str:
@@ -356,8 +356,8 @@ class AsyncMemory:
     async def _scope_by(self, memory_id: str) -> Scope | None:
         """Return where a memory lies, by its id alone."""
         try:
-            asked = parse_request(RootOfMemory, msgspec.json.encode({"memory_id": memory_id}))
-        except (Refusal, TypeError):
+            asked = parse_request(RootOfMemory, encoded({"memory_id": memory_id}))
+        except Refusal:
             return None
         root = await self._database.query(asked, principal=Principal(agent_id=OWN_AGENT))
         return None if root is None else scope_at(root)

@@ -96,6 +96,9 @@ def _check(filters: Mapping[str, Any]) -> None:
                 kind = "list" if name == "AND" else "non-empty list"
                 raise ValueError(f"{name} operator requires a {kind} of conditions")
             for each in wanted:
+                if not isinstance(each, Mapping):
+                    sentence = f"{name} operator requires conditions that are dictionaries, and got {each!r}"
+                    raise ValueError(sentence)  # noqa: TRY004  as for all filters
                 _check(each)
         elif isinstance(wanted, Mapping):
             for operator in wanted:

@@ -144,18 +144,17 @@ class GreenroomSession:
             self._forget_if_gone(error)
 
     async def _is_there(self) -> bool:
-        """Return whether there is such a session, once it is known to be the user's.
+        """Return whether there is such a session; each time, for another user may have taken a free id.
 
         Raises:
             ServiceError: it is another's.
         """
-        if self._is_known:
-            return True
         principal, address = self._sessions.principal, Address("session", self.key)
         try:
             found = await self._database.ask(address, TakeSnapshot(session_id=self.key), principal=principal)
         except Refusal as refusal:
             if refusal.code == "SESSION_NOT_FOUND":
+                self._is_known = False
                 return False
             raise
         if found.session.user_id != principal.user:

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from greenroom.runtime import GreenroomError, StoreFailedError
-from greenroom.transports.auth.authenticator import Authenticator
+from greenroom.transports.auth.authenticator import Authenticator, unauthorized
 from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
@@ -97,8 +97,10 @@ class Asking:
 
         Raises:
             ClientGoneError: the client hung up.
+            HttpRefusedError: what it came by has ended while its body was read.
             StoreFailedError: the store failed for good.
         """
+        self._check_still(visitor)
         began = trio.current_time()
         outcome: Any = "cancelled"
         try:
@@ -142,6 +144,12 @@ class Asking:
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True)
         return self._agent_for(caller, NAMELESS_AGENT if visitor.session is None else CONSOLE)
 
+    def _check_still(self, visitor: Visitor) -> None:
+        ended: list[str] = []
+        with self._held(visitor, ended.append):
+            if ended:
+                raise unauthorized(ended[0])
+
     # -- changes ---------------------------------------------------------------------------------
 
     async def tell_changes(
@@ -171,7 +179,7 @@ class Asking:
             except GreenroomError as error:
                 return failure_response(tool_failure(error))
             stream = EventStream(exchange.wake, self._check(visitor), uris if comes_back else ())
-            stack.enter_context(self._held(visitor, stream))
+            stack.enter_context(self._held(visitor, stream.end))
             stack.enter_context(self._counted(visitor.holder, stream))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(stream.follow, subscriber)
@@ -197,11 +205,11 @@ class Asking:
             return _nothing
         return partial(self._sessions.ended_by_time, visitor.session)
 
-    def _held(self, visitor: Visitor, stream: EventStream) -> AbstractContextManager[None]:
-        """Return a block within which a stream ends with what its visitor came by."""
+    def _held(self, visitor: Visitor, end: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Return a block within which `end` is called when what a visitor came by ends, or has ended."""
         if visitor.session is None:
-            return self._authenticator.hold_connection(visitor.caller, stream.end)
-        return visitor.session.hold(stream.end)
+            return self._authenticator.hold_connection(visitor.caller, end)
+        return visitor.session.hold(end)
 
 
 def _nothing() -> None:

@@ -112,8 +112,10 @@ class BrowserSession:
 
     @contextmanager
     def hold(self, end: Callable[[str], None]) -> Iterator[None]:
-        """Call a function, with the reason, when the session ends while the block runs."""
+        """Call a function, with the reason, when the session ends while the block runs, or has ended."""
         self.open.add(end)
+        if self.has_ended:
+            end("the session has ended")
         try:
             yield
         finally:
