@@ -188,6 +188,14 @@ def test_names_that_only_look_alike_are_different_files(tool: GreenroomMemoryToo
         assert said(tool, command="view", path=f"/memories/{name}").endswith(f"\t{number}")
 
 
+def test_the_tool_that_blocks_is_refused_where_an_event_loop_runs(tool: GreenroomMemoryTool) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="event loop"):
+            tool.call({"command": "view", "path": "/memories"})
+
+    asyncio.run(main())
+
+
 # -- what it keeps ------------------------------------------------------------
 
 

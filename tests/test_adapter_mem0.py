@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 from collections.abc import Iterator
@@ -138,6 +139,15 @@ def test_an_extractor_says_what_is_kept(opened: Database, memory: Memory) -> Non
     assert [each["memory"] for each in picky.add(texts, user_id="ada")["results"]] == ["2 said a"]
     assert len(picky.add(texts, user_id="ada", infer=False)["results"]) == 2
     assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 3
+
+
+def test_methods_that_block_are_refused_where_an_event_loop_runs(opened: Database, memory: Memory) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="event loop"):
+            memory.get_all(filters={"user_id": "ada"})
+        assert await AsyncMemory(opened).get_all(filters={"user_id": "ada"}) == {"results": []}
+
+    asyncio.run(main())
 
 
 @pytest.mark.promise("adapters.mem0-users")
