@@ -238,6 +238,20 @@ def test_a_history_has_all_versions(memory: Memory) -> None:
     assert memory.history("nothing") == []
 
 
+def test_a_last_day_that_is_no_day_ends_nothing(opened: Database, memory: Memory) -> None:
+    memory_id = memory.add("tea", user_id="ada", metadata={"expiration_date": "soon"})["results"][0]["id"]
+    memory.update(memory_id, metadata={"expiration_date": "2020-13-45"})
+    assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 1
+    others = MemoryService(opened, Principal(agent_id="client", user="ada"))
+    named, until = (
+        ("user:ada:mem0", "by hand", {"content": "tea"}),
+        {"user_id": "ada", "expiration_date": "x"},
+    )
+    opened.call(others.add_memory, *named, "semantic", "client", "task", until)
+    assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 2
+    assert len(memory.search("tea", filters={"user_id": "ada"}, threshold=0)["results"]) == 2
+
+
 def test_filters_go_by_metadata_and_days(memory: Memory) -> None:
     yesterday, tomorrow = (datetime.now(UTC).date() + timedelta(days=days) for days in (-2, 2))
     memory.add("tea old", user_id="ada", metadata={"n": 1, "who": "Ada"}, expiration_date=yesterday)
