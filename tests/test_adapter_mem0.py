@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -250,6 +250,21 @@ def test_a_last_day_that_is_no_day_ends_nothing(opened: Database, memory: Memory
     opened.call(others.add_memory, *named, "semantic", "client", "task", until)
     assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 2
     assert len(memory.search("tea", filters={"user_id": "ada"}, threshold=0)["results"]) == 2
+
+
+def test_an_extractor_may_ask_the_memory_itself(opened: Database, memory: Memory) -> None:
+    def extract(messages: Sequence[dict[str, Any]]) -> list[str]:
+        known = memory.get_all(filters={"user_id": "bob"})["results"]
+        return [f"{messages[0]['content']} after {len(known)}"]
+
+    picky = Memory(opened, extractor=extract)
+    assert picky.add("plums", user_id="bob")["results"][0]["memory"] == "plums after 0"
+
+    async def main() -> None:
+        added = await AsyncMemory(opened, extractor=extract).add("pears", user_id="bob")
+        assert added["results"][0]["memory"] == "pears after 1"
+
+    asyncio.run(main())
 
 
 def test_filters_go_by_metadata_and_days(memory: Memory) -> None:

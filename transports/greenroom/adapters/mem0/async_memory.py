@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from greenroom.actors import (
@@ -54,8 +55,8 @@ class AsyncMemory:
 
     Args:
         database: An open database, on any event loop.
-        extractor: What makes memories of messages where ``infer`` is true. Without one each message's text is
-            kept as it is: no language model is asked.
+        extractor: What makes memories of messages where ``infer`` is true, called in a thread of its own.
+            Without one each message's text is kept as it is: no language model is asked.
     """
 
     def __init__(self, database: Database, *, extractor: Extractor | None = None) -> None:
@@ -115,7 +116,8 @@ class AsyncMemory:
             )
         kept = given_messages.read(messages)
         if infer and self._extractor is not None:
-            kept = given_messages.extracted(self._extractor, kept)
+            # It may take its time, and ask this memory: neither the event loop nor the database waits for it.
+            kept = await anyio.to_thread.run_sync(given_messages.extracted, self._extractor, kept)
         payload = {name: value for name, value in (metadata or {}).items() if name not in FIXED} | identities
         if until is not None:
             payload["expiration_date"] = until
