@@ -215,6 +215,22 @@ def test_files_are_memories_of_the_user_alone(opened: Database, tool: GreenroomM
     assert "tea" not in said(alone, command="view", path="/memories")
 
 
+def test_a_memory_of_others_whose_key_is_no_path_is_no_file(
+    opened: Database, tool: GreenroomMemoryTool
+) -> None:
+    memories = MemoryService(opened, ADA)
+    for key in ("caf%E9", "a%41", "%2Fetc", "d%2F..", "d%2f%2Fx", "%0A", "%"):
+        named = ("user:ada:files", key, {"content": "x"})
+        opened.call(memories.add_memory, *named, "semantic", "client", "task")
+    said(tool, command="create", path="/memories/d/tea.md", file_text="tea")
+    assert said(tool, command="view", path="/memories").split("\n")[2:] == [
+        "3B\t/memories/d/",
+        "3B\t/memories/d/tea.md",
+    ]
+    assert said(tool, command="rename", old_path="/memories/d", new_path="/memories/e").startswith("Successf")
+    assert said(tool, command="delete", path="/memories/e").startswith("Successfully deleted")
+
+
 @pytest.mark.promise("adapters.anthropic-edits")
 def test_edits_of_two_writers_are_both_there(tmp_path: Path) -> None:
     async def main() -> str:

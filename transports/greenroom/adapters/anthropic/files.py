@@ -190,17 +190,16 @@ class MemoryFiles:
 
     # -- directories ---------------------------------------------------------
 
-    async def _below(self, path: str) -> dict[str, int]:
+    async def _below(self, directory: str) -> dict[str, int]:
         """Return the files below a directory with their sizes in bytes."""
-        prefix = {"key_prefix": key_of(path + "/")} if path else {}
+        prefix = {"key_prefix": key_of(directory + "/")} if directory else {}
         if len(prefix.get("key_prefix", "")) >= MOST_KEY:
             return {}
         try:
             return {
-                path_of(view.key): view.size_bytes
-                if view.value is msgspec.UNSET
-                else len(_text(view).encode())
+                path: view.size_bytes if view.value is msgspec.UNSET else len(_text(view).encode())
                 async for view in self._memories.listed(**prefix)
+                if (path := path_of(view.key)) is not None
             }
         except Refusal as refusal:
             raise _said(refusal) from None
