@@ -307,6 +307,29 @@ def test_a_rename_that_is_cancelled_is_whole_and_takes_edits_along(tmp_path: Pat
     asyncio.run(main())
 
 
+@pytest.mark.promise("adapters.anthropic-rename")
+def test_a_rename_that_asyncio_cancels_between_two_files_goes_to_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with database(tmp_path) as opened:
+            tool = AsyncGreenroomMemoryTool(opened, ADA)
+            for number in range(30):
+                await tool.call({"command": "create", "path": f"/memories/a/{number}", "file_text": "x"})
+            move = {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"}
+            renaming = asyncio.ensure_future(tool.call(move))
+            moved = MemoryService(opened, ADA)
+            while not (await moved.page_memories("user:ada:files", 1)).memories[0].key.startswith("b"):
+                pass
+            renaming.cancel()
+            await asyncio.gather(renaming, return_exceptions=True)
+            shown = str(await tool.call({"command": "view", "path": "/memories"})).split("\n")[2:]
+            assert {line.split("\t")[1] for line in shown} == {
+                "/memories/b/",
+                *(f"/memories/b/{number}" for number in range(30)),
+            }
+
+    asyncio.run(main())
+
+
 @pytest.mark.promise("adapters.anthropic-limits")
 def test_what_cannot_be_kept_is_refused_with_the_reason(tool: GreenroomMemoryTool) -> None:
     large = "ä" * 524_288
