@@ -252,6 +252,24 @@ def test_a_last_day_that_is_no_day_ends_nothing(opened: Database, memory: Memory
     assert len(memory.search("tea", filters={"user_id": "ada"}, threshold=0)["results"]) == 2
 
 
+def test_an_add_that_asyncio_cancels_between_two_texts_keeps_all(opened: Database, memory: Memory) -> None:
+    assert memory.get_all(filters={"user_id": "ada"}) == {"results": []}
+
+    async def main() -> None:
+        awaited = AsyncMemory(opened)
+        said = [{"role": "user", "content": str(number)} for number in range(30)]
+        for change, count in ((awaited.add(said, user_id="ada"), 30), (awaited.delete_all(user_id="ada"), 0)):
+            before = len(await read(opened))
+            changing = asyncio.ensure_future(change)
+            while len(await read(opened)) == before:
+                pass
+            changing.cancel()
+            await asyncio.gather(changing, return_exceptions=True)
+            assert len(await read(opened)) == count
+
+    asyncio.run(main())
+
+
 def test_an_extractor_may_ask_the_memory_itself(opened: Database, memory: Memory) -> None:
     def extract(messages: Sequence[dict[str, Any]]) -> list[str]:
         known = memory.get_all(filters={"user_id": "bob"})["results"]

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import anyio
 import anyio.to_thread
 import msgspec
 
@@ -28,6 +27,7 @@ from greenroom.actors import (
     VersionView,
     parse_request,
 )
+from greenroom.adapters.base.cancelling import call_whole
 from greenroom.adapters.base.memories import MemoryRequests
 from greenroom.adapters.mem0 import filters as given_filters
 from greenroom.adapters.mem0 import messages as given_messages
@@ -122,13 +122,18 @@ class AsyncMemory:
         if until is not None:
             payload["expiration_date"] = until
         kind = "semantic" if memory_type is None else "procedural"
-        results = []
-        with anyio.CancelScope(shield=len(kept) > 1):  # who is cancelled does not leave a part
+        scope = scope_of(identities)
+
+        async def store() -> list[dict[str, Any]]:
+            results = []
             for each in kept:
-                memory_id = await self._store(scope_of(identities), each, payload, kind)
+                memory_id = await self._store(scope, each, payload, kind)
                 shown = {"id": memory_id, "memory": each.text, "event": "ADD"}
                 results.append(shown if infer else {**shown, "actor_id": each.name, "role": each.role})
-        return {"results": results}
+            return results
+
+        # Who is cancelled does not leave a part.
+        return {"results": await call_whole(self._database, store)}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory, or None where there is none with this id."""
@@ -263,14 +268,7 @@ class AsyncMemory:
                 "At least one filter is required to delete all memories. If you want to delete all memories, "
                 "use the `reset()` method."
             )
-        requests = self._requests(scope_of(wanted))
-        with anyio.CancelScope(shield=True):
-            for each in await self._list(wanted, None, show_expired=True):
-                try:
-                    await self._said(requests.ask(ForgetMemory, memory_id=each.id))
-                except ServiceError as error:
-                    if error.code != "MEMORY_NOT_FOUND":  # another one has forgotten it meanwhile
-                        raise
+        await call_whole(self._database, self._forget_all, wanted)
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -354,6 +352,15 @@ class AsyncMemory:
                     if len(found) == most:
                         break
         return found
+
+    async def _forget_all(self, wanted: Mapping[str, Any]) -> None:
+        requests = self._requests(scope_of(wanted))
+        for each in await self._list(wanted, None, show_expired=True):
+            try:
+                await self._said(requests.ask(ForgetMemory, memory_id=each.id))
+            except ServiceError as error:
+                if error.code != "MEMORY_NOT_FOUND":  # another one has forgotten it meanwhile
+                    raise
 
     async def _scope_by(self, memory_id: str) -> Scope | None:
         """Return where a memory lies, by its id alone."""
