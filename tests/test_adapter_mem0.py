@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.adapters import CHECKS, Case, Check, database
 
-from greenroom.actors import Database, MemoryService, Principal, SearchService
+from greenroom.actors import Database, MemoryService, Principal, SearchService, ServiceError
 from greenroom.adapters.mem0 import AsyncMemory, Memory, ValidationError
 
 pytestmark = pytest.mark.slow
@@ -131,6 +131,14 @@ def test_answers_have_the_shapes_of_mem0(memory: Memory) -> None:
     assert {**inferred, "id": ""} == {"id": "", "memory": "I live in Oslo", "event": "ADD"}
     assert memory.get("no such id") is None
     assert memory.get_all(filters={"user_id": "ada"}, top_k=0) == {"results": []}
+
+
+def test_what_json_does_not_have_is_refused_as_a_value_error(memory: Memory) -> None:
+    for text, metadata in (("tea \ud800", None), ("tea", {"n": object()}), ("tea", {"n": {2j}})):
+        with pytest.raises(ServiceError, match="no value for JSON"):
+            memory.add(text, user_id="ada", metadata=metadata)
+    with pytest.raises(ServiceError, match="no value for JSON"):
+        memory.search("tea \ud800", filters={"user_id": "ada"})
 
 
 def test_an_extractor_says_what_is_kept(opened: Database, memory: Memory) -> None:

@@ -15,10 +15,23 @@ from greenroom.actors import (
     memory_address,
     parse_request,
 )
-from greenroom.runtime import Message
+from greenroom.actors.auth.errors import not_serializable
+from greenroom.runtime import Message, Query
 
 R = TypeVar("R")
 PAGE = 200
+
+
+def encoded(value: Any) -> bytes:
+    """Return the JSON of a value.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: it has a lone surrogate, or an object that JSON has nothing like.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
 
 
 class MemoryRequests:
@@ -41,8 +54,17 @@ class MemoryRequests:
         Raises:
             Refusal: a "no", also of an argument that breaks a rule.
         """
-        request = parse_request(request_type, msgspec.json.encode(arguments))
+        request = parse_request(request_type, encoded(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
+
+    async def query(self, query_type: type[Query[R]], **arguments: Any) -> R:
+        """Check the arguments as those of a tool, and answer the query in the namespace.
+
+        Raises:
+            Refusal: as `ask`.
+        """
+        query = parse_request(query_type, encoded({"namespace": self.namespace, **arguments}))
+        return await self._database.query(query, principal=self._principal)
 
     async def listed(self, **filters: Any) -> AsyncGenerator[MemoryView, None]:
         """Yield all memories of the namespace that fit the filters, newest update first."""

@@ -14,7 +14,6 @@ from greenroom.actors import (
     Database,
     ForgetMemory,
     ListVersions,
-    MemoriesFound,
     MemoryHit,
     MemorySearch,
     MemoryView,
@@ -201,12 +200,11 @@ class AsyncMemory:
         scope = scope_of(wanted)
         asked = {
             "query": query.strip(),
-            "namespace": scope.namespace,
             "limit": MOST_FOUND,
             "include_debug": explain,
             **({} if wanted.get("run_id") is None else {"conversation_id": wanted["run_id"]}),
         }
-        found = await self._said(self._search(scope, asked))
+        found = await self._said(self._requests(scope).query(MemorySearch, **asked))
         results: list[dict[str, Any]] = []
         for hit in found.memories if top_k else ():
             score = hit.score / (found.memories[0].score or 1.0)
@@ -319,10 +317,6 @@ class AsyncMemory:
             return await asking
         except Refusal as refusal:
             raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
-
-    async def _search(self, scope: Scope, asked: Mapping[str, Any]) -> MemoriesFound:
-        request = parse_request(MemorySearch, msgspec.json.encode(asked))
-        return await self._database.query(request, principal=scope.principal)
 
     async def _store(self, scope: Scope, kept: Kept, payload: Mapping[str, Any], kind: str) -> str:
         told = {"role": kept.role, "actor_id": kept.name}
