@@ -26,6 +26,7 @@ async def call_whole(
 
     async def shielded() -> R:
         with anyio.CancelScope(shield=True):
-            return await function(*arguments)
+            result = await function(*arguments)
+        return result  # noqa: RET504  a scope may swallow, says its type
 
     return await database.call_async(shielded)

@@ -16,7 +16,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.auth.errors import not_serializable
-from greenroom.runtime import Message, Query
+from greenroom.runtime import Message, Procedure
 
 R = TypeVar("R")
 PAGE = 200
@@ -57,7 +57,7 @@ class MemoryRequests:
         request = parse_request(request_type, encoded(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
-    async def query(self, query_type: type[Query[R]], **arguments: Any) -> R:
+    async def query(self, query_type: type[Procedure[R]], **arguments: Any) -> R:
         """Check the arguments as those of a tool, and answer the query in the namespace.
 
         Raises:
