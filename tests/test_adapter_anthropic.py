@@ -188,6 +188,14 @@ def test_names_that_only_look_alike_are_different_files(tool: GreenroomMemoryToo
         assert said(tool, command="view", path=f"/memories/{name}").endswith(f"\t{number}")
 
 
+def test_the_tool_that_blocks_is_refused_where_an_event_loop_runs(tool: GreenroomMemoryTool) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="event loop"):
+            tool.call({"command": "view", "path": "/memories"})
+
+    asyncio.run(main())
+
+
 # -- what it keeps ------------------------------------------------------------
 
 
@@ -205,6 +213,22 @@ def test_files_are_memories_of_the_user_alone(opened: Database, tool: GreenroomM
     assert "tea" not in said(GreenroomMemoryTool(opened, BOB), command="view", path="/memories")
     alone = GreenroomMemoryTool(opened, Principal(agent_id="claude"))
     assert "tea" not in said(alone, command="view", path="/memories")
+
+
+def test_a_memory_of_others_whose_key_is_no_path_is_no_file(
+    opened: Database, tool: GreenroomMemoryTool
+) -> None:
+    memories = MemoryService(opened, ADA)
+    for key in ("caf%E9", "a%41", "%2Fetc", "d%2F..", "d%2f%2Fx", "%0A", "%"):
+        named = ("user:ada:files", key, {"content": "x"})
+        opened.call(memories.add_memory, *named, "semantic", "client", "task")
+    said(tool, command="create", path="/memories/d/tea.md", file_text="tea")
+    assert said(tool, command="view", path="/memories").split("\n")[2:] == [
+        "3B\t/memories/d/",
+        "3B\t/memories/d/tea.md",
+    ]
+    assert said(tool, command="rename", old_path="/memories/d", new_path="/memories/e").startswith("Successf")
+    assert said(tool, command="delete", path="/memories/e").startswith("Successfully deleted")
 
 
 @pytest.mark.promise("adapters.anthropic-edits")
@@ -279,6 +303,29 @@ def test_a_rename_that_is_cancelled_is_whole_and_takes_edits_along(tmp_path: Pat
             await asyncio.gather(tool.call(move), tool.call(edit), return_exceptions=True)
             shown = str(await tool.call({"command": "view", "path": "/memories/moved"}))
             assert shown.endswith(("\tx", "\tedited\n     2\tx\n     3\t"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("adapters.anthropic-rename")
+def test_a_rename_that_asyncio_cancels_between_two_files_goes_to_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with database(tmp_path) as opened:
+            tool = AsyncGreenroomMemoryTool(opened, ADA)
+            for number in range(30):
+                await tool.call({"command": "create", "path": f"/memories/a/{number}", "file_text": "x"})
+            move = {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"}
+            renaming = asyncio.ensure_future(tool.call(move))
+            moved = MemoryService(opened, ADA)
+            while not (await moved.page_memories("user:ada:files", 1)).memories[0].key.startswith("b"):
+                pass
+            renaming.cancel()
+            await asyncio.gather(renaming, return_exceptions=True)
+            shown = str(await tool.call({"command": "view", "path": "/memories"})).split("\n")[2:]
+            assert {line.split("\t")[1] for line in shown} == {
+                "/memories/b/",
+                *(f"/memories/b/{number}" for number in range(30)),
+            }
 
     asyncio.run(main())
 

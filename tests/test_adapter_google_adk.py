@@ -6,6 +6,7 @@ What every session service of the kit owes its callers is asked of ours and of t
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -42,6 +43,7 @@ from greenroom.actors import (
     StoreMemory,
     UpdateSession,
     open_greenroom,
+    parse_request,
 )
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.adapters.google_adk import GreenroomMemoryService, GreenroomSessionService, names
@@ -741,5 +743,30 @@ def test_memories_are_kept_as_they_are_given(tmp_path: Path) -> None:
             "editor",
             [types.Part(text="medlars")],
         )
+
+    play(tmp_path, story)
+
+
+@pytest.mark.promise("adapters.google-adk-memory")
+def test_whatever_another_agent_stores_there_is_found_as_it_reads(tmp_path: Path) -> None:
+    async def story(database: Database) -> None:
+        memory, namespace = GreenroomMemoryService(database), "user:ann:adk:guide"
+        odd: list[Any] = [
+            "no object",
+            {"id": []},
+            {"unknown": 1},
+            {"id": "i", "lengths": "x"},
+            {"id": "i", "role": 5},
+            None,
+        ]
+        given: list[dict[str, Any]] = [{"content": "sorb", "metadata": {"adk": each}} for each in odd]
+        given += [{"value": ["sorb"]}, {"value": ["sorb " * 60_000]}, {"content": "sorb " * 60_000}]
+        for number, fields in enumerate(given):
+            arguments = json.dumps({"namespace": namespace, "key": str(number), **fields}).encode()
+            stored = parse_request(StoreMemory, arguments)
+            await database.ask(memory_address(namespace), stored, principal=ANN)
+        found = (await memory.search_memory(app_name=APP, user_id=USER, query="sorb")).memories
+        assert {each.id for each in found} == {str(number) for number in range(len(given))}
+        assert all("sorb" in str(part.text) for each in found for part in each.content.parts or [])
 
     play(tmp_path, story)

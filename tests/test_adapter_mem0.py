@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from support.adapters import CHECKS, Case, Check, database
 
-from greenroom.actors import Database, MemoryService, Principal, SearchService
+from greenroom.actors import Database, MemoryService, Principal, SearchService, ServiceError
 from greenroom.adapters.mem0 import AsyncMemory, Memory, ValidationError
 
 pytestmark = pytest.mark.slow
@@ -132,12 +133,29 @@ def test_answers_have_the_shapes_of_mem0(memory: Memory) -> None:
     assert memory.get_all(filters={"user_id": "ada"}, top_k=0) == {"results": []}
 
 
+def test_what_json_does_not_have_is_refused_as_a_value_error(memory: Memory) -> None:
+    for text, metadata in (("tea \ud800", None), ("tea", {"n": object()}), ("tea", {"n": {2j}})):
+        with pytest.raises(ServiceError, match="no value for JSON"):
+            memory.add(text, user_id="ada", metadata=metadata)
+    with pytest.raises(ServiceError, match="no value for JSON"):
+        memory.search("tea \ud800", filters={"user_id": "ada"})
+
+
 def test_an_extractor_says_what_is_kept(opened: Database, memory: Memory) -> None:
     picky = Memory(opened, extractor=lambda messages: [f"{len(messages)} said {messages[0]['content']}", " "])
     texts = [{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": "text", "text": "b"}]}]
     assert [each["memory"] for each in picky.add(texts, user_id="ada")["results"]] == ["2 said a"]
     assert len(picky.add(texts, user_id="ada", infer=False)["results"]) == 2
     assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 3
+
+
+def test_methods_that_block_are_refused_where_an_event_loop_runs(opened: Database, memory: Memory) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="event loop"):
+            memory.get_all(filters={"user_id": "ada"})
+        assert await AsyncMemory(opened).get_all(filters={"user_id": "ada"}) == {"results": []}
+
+    asyncio.run(main())
 
 
 @pytest.mark.promise("adapters.mem0-users")
@@ -226,6 +244,53 @@ def test_a_history_has_all_versions(memory: Memory) -> None:
     assert (rows[-1]["is_deleted"], rows[-1]["new_memory"]) == (True, None)
     assert memory.get(memory_id) is None
     assert memory.history("nothing") == []
+
+
+def test_a_last_day_that_is_no_day_ends_nothing(opened: Database, memory: Memory) -> None:
+    memory_id = memory.add("tea", user_id="ada", metadata={"expiration_date": "soon"})["results"][0]["id"]
+    memory.update(memory_id, metadata={"expiration_date": "2020-13-45"})
+    assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 1
+    others = MemoryService(opened, Principal(agent_id="client", user="ada"))
+    named, until = (
+        ("user:ada:mem0", "by hand", {"content": "tea"}),
+        {"user_id": "ada", "expiration_date": "x"},
+    )
+    opened.call(others.add_memory, *named, "semantic", "client", "task", until)
+    assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 2
+    assert len(memory.search("tea", filters={"user_id": "ada"}, threshold=0)["results"]) == 2
+
+
+def test_an_add_that_asyncio_cancels_between_two_texts_keeps_all(opened: Database, memory: Memory) -> None:
+    assert memory.get_all(filters={"user_id": "ada"}) == {"results": []}
+
+    async def main() -> None:
+        awaited = AsyncMemory(opened)
+        said = [{"role": "user", "content": str(number)} for number in range(30)]
+        for change, count in ((awaited.add(said, user_id="ada"), 30), (awaited.delete_all(user_id="ada"), 0)):
+            before = len(await read(opened))
+            changing = asyncio.ensure_future(change)
+            while len(await read(opened)) == before:
+                pass
+            changing.cancel()
+            await asyncio.gather(changing, return_exceptions=True)
+            assert len(await read(opened)) == count
+
+    asyncio.run(main())
+
+
+def test_an_extractor_may_ask_the_memory_itself(opened: Database, memory: Memory) -> None:
+    def extract(messages: Sequence[dict[str, Any]]) -> list[str]:
+        known = memory.get_all(filters={"user_id": "bob"})["results"]
+        return [f"{messages[0]['content']} after {len(known)}"]
+
+    picky = Memory(opened, extractor=extract)
+    assert picky.add("plums", user_id="bob")["results"][0]["memory"] == "plums after 0"
+
+    async def main() -> None:
+        added = await AsyncMemory(opened, extractor=extract).add("pears", user_id="bob")
+        assert added["results"][0]["memory"] == "pears after 1"
+
+    asyncio.run(main())
 
 
 def test_filters_go_by_metadata_and_days(memory: Memory) -> None:

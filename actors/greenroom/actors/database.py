@@ -113,6 +113,17 @@ class Database:
         with self._closing(keeper):
             return keeper.portal.call(function, *arguments)
 
+    async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
+        """Run an async function in the runtime's thread, on trio there, and await it.
+
+        Who is cancelled cancels it, and waits until it has ended: so an ``anyio.CancelScope(shield=True)`` in
+        it stands also where asyncio cancels the task, which one in the task itself does not.
+
+        Raises:
+            RuntimeClosedError: the database is not open, or closed before the function returned.
+        """
+        return await self._call(lambda _: function(*arguments))
+
     async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
         """Return an actor's reply, as `RuntimeClient.ask` does."""
         return await self._call(lambda runtime: runtime.ask(address, message, principal=principal))

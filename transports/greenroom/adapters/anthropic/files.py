@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import msgspec
 from anthropic.lib.tools import ToolError
 
@@ -22,6 +21,7 @@ from greenroom.actors import (
 from greenroom.adapters.anthropic import texts
 from greenroom.adapters.anthropic.paths import MOST_KEY, ROOT, inside, key_of, parents_of, path_of
 from greenroom.adapters.anthropic.texts import Edited
+from greenroom.adapters.base.cancelling import call_whole
 from greenroom.adapters.base.memories import MemoryRequests
 from greenroom.runtime import Refusal
 
@@ -41,6 +41,7 @@ class MemoryFiles:
     """
 
     def __init__(self, database: Database, principal: Principal) -> None:
+        self._database = database
         self._memories = MemoryRequests(database, principal, f"{user_namespace(principal)}:files")
 
     async def view(self, command: Any) -> str:
@@ -106,15 +107,12 @@ class MemoryFiles:
             raise ToolError(f"The destination {command.new_path} is inside {command.old_path}")
         for path in moves.values():
             inside(f"{ROOT}/{path}")  # none may be too long, before the first one moves
-        with anyio.CancelScope(shield=True):
-            for source, target in moves.items():
-                if not await self._move(source, target):
-                    raise ToolError(f"The destination {ROOT}/{target} already exists")
+        await call_whole(self._database, self._move_all, moves)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     async def clear(self) -> str:
         """Delete all files."""
-        await self._forget_all()
+        await call_whole(self._database, self._forget_all)
         return "All memory cleared"
 
     # -- one file ----------------------------------------------------------
@@ -130,6 +128,11 @@ class MemoryFiles:
             edited = change(_text(found))
             if await self._keep(path, edited.text, after=found.version):
                 return edited.answer
+
+    async def _move_all(self, moves: dict[str, str]) -> None:
+        for source, target in moves.items():
+            if not await self._move(source, target):
+                raise ToolError(f"The destination {ROOT}/{target} already exists")
 
     async def _move(self, source: str, target: str) -> bool:
         """Move a file, with what others wrote meanwhile; return whether nothing was there."""
@@ -190,17 +193,16 @@ class MemoryFiles:
 
     # -- directories ---------------------------------------------------------
 
-    async def _below(self, path: str) -> dict[str, int]:
+    async def _below(self, directory: str) -> dict[str, int]:
         """Return the files below a directory with their sizes in bytes."""
-        prefix = {"key_prefix": key_of(path + "/")} if path else {}
+        prefix = {"key_prefix": key_of(directory + "/")} if directory else {}
         if len(prefix.get("key_prefix", "")) >= MOST_KEY:
             return {}
         try:
             return {
-                path_of(view.key): view.size_bytes
-                if view.value is msgspec.UNSET
-                else len(_text(view).encode())
+                path: view.size_bytes if view.value is msgspec.UNSET else len(_text(view).encode())
                 async for view in self._memories.listed(**prefix)
+                if (path := path_of(view.key)) is not None
             }
         except Refusal as refusal:
             raise _said(refusal) from None
@@ -213,21 +215,20 @@ class MemoryFiles:
     async def _forget_below(self, path: str) -> bool:
         """Forget all files of a directory; return whether there were any."""
         prefix = key_of(path + "/")
-        return len(prefix) < MOST_KEY and await self._forget_all(prefix)
+        return len(prefix) < MOST_KEY and await call_whole(self._database, self._forget_all, prefix)
 
     async def _forget_all(self, prefix: str | None = None) -> bool:
         """Forget all files whose keys begin so, 1,000 in a commit; return whether there were any."""
         namespace = self._memories.namespace
         filters = MemoryFilters(namespace=namespace, superseded=True, key_prefix=prefix)
         remaining, there = True, False
-        with anyio.CancelScope(shield=True):
-            while remaining:
-                try:
-                    gone = await self._memories.ask(ForgetMemory, filters=filters, confirm=True)
-                except Refusal as refusal:
-                    raise _said(refusal) from None
-                there = there or gone.forgotten > 0
-                remaining = gone.remaining > 0
+        while remaining:
+            try:
+                gone = await self._memories.ask(ForgetMemory, filters=filters, confirm=True)
+            except Refusal as refusal:
+                raise _said(refusal) from None
+            there = there or gone.forgotten > 0
+            remaining = gone.remaining > 0
         return there
 
 

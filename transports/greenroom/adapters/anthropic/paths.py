@@ -68,9 +68,13 @@ def key_of(relative: str) -> str:
     return _NOT_IN_KEYS.sub(lambda found: f"%{ord(found[0]):02X}", relative)
 
 
-def path_of(key: str) -> str:
-    """Return the path that has a key."""
-    return unquote(key, errors="strict")
+def path_of(key: str) -> str | None:
+    """Return the path that has a key; None where no path has, for another client chose it."""
+    try:
+        path = unquote(key, errors="strict")
+        return path if key_of(path) == key and inside(f"{ROOT}/{path}") == path else None
+    except (UnicodeDecodeError, ToolError):
+        return None
 
 
 def parents_of(relative: str) -> list[str]:

@@ -15,6 +15,7 @@ from anthropic.types.beta import (
 
 from greenroom.actors import Database, Principal
 from greenroom.adapters.anthropic.files import MemoryFiles
+from greenroom.adapters.base.blocking import call_blocking
 
 
 class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -90,28 +91,28 @@ class GreenroomMemoryTool(BetaAbstractMemoryTool):
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Answer a file with its lines numbered, or what is in a directory."""
-        return self._database.call(self._files.view, command)
+        return call_blocking(self._database, self._files.view, command)
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Keep a new file."""
-        return self._database.call(self._files.create, command)
+        return call_blocking(self._database, self._files.create, command)
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that is there once."""
-        return self._database.call(self._files.str_replace, command)
+        return call_blocking(self._database, self._files.str_replace, command)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines behind a line."""
-        return self._database.call(self._files.insert, command)
+        return call_blocking(self._database, self._files.insert, command)
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Delete a file, or a directory with all that is in it."""
-        return self._database.call(self._files.delete, command)
+        return call_blocking(self._database, self._files.delete, command)
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file, or a directory file by file."""
-        return self._database.call(self._files.rename, command)
+        return call_blocking(self._database, self._files.rename, command)
 
     def clear_all_memory(self) -> str:
         """Delete all files."""
-        return self._database.call(self._files.clear)
+        return call_blocking(self._database, self._files.clear)

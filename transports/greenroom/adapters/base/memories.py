@@ -16,10 +16,22 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.auth.errors import not_serializable
-from greenroom.runtime import Message
+from greenroom.runtime import Message, Procedure
 
 R = TypeVar("R")
 PAGE = 200
+
+
+def encoded(value: Any) -> bytes:
+    """Return the JSON of a value.
+
+    Raises:
+        Refusal: ``SERIALIZATION_ERROR``: it has a lone surrogate, or an object that JSON has nothing like.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
 
 
 class MemoryRequests:
@@ -45,6 +57,15 @@ class MemoryRequests:
         request = parse_request(request_type, encoded(arguments))
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
+    async def query(self, query_type: type[Procedure[R]], **arguments: Any) -> R:
+        """Check the arguments as those of a tool, and answer the query in the namespace.
+
+        Raises:
+            Refusal: as `ask`.
+        """
+        query = parse_request(query_type, encoded({"namespace": self.namespace, **arguments}))
+        return await self._database.query(query, principal=self._principal)
+
     async def listed(self, **filters: Any) -> AsyncGenerator[MemoryView, None]:
         """Yield all memories of the namespace that fit the filters, newest update first."""
         cursor: str | None = None
@@ -62,17 +83,3 @@ class MemoryRequests:
             cursor = page.next_cursor
             if cursor is None:
                 return
-
-
-def encoded(arguments: dict[str, Any]) -> bytes:
-    """Return arguments as JSON.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: there is something in them that JSON cannot hold.
-    """
-    try:
-        return msgspec.json.encode(arguments)
-    except UnicodeEncodeError as error:
-        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
-    except (TypeError, ValueError, RecursionError) as error:
-        raise not_serializable(f"this is no value for JSON: {error}") from None

@@ -180,23 +180,23 @@ class GreenroomMemoryService(BaseMemoryService):
 
     async def _entry(self, user_id: str, hit: MemoryHit) -> MemoryEntry | None:
         """Return what was found as the kit has it; None where it was deleted meanwhile."""
-        metadata = {} if hit.metadata is UNSET else from_json(hit.metadata)
-        described = metadata.get(_ENTRY)
-        if described is None:  # an agent has stored it here by a tool
-            described = {"id": hit.key, "author": hit.author, "timestamp": hit.created_at.isoformat()}
         if hit.content is not UNSET:
             text = hit.content
         elif hit.value is not UNSET:
-            text = json.dumps(from_json(hit.value), ensure_ascii=False)
+            text = _json(from_json(hit.value))
         else:
             whole = await self._memories(user_id).get_memory(hit.namespace, hit.key)
             if whole is None:
                 return None
-            text = whole.value["content"]
-        content = types.Content(
-            role=described.pop("role", None), parts=_parts(text, described.pop("lengths", None))
+            text = _said(whole.value)
+        metadata = {} if hit.metadata is UNSET else from_json(hit.metadata)
+        entry = _restored(text, metadata.get(_ENTRY))
+        if entry is not None:
+            return entry
+        content = types.Content(parts=[types.Part(text=text)])
+        return MemoryEntry(
+            content=content, id=hit.key, author=hit.author, timestamp=hit.created_at.isoformat()
         )
-        return MemoryEntry(content=content, **described)
 
     def _memories(self, user_id: str) -> MemoryService:
         return MemoryService(self._database, self._principal(user_id))
@@ -216,6 +216,28 @@ def _described(entry: MemoryEntry) -> dict[str, Any]:
     if len(texts) > 1:
         described["lengths"] = [len(text) for text in texts]
     return described
+
+
+def _restored(text: str, described: Any) -> MemoryEntry | None:
+    """Return the entry of which a text and `_described` are; None where another agent has stored it."""
+    if not isinstance(described, dict) or "id" not in described:
+        return None
+    more = dict(described)
+    try:
+        content = types.Content(role=more.pop("role", None), parts=_parts(text, more.pop("lengths", None)))
+        return MemoryEntry(content=content, **more)
+    except (TypeError, ValueError):  # the metadata may have anything in its place
+        return None
+
+
+def _said(value: Any) -> str:
+    """Return the text of a memory that was read whole."""
+    content = value.get("content") if isinstance(value, dict) else None
+    return content if isinstance(content, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _parts(text: str, lengths: list[int] | None) -> list[types.Part]:

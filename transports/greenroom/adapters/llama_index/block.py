@@ -5,7 +5,6 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Any
 
-import msgspec
 from msgspec import UnsetType
 
 from greenroom.actors import (
@@ -14,11 +13,10 @@ from greenroom.actors import (
     RecallContext,
     RecalledMemory,
     StoreMemory,
-    memory_address,
-    parse_request,
     user_namespace,
 )
 from greenroom.adapters.base.extras import needs
+from greenroom.adapters.base.memories import MemoryRequests, encoded
 from greenroom.runtime import Refusal
 
 with needs("llama-index"):
@@ -66,9 +64,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
         task = _newest_of_user(messages or [])
         if not task:
             return []
-        given = {"task": task, "max_tokens": self.max_tokens, "namespace": user_namespace(self.principal)}
-        recall = parse_request(RecallContext, msgspec.json.encode(given))
-        recalled = await self.database.query(recall, principal=self.principal)
+        recalled = await self._memories().query(RecallContext, task=task, max_tokens=self.max_tokens)
         return [TextBlock(text=_said(memory)) for memory in recalled.memories]
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -78,14 +74,13 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
             Refusal: Greenroom does not take it: it is too large, or the store is full. What was kept before
                 is kept, and the same messages again double nothing.
         """
-        namespace = user_namespace(self.principal)
+        memories = self._memories()
         for message in messages:
             if not (message.content or "").strip():
                 continue
             session = message.additional_kwargs.get("session_id")
-            store = parse_request(StoreMemory, msgspec.json.encode(_memory(message, session)))
             try:
-                await self.database.ask(memory_address(namespace), store, principal=self.principal)
+                await memories.ask(StoreMemory, **_memory(message, session))
             except Refusal as refusal:
                 if refusal.code != "VERSION_CONFLICT":  # which it is when the message is there already
                     raise
@@ -105,6 +100,9 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
             tokens_to_truncate -= count_tokens(last.text) if isinstance(last, TextBlock) else 0
         return kept or None
 
+    def _memories(self) -> MemoryRequests:
+        return MemoryRequests(self.database, self.principal, user_namespace(self.principal))
+
 
 def _newest_of_user(messages: list[ChatMessage]) -> str:
     """Return the end of what the user said last; of a chat without a user, of what was said last."""
@@ -115,7 +113,7 @@ def _newest_of_user(messages: list[ChatMessage]) -> str:
 
 def _memory(message: ChatMessage, session: str | None) -> dict[str, Any]:
     """Return the arguments that keep a message, unless it is there."""
-    named = msgspec.json.encode([session, message.role.value, message.content])
+    named = encoded([session, message.role.value, message.content])
     return {
         "key": f"llama-index-{blake2b(named, digest_size=20).hexdigest()}",
         "content": f"{message.role.value}: {message.content}",

@@ -7,14 +7,13 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import anyio
+import anyio.to_thread
 import msgspec
 
 from greenroom.actors import (
     Database,
     ForgetMemory,
     ListVersions,
-    MemoriesFound,
     MemoryHit,
     MemorySearch,
     MemoryView,
@@ -27,6 +26,7 @@ from greenroom.actors import (
     VersionView,
     parse_request,
 )
+from greenroom.adapters.base.cancelling import call_whole
 from greenroom.adapters.base.memories import MemoryRequests, encoded
 from greenroom.adapters.mem0 import filters as given_filters
 from greenroom.adapters.mem0 import messages as given_messages
@@ -54,8 +54,8 @@ class AsyncMemory:
 
     Args:
         database: An open database, on any event loop.
-        extractor: What makes memories of messages where ``infer`` is true. Without one each message's text is
-            kept as it is: no language model is asked.
+        extractor: What makes memories of messages where ``infer`` is true, called in a thread of its own.
+            Without one each message's text is kept as it is: no language model is asked.
     """
 
     def __init__(self, database: Database, *, extractor: Extractor | None = None) -> None:
@@ -115,18 +115,24 @@ class AsyncMemory:
             )
         kept = given_messages.read(messages)
         if infer and self._extractor is not None:
-            kept = given_messages.extracted(self._extractor, kept)
+            # It may take its time, and ask this memory: neither the event loop nor the database waits for it.
+            kept = await anyio.to_thread.run_sync(given_messages.extracted, self._extractor, kept)
         payload = {name: value for name, value in (metadata or {}).items() if name not in FIXED} | identities
         if until is not None:
             payload["expiration_date"] = until
         kind = "semantic" if memory_type is None else "procedural"
-        results = []
-        with anyio.CancelScope(shield=len(kept) > 1):  # who is cancelled does not leave a part
+        scope = scope_of(identities)
+
+        async def store() -> list[dict[str, Any]]:
+            results = []
             for each in kept:
-                memory_id = await self._store(scope_of(identities), each, payload, kind)
+                memory_id = await self._store(scope, each, payload, kind)
                 shown = {"id": memory_id, "memory": each.text, "event": "ADD"}
                 results.append(shown if infer else {**shown, "actor_id": each.name, "role": each.role})
-        return {"results": results}
+            return results
+
+        # Who is cancelled does not leave a part.
+        return {"results": await call_whole(self._database, store)}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory, or None where there is none with this id."""
@@ -194,12 +200,11 @@ class AsyncMemory:
         scope = scope_of(wanted)
         asked = {
             "query": query.strip(),
-            "namespace": scope.namespace,
             "limit": MOST_FOUND,
             "include_debug": explain,
             **({} if wanted.get("run_id") is None else {"conversation_id": wanted["run_id"]}),
         }
-        found = await self._said(self._search(scope, asked))
+        found = await self._said(self._requests(scope).query(MemorySearch, **asked))
         results: list[dict[str, Any]] = []
         for hit in found.memories if top_k else ():
             score = hit.score / (found.memories[0].score or 1.0)
@@ -261,14 +266,7 @@ class AsyncMemory:
                 "At least one filter is required to delete all memories. If you want to delete all memories, "
                 "use the `reset()` method."
             )
-        requests = self._requests(scope_of(wanted))
-        with anyio.CancelScope(shield=True):
-            for each in await self._list(wanted, None, show_expired=True):
-                try:
-                    await self._said(requests.ask(ForgetMemory, memory_id=each.id))
-                except ServiceError as error:
-                    if error.code != "MEMORY_NOT_FOUND":  # another one has forgotten it meanwhile
-                        raise
+        await call_whole(self._database, self._forget_all, wanted)
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -320,10 +318,6 @@ class AsyncMemory:
         except Refusal as refusal:
             raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
 
-    async def _search(self, scope: Scope, asked: dict[str, Any]) -> MemoriesFound:
-        request = parse_request(MemorySearch, encoded(asked))
-        return await self._database.query(request, principal=scope.principal)
-
     async def _store(self, scope: Scope, kept: Kept, payload: Mapping[str, Any], kind: str) -> str:
         told = {"role": kept.role, "actor_id": kept.name}
         whole = {**payload, **{name: value for name, value in told.items() if value is not None}}
@@ -352,6 +346,15 @@ class AsyncMemory:
                     if len(found) == most:
                         break
         return found
+
+    async def _forget_all(self, wanted: Mapping[str, Any]) -> None:
+        requests = self._requests(scope_of(wanted))
+        for each in await self._list(wanted, None, show_expired=True):
+            try:
+                await self._said(requests.ask(ForgetMemory, memory_id=each.id))
+            except ServiceError as error:
+                if error.code != "MEMORY_NOT_FOUND":  # another one has forgotten it meanwhile
+                    raise
 
     async def _scope_by(self, memory_id: str) -> Scope | None:
         """Return where a memory lies, by its id alone."""

@@ -40,9 +40,12 @@ class Item(NamedTuple):
 
     @property
     def is_expired(self) -> bool:
-        """Whether the day is over until which it holds."""
-        until = self.payload.get("expiration_date")
-        return isinstance(until, str) and date.fromisoformat(until) < datetime.now(UTC).date()
+        """Whether the day is over until which it holds; what is no day ends nothing."""
+        try:
+            until = expiration(self.payload.get("expiration_date"))
+        except ValueError:
+            return False
+        return until is not None and date.fromisoformat(until) < datetime.now(UTC).date()
 
     def shown(self) -> dict[str, Any]:
         """Return it as mem0 does, without a score."""

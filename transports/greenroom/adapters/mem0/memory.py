@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from greenroom.actors import Database
+from greenroom.adapters.base.blocking import call_blocking
 from greenroom.adapters.mem0.async_memory import UNSET, AsyncMemory
 from greenroom.adapters.mem0.messages import Extractor
 
@@ -51,11 +52,11 @@ class Memory:
             memory_type=memory_type,
             prompt=prompt,
         )
-        return self._database.call(adding)
+        return call_blocking(self._database, adding)
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory, or None where there is none with this id."""
-        return self._database.call(self._memory.get, memory_id)
+        return call_blocking(self._database, self._memory.get, memory_id)
 
     def get_all(
         self,
@@ -69,7 +70,7 @@ class Memory:
         listing = partial(
             self._memory.get_all, filters=filters, top_k=top_k, show_expired=show_expired, **others
         )
-        return self._database.call(listing)
+        return call_blocking(self._database, listing)
 
     def search(
         self,
@@ -97,7 +98,7 @@ class Memory:
             show_expired=show_expired,
             **others,
         )
-        return self._database.call(searching)
+        return call_blocking(self._database, searching)
 
     def update(
         self,
@@ -108,22 +109,24 @@ class Memory:
         data: str | None = None,
     ) -> dict[str, str]:
         """Give a memory another text, more metadata, or another last day."""
-        return self._database.call(self._memory.update, memory_id, text, metadata, expiration_date, data)
+        return call_blocking(
+            self._database, self._memory.update, memory_id, text, metadata, expiration_date, data
+        )
 
     def delete(self, memory_id: str) -> dict[str, str]:
         """Forget a memory; that it was there stays in its history."""
-        return self._database.call(self._memory.delete, memory_id)
+        return call_blocking(self._database, self._memory.delete, memory_id)
 
     def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
         """Forget all memories that have these ids, one after the other."""
-        return self._database.call(self._memory.delete_all, user_id, agent_id, run_id)
+        return call_blocking(self._database, self._memory.delete_all, user_id, agent_id, run_id)
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
         """Return what became of a memory, oldest first."""
-        return self._database.call(self._memory.history, memory_id)
+        return call_blocking(self._database, self._memory.history, memory_id)
 
     def reset(self) -> None:
         """Raise ``NotImplementedError``, as `AsyncMemory.reset` does."""
-        self._database.call(self._memory.reset)
+        call_blocking(self._database, self._memory.reset)

@@ -16,11 +16,10 @@ from greenroom.actors import (
     Principal,
     StoreMemory,
     UpdateMemory,
-    memory_address,
-    parse_request,
     user_namespace,
 )
 from greenroom.adapters.base.extras import needs
+from greenroom.adapters.base.memories import MemoryRequests
 from greenroom.runtime import Message, Refusal
 
 with needs("pydantic-ai"):
@@ -105,10 +104,10 @@ class _Tools:
         return f"Kept as memory {saved.memory_id}."
 
     async def recall(self, principal: Principal, query: str, limit: int) -> list[dict[str, Any]]:
-        given = {"query": query, "limit": min(limit, MOST_FOUND), "namespace": user_namespace(principal)}
         try:
-            search = parse_request(MemorySearch, json.dumps(given).encode())
-            found = await self._database.query(search, principal=principal)
+            found = await self._memories(principal).query(
+                MemorySearch, query=query, limit=min(limit, MOST_FOUND)
+            )
         except Refusal as refusal:
             raise ModelRetry(refusal.sentence) from refusal
         return [
@@ -127,12 +126,13 @@ class _Tools:
         return f"Memory {memory_id} is forgotten."
 
     async def _ask(self, principal: Principal, request_type: type[Message[R]], **given: str) -> R:
-        address = memory_address(user_namespace(principal))
         try:
-            request = parse_request(request_type, json.dumps(given).encode())
-            return await self._database.ask(address, request, principal=principal)
+            return await self._memories(principal).ask(request_type, **given)
         except Refusal as refusal:
             raise ModelRetry(refusal.sentence) from refusal
+
+    def _memories(self, principal: Principal) -> MemoryRequests:
+        return MemoryRequests(self._database, principal, user_namespace(principal))
 
 
 def _said(hit: MemoryHit) -> Any:
