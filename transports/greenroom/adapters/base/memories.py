@@ -31,7 +31,8 @@ def encoded(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError as error:
-        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
+        sentence = f"this is no value for JSON: a text holds a lone surrogate at character {error.start}"
+        raise not_serializable(sentence) from None
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise not_serializable(f"this is no value for JSON: {error}") from None
 
