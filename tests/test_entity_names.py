@@ -411,6 +411,10 @@ def suggested(
     ]
 
 
+def test_a_long_word_of_many_parts_is_read_in_time_of_its_length() -> None:
+    assert suggested(["a." * 400_000 + "a_"]) == []  # hours, where each part is tried with all that follow
+
+
 @pytest.mark.promise("entities.suggestions")
 def test_names_and_identifiers_that_recur_are_suggested_with_counts() -> None:
     assert suggested(TEXTS) == [

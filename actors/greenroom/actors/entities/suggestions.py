@@ -14,10 +14,11 @@ from typing import Final
 from greenroom.actors.entities.names import folded
 from greenroom.actors.schemas.entities import NameCounts, Suggestion
 
-_WORD: Final = r"[^\W\d_][^\W_]*+(?:[.-][^\W_]++)*+(?!\w)"
+# The lookaheads stand for possessive quantifiers, which CPython before 3.11.5 matches wrongly.
+_WORD: Final = r"[^\W\d_][^\W_]*(?![^\W_])(?:[.-][^\W_]+(?![^\W_]))*(?!\w)"
 _NAMES: Final = re.compile(
     rf"(?P<code>`[A-Za-z_][\w.:/@-]{{2,99}}`|\b[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+\b)"
-    r"|(?P<before>(?:[.!?:;|>#*=([{\"']|\n|\A)[\s*_#>\"'(\[-]{0,20}+)?"
+    r"|(?P<before>(?:[.!?:;|>#*=([{\"']|\n|\A)[\s*_#>\"'(\[-]{0,20})?"
     rf"(?P<words>(?<!\w){_WORD}(?: {_WORD})*)"
 )
 _CAPITAL_WITHIN: Final = re.compile(r"[^\W\d_].*[A-Z]")

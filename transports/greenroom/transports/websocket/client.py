@@ -189,7 +189,8 @@ class _Link:
         host, port = self._url.hostname, self._url.port or (443 if self._tls else 80)
         assert host is not None, "it was checked"
         named = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        ended = None
+        ended: tuple[str, bool] | None = None
+        refused: WebSocketRefusedError | None = None
         try:
             with trio.move_on_after(CONNECT_TIME) as connecting:
                 stream = await self._stream(host, port)
@@ -212,7 +213,9 @@ class _Link:
                 finally:
                     await trio.aclose_forcefully(stream)
         except* ConnectionRejected as group:
-            raise _refusal(group) from None
+            refused = _refusal(group)
+        if refused is not None:
+            raise refused  # not in the clause above, out of which CPython before 3.11.4 makes a group
         if ended is None:
             raise ConnectionError(f"{named} hung up, or did not answer within {CONNECT_TIME:g} s")
         return ended
