@@ -97,3 +97,8 @@ class ServiceError(Refusal, ValueError):
     client would get. Nothing was changed. Errors that are not the caller's (a full store, a mailbox
     that is full) are no `ServiceError`.
     """
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> ServiceError:
+        """Return what a service says in the place of a refusal."""
+        return cls(refusal.code, refusal.sentence, **refusal.details)

@@ -143,7 +143,7 @@ def _service_errors() -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+        raise ServiceError.of(refusal) from None
     except UnicodeEncodeError as error:
         unfit = not_serializable(f"a name holds a lone surrogate at character {error.start}")
         raise ServiceError(unfit.code, unfit.sentence) from None

@@ -348,7 +348,7 @@ def _answers() -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+        raise ServiceError.of(refusal) from None
 
 
 def _given(arguments: Mapping[str, Any]) -> bytes:

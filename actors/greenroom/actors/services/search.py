@@ -149,7 +149,7 @@ class SearchService:
             search = parse_request(MemorySearch, to_json(arguments))
             found = await self._runtime.query(search, principal=self._principal)
         except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise ServiceError.of(refusal) from None
         debug = None if found.debug is UNSET else found.debug
         return MemoryMatches(
             memories=[_match(hit) for hit in found.memories],

@@ -14,7 +14,6 @@ from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.schemas import sessions as tools
 from greenroom.actors.schemas.sessions import EventType
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.services.base import Askable, ServiceError, ServiceResult, from_json, plain, to_json
@@ -119,7 +118,7 @@ class SessionService:
             ServiceError: the id is taken or not 1-128 of ``A-Za-z0-9_.-``, or another argument breaks a rule.
         """
         await self._ask(
-            tools.CreateSession,
+            requests.CreateSession,
             session_id=session_id,
             purpose=app_name,
             app_name=app_name,
@@ -267,7 +266,7 @@ class SessionService:
         Raises:
             ServiceError: the session or the status is unknown, or there is no such step.
         """
-        await self._ask(tools.UpdateSession, session_id=session_id, status=status)
+        await self._ask(requests.UpdateSession, session_id=session_id, status=status)
 
     async def get_state(self, session_id: str, key: str) -> Any:
         """Return the value of one key of the state, or None when it is not set or the session is unknown.
@@ -283,7 +282,7 @@ class SessionService:
         Raises:
             ServiceError: the session is unknown or has ended, or the value is none of JSON's or too large.
         """
-        await self._ask(tools.UpdateSession, session_id=session_id, state={key: value})
+        await self._ask(requests.UpdateSession, session_id=session_id, state={key: value})
 
     async def _events(self, session_id: str, newest_id: int) -> list[Event]:
         events: list[Event] = []
@@ -338,7 +337,7 @@ def _checked(request_type: type[M], **arguments: Any) -> M:
 
 
 def _error(refusal: Refusal) -> ServiceError:
-    return ServiceError(refusal.code, refusal.sentence, **refusal.details)
+    return ServiceError.of(refusal)
 
 
 def _appending(session_id: str, event: Event | Mapping[str, Any]) -> dict[str, Any]:

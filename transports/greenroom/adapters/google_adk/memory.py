@@ -136,7 +136,7 @@ class GreenroomMemoryService(BaseMemoryService):
             search = parse_request(MemorySearch, to_json(arguments))
             found = await self._database.query(search, principal=self._principal(user_id))
         except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise ServiceError.of(refusal) from None
         entries = [await self._entry(user_id, hit) for hit in found.memories]
         return SearchMemoryResponse(memories=[entry for entry in entries if entry is not None])
 
@@ -176,7 +176,7 @@ class GreenroomMemoryService(BaseMemoryService):
             await self._database.ask(memory_address(namespace), request, principal=self._principal(user_id))
         except Refusal as refusal:
             if refusal.code != "VERSION_CONFLICT":  # else another one has just added it
-                raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+                raise ServiceError.of(refusal) from None
 
     async def _entry(self, user_id: str, hit: MemoryHit) -> MemoryEntry | None:
         """Return what was found as the kit has it; None where it was deleted meanwhile."""

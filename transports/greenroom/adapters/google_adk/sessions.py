@@ -357,7 +357,7 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _error(refusal: Refusal) -> ServiceError:
-    return ServiceError(refusal.code, refusal.sentence, **refusal.details)
+    return ServiceError.of(refusal)
 
 
 def _may_be_too_long(error: ServiceError) -> bool:

@@ -286,7 +286,7 @@ class AsyncMemory:
             except Refusal as refusal:
                 if refusal.code == "MEMORY_NOT_FOUND":
                     return []
-                raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+                raise ServiceError.of(refusal) from None
             versions += page.versions
             cursor = page.next_cursor
             if cursor is None:
@@ -316,7 +316,7 @@ class AsyncMemory:
         try:
             return await asking
         except Refusal as refusal:
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise ServiceError.of(refusal) from None
 
     async def _store(self, scope: Scope, kept: Kept, payload: Mapping[str, Any], kind: str) -> str:
         told = {"role": kept.role, "actor_id": kept.name}
@@ -374,7 +374,7 @@ class AsyncMemory:
         except Refusal as refusal:
             if refusal.code == "MEMORY_NOT_FOUND":
                 return None
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise ServiceError.of(refusal) from None
         return None if shown.memory.namespace != scope.namespace else (scope, item(shown.memory))
 
     async def _whole(self, memory: MemoryView | MemoryHit) -> Item | None:
@@ -396,7 +396,7 @@ class AsyncMemory:
         except Refusal as refusal:
             if refusal.code == "MEMORY_NOT_FOUND":
                 return None
-            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+            raise ServiceError.of(refusal) from None
         return item(shown.memory).text
 
 
