@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.auth.scopes import needed_for_tool
+from greenroom.actors import API_REQUESTS, REQUESTS
+from greenroom.actors.auth.scopes import needed_for_request
 from greenroom.transports.rest import openapi
 from greenroom.transports.rest.problems import STATUSES
 
@@ -37,7 +38,6 @@ def paths() -> Iterator[str]:
     for path, methods in msgspec.json.decode(openapi.document())["paths"].items():
         for method, operation in methods.items():
             name = operation["operationId"]
-            is_tool = path == f"{openapi.ROOT}/{name}" and "tags" in operation
-            what = f"[{operation['summary']}](tools.md#{name})" if is_tool else operation["summary"]
-            scope = f"`{needed_for_tool(name)}`" if is_tool else ""
+            what = f"[{operation['summary']}](tools.md#{name})" if name in REQUESTS else operation["summary"]
+            scope = f"`{needed_for_request(name)}`" if name in API_REQUESTS else ""
             yield f"| {method.upper()} | `{path}` | {what} | {scope} |\n"

@@ -35,7 +35,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.auth.scopes import SCOPES, needed_for_tool
+from greenroom.actors.auth.scopes import SCOPES, needed_for_request
 from greenroom.runtime import Refusal
 from greenroom.testing import mcp_client
 from greenroom.transports import TOOLS as LISTED
@@ -442,7 +442,7 @@ async def test_nothing_done_leaves_nothing(folder: Path) -> None:
 async def test_a_missing_scope_leaves_one_record(folder: Path, tool: str) -> None:
     async with open_greenroom(folder, **QUIET) as runtime:
         world = await made(runtime)
-        needed = needed_for_tool(tool)
+        needed = needed_for_request(tool)
         principal = msgspec.structs.replace(ALICE, scopes=frozenset(SCOPES) - {needed})
         before = await last_number(runtime)
         arguments = DEEDS[tool].arguments(world)

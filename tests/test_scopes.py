@@ -31,7 +31,7 @@ from greenroom.actors.auth.scopes import (
     SCOPES,
     TOOLS,
     WILDCARDS,
-    needed_for_tool,
+    needed_for_request,
     unknown_scopes,
 )
 from greenroom.actors.passport.actor import PassportActor
@@ -89,7 +89,7 @@ def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
         PassportActor.kind,
     }
     assert set(NEEDED.values()) <= set(SCOPES)
-    assert needed_for_tool("a tool that nobody listed") == ADMIN
+    assert needed_for_request("a tool that nobody listed") == ADMIN
 
 
 def test_scopes_that_are_none_are_told() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
+    from greenroom.actors.api import API_REQUESTS as API_REQUESTS
     from greenroom.actors.api import REQUESTS as REQUESTS
     from greenroom.actors.api import Agent as Agent
     from greenroom.actors.api import is_looked_up as is_looked_up

@@ -195,6 +195,15 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
 }
 """The request type of every tool, by the tool's name."""
 
+CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {}
+"""What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
+
+API_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
+    **REQUESTS,
+    **CONSOLE_REQUESTS,
+}
+"""The request type of everything that is served as HTTP and JSON, by its name."""
+
 _COUNTED: Mapping[type[Any], str] = {REQUESTS[name]: name for name in OPERATIONS}
 """The requests of which is counted what they save."""
 _BESIDES = (
@@ -207,7 +216,7 @@ _BESIDES = (
     CompletePrompt,
 )
 """What is asked besides tools: resources, prompts, and what completes them."""
-_ASKED = frozenset({*REQUESTS.values(), *_BESIDES})
+_ASKED = frozenset({*API_REQUESTS.values(), *_BESIDES})
 DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
 
@@ -289,13 +298,9 @@ def _takes_several(request: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return the requests that ``scopes`` forbid: each type's tool name and the scope that it needs."""
-    allowed = auth_scopes.tools_of(scopes)
-    return {
-        request: (name, auth_scopes.needed_for_tool(name))
-        for name, request in REQUESTS.items()
-        if name not in allowed
-    }
+    """Return the requests that ``scopes`` forbid: each type's name and the scope that it needs."""
+    needed = {request: (name, auth_scopes.needed_for_request(name)) for name, request in API_REQUESTS.items()}
+    return {request: found for request, found in needed.items() if not auth_scopes.allows(scopes, found[1])}
 
 
 class Agent:

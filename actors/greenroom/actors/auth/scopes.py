@@ -105,6 +105,9 @@ TOOLS: Final[Mapping[str, str]] = {
 }
 """What each tool needs, by its name; an older name needs what its successor does."""
 
+CONSOLE_REQUESTS: Final[Mapping[str, str]] = {}
+"""What each request needs that only people's console asks, by its name."""
+
 RESOURCES: Final[Mapping[str, str]] = {
     "session": "sessions:read",
     "memory": "memory:read",
@@ -124,15 +127,16 @@ PROMPTS: Final[Mapping[str, str]] = {"code": CODE, "memory": "memory:read", "ses
 
 NEEDED: Final[Mapping[str, str]] = {
     **TOOLS,
+    **CONSOLE_REQUESTS,
     **{f"resource {kind}": scope for kind, scope in RESOURCES.items()},
     **{f"prompts with {kind}": scope for kind, scope in PROMPTS.items()},
 }
 """What everything needs that is checked."""
 
 
-def needed_for_tool(name: str) -> str:
-    """Return the scope that a tool needs."""
-    return TOOLS.get(name, ADMIN)
+def needed_for_request(name: str) -> str:
+    """Return the scope that a request needs, by the name of its tool or its path."""
+    return TOOLS.get(name) or CONSOLE_REQUESTS.get(name, ADMIN)
 
 
 def allows(scopes: Iterable[str], needed: str) -> bool:

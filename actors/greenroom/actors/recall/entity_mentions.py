@@ -76,10 +76,10 @@ class _Elsewhere:
         if self._matcher is None:
             return
         held = context.principal.scopes
-        if scopes.allows(held, scopes.needed_for_tool("memory_search")):
+        if scopes.allows(held, scopes.needed_for_request("memory_search")):
             for name in self._names:
                 await self._look_in_memories(context, name)
-        if scopes.allows(held, scopes.needed_for_tool("search_context")):
+        if scopes.allows(held, scopes.needed_for_request("search_context")):
             for session in (await context.query(ListSessions(limit=SESSIONS))).sessions:
                 await self._look_in_session(context, session)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
-from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_tool
+from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_request
 from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.aliases import ALIASES, Alias
@@ -56,7 +56,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scope(self) -> str:
         """The scope that a caller needs."""
-        return needed_for_tool(self.name if self.alias is None else self.alias.successor)
+        return needed_for_request(self.name if self.alias is None else self.alias.successor)
 
     @property
     def is_foreign(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import cleandoc
 from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors import REQUESTS, ResourceList
-from greenroom.actors.auth.scopes import needed_for_tool
+from greenroom.actors import API_REQUESTS, ResourceList
+from greenroom.actors.auth.scopes import needed_for_request
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.schema import input_schema, output_schema
 from greenroom.transports.mcp.tools import TOOLS
@@ -29,7 +30,7 @@ Failures are problem documents (RFC 9457) with the codes that tools answer."""
 @cache
 def document() -> bytes:
     """Return the description as JSON."""
-    paths: dict[str, Any] = {f"{ROOT}/{name}": {"post": operation(name)} for name in REQUESTS}
+    paths: dict[str, Any] = {f"{ROOT}/{name}": {"post": operation(name)} for name in API_REQUESTS}
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -57,16 +58,24 @@ def document() -> bytes:
 @cache
 def operation(name: str) -> dict[str, Any]:
     """Return the description of one request of the domain."""
-    tool, request = TOOLS[name], REQUESTS[name]
+    request = API_REQUESTS[name]
+    title, description = _words(name)
     return {
         "operationId": name,
-        "summary": tool.title,
-        "description": f"{tool.description} Needs the scope `{needed_for_tool(name)}`.",
-        "tags": [needed_for_tool(name).partition(":")[0]],
+        "summary": title,
+        "description": f"{description} Needs the scope `{needed_for_request(name)}`.",
+        "tags": [needed_for_request(name).partition(":")[0]],
         "security": _security(_CHANGES),
         "requestBody": {"required": True, "content": {_JSON: {"schema": input_schema(request)}}},
         "responses": _answers(output_schema(reply_type(request))),
     }
+
+
+def _words(name: str) -> tuple[str, str]:
+    """Return a request's title and what it does; of one that is no tool, its docstring says so."""
+    if name in TOOLS:
+        return TOOLS[name].title, TOOLS[name].description
+    return name.replace("_", " ").capitalize(), cleandoc(API_REQUESTS[name].__doc__ or "")
 
 
 def _reads() -> dict[str, Any]:
