@@ -17,11 +17,13 @@ import hypothesis  # pytest-trio has it already
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
     from contextlib import AbstractAsyncContextManager
 
+    from playwright.sync_api import Browser, BrowserContext, Page
     from support.agents import Enter, House
     from support.asking import Open
+    from support.browser import ConsoleServer
     from support.passports import Opens
     from support.relays import Join
 
@@ -40,16 +42,16 @@ VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
 SLOW = re.compile(
     r"^pytestmark = .*pytest\.mark\.slow"
     r"|\bsubprocess\b|\bos\.fork\b|\b(open|run|server)_process\b|^from conformance\b"
-    r"|^from support\.(commands|programs|sdk_clients|several|tools|websocket_programs) import",
+    r"|^from support\.(browser|commands|programs|sdk_clients|several|tools|websocket_programs) import",
     re.MULTILINE,
 )
 """What says of a test file that all its tests are slow: their mark, or that they start programs."""
 
 # Each run draws new examples, and prints of one that fails how to draw it again. How long one takes says
 # something about the machine only. `--hypothesis-profile` chooses another than `.ci/run` has.
-for profile, examples in {"quick": 5, "ci": 50, "nightly": 1_000}.items():
+for level, examples in {"quick": 5, "ci": 50, "nightly": 1_000}.items():
     hypothesis.settings.register_profile(
-        profile,
+        level,
         max_examples=examples,
         deadline=None,
         derandomize=False,
@@ -202,3 +204,38 @@ def open_at(tmp_path: Path, far_clock: VirtualClock) -> Opens:
         return agents.house(tmp_path / name, far_clock, **{"embedder": "none"} | options)
 
     return opened
+
+
+@pytest.fixture(scope="module")
+def console_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
+    """A server with a console, in a process of its own, for the tests of one file."""
+    from support.browser import console_server_in
+
+    with console_server_in(tmp_path_factory.mktemp("console") / "data", "--embedder", "none") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for the tests of one file."""
+    from support.browser import launched
+
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def profile(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser's profile of this test's own, whose pages may have no fault."""
+    from support.browser import profile_of
+
+    with profile_of(chromium) as made:
+        yield made
+
+
+@pytest.fixture
+def page(profile: BrowserContext, console_server: ConsoleServer) -> Page:
+    """A page that is logged in as the owner of the server's folder."""
+    from support.browser import logged_in
+
+    return logged_in(profile, console_server)

@@ -36,7 +36,7 @@ from greenroom.transports import (
     McpServer,
     WebSocketOptions,
     WebSocketServer,
-    api_endpoint,
+    browser_endpoints,
 )
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
@@ -147,7 +147,7 @@ async def premises(
             WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
         here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
-        api = api_endpoint(server, agent_for, authenticator, here.browsers, limits=Limits())
+        browsers = browser_endpoints(server, agent_for, authenticator, here.browsers, limits=Limits())
         here.app = HttpApp(
             server,
             agent_for,
@@ -155,7 +155,7 @@ async def premises(
                 limits=Limits(),
                 authenticator=authenticator,
                 routes={"/metrics": figures},
-                endpoints=(api,),
+                endpoints=browsers,
                 open_link=partial(
                     open_link, at.runtime, options=PassportOptions(), is_valid=authenticator.is_valid
                 ),

@@ -15,6 +15,7 @@ from greenroom.runtime.base.lazy import exports
 if TYPE_CHECKING:
     from greenroom.transports.auth.authenticator import KeyAuthenticator as KeyAuthenticator
     from greenroom.transports.auth.caller import Caller as Caller
+    from greenroom.transports.console.serving import browser_endpoints as browser_endpoints
     from greenroom.transports.http.app import HttpApp as HttpApp
     from greenroom.transports.http.app import HttpOptions as HttpOptions
     from greenroom.transports.http.server import HttpServer as HttpServer
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.tools import Tool as Tool
     from greenroom.transports.observability.tracing import Tracer as Tracer
     from greenroom.transports.rest.browser_sessions import BrowserSessions as BrowserSessions
-    from greenroom.transports.rest.serving import api_endpoint as api_endpoint
     from greenroom.transports.stdio.server import serve_stdio as serve_stdio
     from greenroom.transports.websocket.client import WebSocketRefusedError as WebSocketRefusedError
     from greenroom.transports.websocket.client import websocket_client as websocket_client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from http import HTTPStatus
@@ -20,7 +20,7 @@ from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.responses import JSON, Response
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
-from greenroom.transports.mcp.tool_errors import timeout_failure, tool_failure
+from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.observability.meter import API, RequestMeter
 from greenroom.transports.rest.browser_sessions import CONSOLE, BrowserSessions
 from greenroom.transports.rest.events import EventStream
@@ -29,6 +29,10 @@ from greenroom.transports.rest.visitors import Visitor
 
 MOST_STREAMS: Final = 64
 """Streams of changes that one key, or one browser that came by a link, may have open."""
+Work = Callable[[AgentPort], Awaitable[Response]]
+"""Asks the domain in the name of one agent, and makes the answer."""
+Failed = Callable[[Failure], Response]
+"""Makes the answer of a failure."""
 STOPPING: Final = "the server is stopping"
 
 
@@ -74,19 +78,19 @@ class Asking:
         for scope in list(self._open):
             scope.cancel()
 
-    def limited(self, visitor: Visitor) -> Response | None:
-        """Count a request; return the answer to one that comes too soon after others, else None.
+    def limited(self, visitor: Visitor, failed: Failed = failure_response) -> Response | None:
+        """Count a request; return the answer, as `failed` makes it, to one that comes too soon, else None.
 
         The folder's owner, who came by a link, is limited as little as programs that need no key.
         """
         limit = None if visitor.is_of_owner else self._authenticator.rate_limit(visitor.caller)
         wait = 0.0 if limit is None else limit.request(trio.current_time())
-        return failure_response(tool_failure(rate_limit_refusal(wait))) if wait > 0 else None
+        return failed(tool_failure(rate_limit_refusal(wait))) if wait > 0 else None
 
-    async def answer(
+    async def request(
         self, exchange: Exchange, visitor: Visitor, name: str, body: bytes, parse: Callable[[bytes], Any]
     ) -> Response:
-        """Return the answer to a request.
+        """Return the answer to one request, as JSON.
 
         Args:
             exchange: What it came by; when its client hangs up, it is given up.
@@ -100,45 +104,60 @@ class Asking:
             HttpRefusedError: what it came by has ended while its body was read.
             StoreFailedError: the store failed for good.
         """
+        return await self.answer(exchange, visitor, name, partial(_reply, body, parse), failure_response)
+
+    async def answer(
+        self,
+        exchange: Exchange,
+        visitor: Visitor,
+        name: str,
+        work: Work,
+        failed: Failed,
+    ) -> Response:
+        """Return the answer that is made by asking the domain.
+
+        Args:
+            exchange: What asked for it; when its client hangs up, it is given up.
+            visitor: Who asks.
+            name: What it is counted under.
+            work: Asks an agent, and makes the answer.
+            failed: Makes the answer when that fails.
+
+        Raises:
+            ClientGoneError: the client hung up.
+            HttpRefusedError: what it came by has ended.
+            StoreFailedError: the store failed for good.
+        """
         self._check_still(visitor)
         began = trio.current_time()
         outcome: Any = "cancelled"
         try:
-            response = await exchange.while_there(partial(self._answer, visitor, body, parse))
+            response = await exchange.while_there(partial(self._answer, visitor, work, failed))
             outcome = "ok" if response.status == HTTPStatus.OK else "tool_error"
         finally:
             self._meter.record(API, name, outcome, trio.current_time() - began)
         return response
 
-    async def _answer(self, visitor: Visitor, body: bytes, parse: Callable[[bytes], Any]) -> Response:
+    async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
         agent = self._agent(visitor)
         response: Response | None = None
         time = trio.CancelScope(deadline=trio.current_time() + self._request_timeout)
         with trio.CancelScope() as scope, time:
             self._open.add(scope)
             try:
-                response = await self._reply(agent, body, parse)
+                response = await work(agent)
+            except StoreFailedError:
+                raise
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+                response = failed(tool_failure(error))
             finally:
                 self._open.discard(scope)
                 agent.close()
         if response is not None:
             return response
         if time.cancelled_caught:
-            return failure_response(timeout_failure(self._request_timeout))
+            return failed(timeout_failure(self._request_timeout))
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
-
-    async def _reply(self, agent: AgentPort, body: bytes, parse: Callable[[bytes], Any]) -> Response:
-        try:
-            if len(body) > LARGE_ARGUMENTS:
-                request = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
-            else:
-                request = parse(body)
-            reply = await agent.ask(request, checked=True)
-            return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
-        except StoreFailedError:
-            raise
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            return failure_response(tool_failure(error))
 
     def _agent(self, visitor: Visitor) -> AgentPort:
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True)
@@ -210,6 +229,15 @@ class Asking:
         if visitor.session is None:
             return self._authenticator.hold_connection(visitor.caller, end)
         return visitor.session.hold(end)
+
+
+async def _reply(body: bytes, parse: Callable[[bytes], Any], agent: AgentPort) -> Response:
+    if len(body) > LARGE_ARGUMENTS:
+        request = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
+    else:
+        request = parse(body)
+    reply = await agent.ask(request, checked=True)
+    return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
 
 
 def _nothing() -> None:

@@ -88,11 +88,11 @@ class Sockets:
             observed.add_transport("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
+            from greenroom.transports.console.serving import browser_endpoints  # noqa: PLC0415 - likewise
             from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - likewise
-            from greenroom.transports.rest.serving import api_endpoint  # noqa: PLC0415 - likewise
 
-            api = api_endpoint(
+            browsers = browser_endpoints(
                 server,
                 agent_for,
                 authenticator,
@@ -112,7 +112,7 @@ class Sockets:
                 told=_told(settings),
                 any_host=any_host,
                 open_link=open_link if self.base_url() is not None else None,
-                endpoints=(api,),
+                endpoints=browsers,
             )
             app = HttpApp(server, agent_for, http_options)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)

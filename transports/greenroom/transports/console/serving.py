@@ -1,4 +1,4 @@
-"""What answers below `/api`, put together."""
+"""What answers to browsers, put together: the interface below `/api`, and the console."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.console.endpoint import ConsoleEndpoint
+from greenroom.transports.http.endpoint import Endpoint
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
@@ -15,7 +17,7 @@ from greenroom.transports.rest.endpoint import ApiEndpoint
 from greenroom.transports.rest.visitors import Visitors
 
 
-def api_endpoint(
+def browser_endpoints(
     server: McpServer,
     agent_for: Callable[[Caller, str], AgentPort],
     authenticator: Authenticator,
@@ -24,8 +26,8 @@ def api_endpoint(
     limits: Limits,
     base_url: str | None = None,
     is_secure: bool = False,
-) -> ApiEndpoint:
-    """Return what answers below `/api`, beside the tools that a server serves.
+) -> tuple[Endpoint, ...]:
+    """Return what answers below `/api` and the console, beside the tools that a server serves.
 
     Args:
         server: The server, whose times and figures hold here, too.
@@ -47,4 +49,4 @@ def api_endpoint(
         request_timeout=server.request_timeout,
         debounce=server.debounce,
     )
-    return ApiEndpoint(visitors, asking, frame=limits.frame)
+    return ApiEndpoint(visitors, asking, frame=limits.frame), ConsoleEndpoint(visitors, asking)

@@ -1,0 +1,147 @@
+"""Real browsers at a real server: Chromium without a window, driven by Playwright.
+
+A test is a plain function, since Playwright's blocking interface has a loop of its own, for each test file:
+while it runs, nothing else in this thread may have one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from harness import PROGRAM, clean_environment
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from greenroom.transports.control.client import Link, call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE = 120_000
+"""Milliseconds for what a busy machine may take."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+SCREENSHOTS = "GREENROOM_SCREENSHOTS"
+
+
+class ConsoleServer:
+    """A server in a process of its own, and a client of it that needs no browser.
+
+    Attributes:
+        url: Where it is, with a slash at its end.
+        folder: Its data.
+        process: The process.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        command = [*PROGRAM, "serve", "--http", "127.0.0.1:0", "--data", str(folder), *options]
+        environment = clean_environment(folder.parent)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+        assert self.process.stderr is not None
+        lines = iter(self.process.stderr.readline, "")
+        line = next(line for line in lines if "listening on" in line)
+        self.url = line.split()[-1].removesuffix("mcp")
+        self._cookie, self._token = "", ""
+
+    def link(self, *, read_only: bool = False) -> str:
+        """Return a link that logs a browser in as the folder's owner."""
+        return str(json.loads(call(self.folder, Link(read_only=read_only)))["url"])
+
+    def ask(self, request: str, **arguments: Any) -> Any:
+        """Have a request carried out, as another client than the browser; return its answer."""
+        if not self._token:
+            token = self.link().rpartition("/")[2]
+            answer, said = self._post("login", {"link": token})
+            self._cookie, self._token = answer["set-cookie"].partition(";")[0], said["csrf_token"]
+        return self._post(request, arguments)[1]
+
+    def _post(self, path: str, values: Any) -> tuple[Any, Any]:
+        headers = {"content-type": "application/json", "cookie": self._cookie, "x-csrf-token": self._token}
+        body = json.dumps(values).encode()
+        request = urllib.request.Request(f"{self.url}api/v1/{path}", body, headers)  # noqa: S310 - it is ours
+        try:
+            with urllib.request.urlopen(request) as answer:  # noqa: S310 - likewise
+                return answer.headers, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{path}: {error.read().decode()}") from None
+
+    def stop(self) -> None:
+        """End the process, however."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@contextmanager
+def console_server_in(folder: Path, *options: str) -> Iterator[ConsoleServer]:
+    """Run a server on a folder."""
+    server = ConsoleServer(folder, *options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Run a browser without a window; a sandbox of its own needs more rights than containers have."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("there is no chromium")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+
+
+@contextmanager
+def profile_of(browser: Browser) -> Iterator[BrowserContext]:
+    """Give a browser's profile of one's own; at the end no page of it may have had a fault."""
+    faults: list[str] = []
+    made = browser.new_context()
+    made.set_default_timeout(PATIENCE)
+    made.on("weberror", lambda error: faults.append(str(error.error)))
+    made.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    yield made
+    made.close()
+    # A refusal that a test asks for is no fault; whatever breaks the content security policy is one.
+    assert not [fault for fault in faults if not re.search("Failed to load.* status of 4", fault)]
+
+
+def logged_in(context: BrowserContext, server: ConsoleServer, *, read_only: bool = False) -> Page:
+    """Open a page and log in by a link."""
+    page = context.new_page()
+    page.goto(server.link(read_only=read_only))
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", level=1, name="Overview").wait_for()
+    return page
+
+
+def check_accessible(page: Page) -> None:
+    """Check a page by axe-core's rules of WCAG 2.2 AA."""
+    found = Axe().run(page, options={"runOnly": STANDARDS})
+    assert found.violations_count == 0, found.generate_report()
+
+
+def check_layouts(page: Page, name: str) -> None:
+    """Check that a page fits from 360 to 2,560 pixels, and is accessible; keep pictures where wanted."""
+    for width in (360, 1280, 2560):
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{name} is {wide} pixels wide where there are {width}"
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            if folder := os.environ.get(SCREENSHOTS):
+                page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png")
+            if width != 2560:
+                check_accessible(page)

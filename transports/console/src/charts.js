@@ -1,0 +1,117 @@
+// Charts, drawn from the tables that pages have: without the script, and for screen readers, the table is the chart.
+import uPlot from "uplot";
+import { REFRESHED } from "./page.js";
+
+const HEIGHT = 180;
+const drawn = new Map();
+
+/** Draws a chart above each `table.chart`, again when its numbers change. */
+export function drawCharts() {
+  draw();
+  document.addEventListener(REFRESHED, draw);
+  document.addEventListener("greenroom:theme", () => {
+    forget();
+    draw();
+  });
+  new ResizeObserver(resize).observe(document.documentElement);
+}
+
+function draw() {
+  for (const table of document.querySelectorAll("table.chart")) {
+    const key = table.textContent;
+    const before = drawn.get(table);
+    if (before?.key === key && before.place.isConnected) continue;
+    before?.plot.destroy();
+    const place = before?.place.isConnected ? before.place : placeFor(table);
+    place.replaceChildren();
+    const plot = plotOf(table, place);
+    if (plot) drawn.set(table, { key, place, plot });
+  }
+}
+
+function forget() {
+  for (const { plot, place } of drawn.values()) {
+    plot.destroy();
+    place.remove();
+  }
+  drawn.clear();
+}
+
+function resize() {
+  for (const { plot, place } of drawn.values()) {
+    if (place.isConnected) plot.setSize({ width: place.clientWidth, height: HEIGHT });
+  }
+}
+
+function placeFor(table) {
+  const place = document.createElement("div");
+  place.className = "plot";
+  place.dataset.drawn = "";
+  place.setAttribute("aria-hidden", "true");
+  (table.closest("details") ?? table).before(place);
+  return place;
+}
+
+/** Returns the chart of a table: its first column are times or labels, each further one is a line or bars. */
+function plotOf(table, place) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  const rows = [...(table.tBodies[0]?.rows ?? [])].map((row) => [...row.cells]);
+  if (!rows.length) return null;
+  const isTime = rows[0][0].querySelector("time") !== null;
+  const firsts = rows.map((cells, index) => {
+    const time = cells[0].querySelector("time");
+    return time ? Date.parse(time.dateTime) / 1_000 : index;
+  });
+  const columns = heads.slice(1).map((_, index) => rows.map((cells) => valueOf(cells[index + 1])));
+  const kind = table.dataset.chart;
+  const style = getComputedStyle(document.documentElement);
+  const colours = [1, 2, 3, 4, 5, 6].map((number) => style.getPropertyValue(`--chart-${number}`).trim());
+  const ink = style.getPropertyValue("--dim").trim();
+  const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
+  const labels = rows.map((cells) => cells[0].textContent.trim());
+  const unit = table.dataset.unit ?? "";
+  const paths = kind === "bars" ? uPlot.paths.bars({ size: [0.7, 48] }) : undefined;
+  const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
+  return new uPlot(
+    {
+      width: place.clientWidth,
+      height: HEIGHT,
+      legend: { show: heads.length > 2 },
+      cursor: { drag: { x: false, y: false } },
+      scales: {
+        x: { time: isTime, range: isTime ? undefined : (_, low, high) => [low - 0.5, high + 0.5] },
+        y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] },
+      },
+      axes: [
+        isTime
+          ? axis
+          : { ...axis, splits: () => firsts, values: (_, at) => at.map((index) => labels[index] ?? ""), rotate: labels.length > 6 ? -40 : 0 },
+        { ...axis, size: 64, values: (_, at) => at.map((value) => short(value) + unit) },
+      ],
+      series: [
+        { label: heads[0] },
+        ...heads.slice(1).map((label, index) => ({
+          label,
+          stroke: colours[index % colours.length],
+          fill: kind === "bars" ? colours[index % colours.length] : undefined,
+          width: 2,
+          paths,
+          points: { show: kind !== "bars" && rows.length < 40 },
+        })),
+      ],
+    },
+    [firsts, ...columns],
+    place,
+  );
+}
+
+/** Returns a cell's number: what `data-value` says, else its text without separators; nothing is a gap. */
+function valueOf(cell) {
+  const text = cell.dataset.value ?? cell.textContent.replaceAll(",", "");
+  const value = Number.parseFloat(text);
+  return Number.isNaN(value) ? null : value;
+}
+
+function short(value) {
+  return Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(value);
+}

@@ -1,0 +1,12 @@
+// The script of every page. Pages are whole without it; it sends forms, shows changes, draws charts, and hears keys.
+import { drawCharts } from "./charts.js";
+import { sendForms } from "./forms.js";
+import { hearKeys } from "./keyboard.js";
+import { keepLive } from "./live.js";
+import { switchTheme } from "./theme.js";
+
+switchTheme();
+sendForms();
+hearKeys();
+drawCharts();
+keepLive();

@@ -1,0 +1,115 @@
+// Forms that have requests carried out: their fields become JSON, which is posted below /api/v1.
+import { button, main, refresh, tell, urlOf } from "./page.js";
+
+/** Sends forms with `data-request`, and marks those into which something was typed. */
+export function sendForms() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("form[data-request]");
+    if (!form) return;
+    event.preventDefault();
+    submit(form, event.submitter);
+  });
+  document.addEventListener("input", (event) => {
+    event.target.form?.toggleAttribute("data-dirty", true);
+  });
+  document.addEventListener("reset", (event) => event.target.removeAttribute("data-dirty"));
+}
+
+/** Has a request carried out, and returns its answer; of a refusal it throws an error with the server's sentence. */
+export async function ask(name, values) {
+  let answer;
+  try {
+    answer = await fetch(urlOf(`api/v1/${name}`), {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-csrf-token": main().dataset.csrf ?? "" },
+      body: JSON.stringify(values),
+    });
+  } catch {
+    throw new Error("The server does not answer, so it is not known whether this was done.");
+  }
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.detail);
+  return said;
+}
+
+/** Has requests carried out one after the other: `[[name, values], ...]`; returns the answers. */
+export async function askAll(requests) {
+  const answers = [];
+  for (const [name, values] of requests) answers.push(await ask(name, values));
+  return answers;
+}
+
+/** Tells what was done, and offers to take it back by other requests, if there are any. */
+export function tellDone(text, undo) {
+  if (!undo?.length) return tell(text);
+  const back = button("Undo", async () => {
+    try {
+      await askAll(undo);
+      tell("Taken back.");
+    } catch (error) {
+      tell(error.message);
+    }
+    refresh();
+  });
+  tell(text, back);
+}
+
+async function submit(form, submitter) {
+  const alert = form.querySelector("[role=alert]");
+  if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  if (submitter) submitter.disabled = true;
+  try {
+    const answer = await ask(form.dataset.request, valuesOf(form, submitter));
+    alert.hidden = true;
+    form.reset();
+    form.closest("dialog")?.close();
+    const shows = form.dataset.shows;
+    if (shows) form.querySelector("output").textContent = answer[shows];
+    tellDone(form.dataset.done || "Done", JSON.parse(form.dataset.undo ?? "[]"));
+    if (form.dataset.next) location.assign(urlOf(form.dataset.next));
+    else await refresh();
+  } catch (error) {
+    alert.textContent = error.message;
+    alert.hidden = false;
+  } finally {
+    if (submitter) submitter.disabled = false;
+  }
+}
+
+/** Returns the values of a form's fields, by the types that `data-type` says. */
+export function valuesOf(form, submitter) {
+  const values = {};
+  for (const field of form.elements) {
+    const isChosen = !["checkbox", "radio"].includes(field.type) || field.checked;
+    const isSent = field.name && (field.localName !== "button" || field === submitter);
+    if (!isSent || field.disabled || !(isChosen || field.dataset.type === "bool")) continue;
+    const value = typed(field);
+    if (value !== undefined) values[field.name] = value;
+  }
+  return values;
+}
+
+function typed(field) {
+  const text = field.value;
+  switch (field.dataset.type) {
+    case "bool":
+      return field.type === "checkbox" ? field.checked : text === "true";
+    case "number":
+    case "int":
+      return text === "" ? undefined : Number(text);
+    case "list": {
+      const parts = text.split(",").map((part) => part.trim());
+      const given = parts.filter(Boolean);
+      return given.length || field.hasAttribute("data-keep-empty") ? given : undefined;
+    }
+    case "json":
+      if (text.trim() === "") return undefined;
+      try {
+        return JSON.parse(text);
+      } catch (error) {
+        throw new Error(`${field.labels?.[0]?.textContent ?? field.name}: this is no JSON: ${error.message}`);
+      }
+    default:
+      return text === "" && !field.hasAttribute("data-keep-empty") ? undefined : text;
+  }
+}

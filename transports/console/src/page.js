@@ -1,0 +1,89 @@
+// The page that is shown: where it is, fetching it again, and telling people what happened.
+import { Idiomorph } from "idiomorph";
+
+export const REFRESHED = "greenroom:refreshed";
+
+/** Returns the main part of the page, which is replaced when the page is fetched again. */
+export function main() {
+  return document.getElementById("main");
+}
+
+/** Returns the URL of a path below the first page. */
+export function urlOf(path) {
+  return new URL(document.documentElement.dataset.root + path, location.href);
+}
+
+/** Says something to people, also to those who hear the page; `button` is what they can do about it. */
+export function tell(text, button) {
+  const status = document.getElementById("status");
+  status.replaceChildren(text, ...(button ? [" ", button] : []));
+  status.classList.add("shown");
+  clearTimeout(tell.timer);
+  tell.timer = setTimeout(() => status.classList.remove("shown"), button ? 30_000 : 6_000);
+}
+
+/** Returns a button that does something once. */
+export function button(label, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = label;
+  made.addEventListener("click", () => {
+    made.remove();
+    act();
+  });
+  return made;
+}
+
+let refreshing = null;
+
+/** Fetches the page again and shows what has changed in it; what is being typed stays. */
+export function refresh() {
+  refreshing ??= fetchAgain().finally(() => {
+    refreshing = null;
+  });
+  return refreshing;
+}
+
+async function fetchAgain() {
+  const address = location.href.replace(/#.*/, "");
+  let answer;
+  try {
+    answer = await fetch(address, { headers: { accept: "text/html" }, redirect: "error" });
+  } catch {
+    tell("The server does not answer. This page shows what was last known.");
+    return;
+  }
+  const fetched = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const shown = fetched.getElementById("main");
+  if (!shown?.dataset.csrf) {
+    if (main().dataset.csrf) loggedOut();
+    return;
+  }
+  Idiomorph.morph(main(), shown, {
+    ignoreActiveValue: true,
+    callbacks: { beforeNodeMorphed: mayChange, beforeAttributeUpdated: keepsState },
+  });
+  document.dispatchEvent(new CustomEvent(REFRESHED));
+}
+
+/** A form into which something was typed, and what the script itself drew, stay as they are. */
+function mayChange(old) {
+  return !(old instanceof Element && (old.matches("form[data-dirty]") || old.hasAttribute("data-drawn")));
+}
+
+/** What people opened stays open. */
+function keepsState(name, node) {
+  return !(name === "open" && (node.localName === "details" || node.localName === "dialog"));
+}
+
+function loggedOut() {
+  delete main().dataset.csrf;
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Log in again";
+  const note = document.createElement("p");
+  note.className = "refusal";
+  note.setAttribute("role", "alert");
+  note.append("You are logged out, so this page shows nothing new. ", link);
+  main().prepend(note);
+}

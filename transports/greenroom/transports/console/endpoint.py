@@ -1,0 +1,210 @@
+"""The paths of the console: pages for who has logged in, the log-in for everybody else, script and styles.
+
+Invariants:
+
+- A page only reads. What changes something is asked below `/api/v1`.
+- Whoever has not logged in sees the log-in, whatever the path, and hears nothing of what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors.auth.scopes import allows, needed_for_request
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.console import static_files
+from greenroom.transports.console.rendering import render
+from greenroom.transports.console.view import Entry, Place, Reader, View
+from greenroom.transports.console.views.table import ENTRIES
+from greenroom.transports.http.asgi_exchange import Exchange
+from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.responses import Header, Response
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.tool_errors import Failure
+from greenroom.transports.rest.asking import Asking
+from greenroom.transports.rest.browser_checks import is_token
+from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, SessionView, view_of
+from greenroom.transports.rest.problems import failure_response
+from greenroom.transports.rest.reading import any_query, check_method, form
+from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
+from greenroom.transports.rest.visitors import Visitor, Visitors
+
+HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_LOG_IN: Final = "/login"
+_LOG_OUT: Final = "/logout"
+
+
+class ConsoleEndpoint:
+    """Answers with pages for people.
+
+    Args:
+        visitors: Lets people in.
+        asking: Asks the domain.
+    """
+
+    def __init__(self, visitors: Visitors, asking: Asking) -> None:
+        self._visitors = visitors
+        self._asking = asking
+        self._entries = {entry.name: entry for entry in ENTRIES}
+
+    def serves(self, path: str) -> bool:
+        """Return whether it answers at a path, be it with a refusal."""
+        if path in {"/", _LOG_IN, _LOG_OUT} or path.startswith((LINKS, static_files.PREFIX)):
+            return True
+        first = path.removeprefix("/").partition("/")[0]
+        return bool(first) and first in self._entries
+
+    def refused(self, error: HttpRefusedError) -> Response:
+        """Return the page that says why something is refused."""
+        return _refusal_page("/", error)
+
+    def stop(self) -> None:
+        """Do nothing: pages are answered whole."""
+
+    def fail_open_requests(self) -> None:
+        """Do nothing: whoever asks for them does it."""
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:
+        """Answer one request, see `http.endpoint.Endpoint`."""
+        path = exchange.head.path
+        exchange.extra = [*exchange.extra, *SAFE]
+        if path.startswith(static_files.PREFIX):
+            check_method(exchange.head, "GET")
+            await exchange.discard()
+            await exchange.reply(static_files.static_file(exchange.head))
+            return
+        exchange.extra = [*exchange.extra, NOT_KEPT]
+        try:
+            response = await self._answer(exchange, caller)
+        except HttpRefusedError as error:
+            response = _refusal_page(path, error)
+        await exchange.reply(response)
+
+    async def _answer(self, exchange: Exchange, caller: Caller) -> Response:
+        head = exchange.head
+        if head.path == _LOG_IN and head.method == "POST":
+            return await self._log_in(exchange, caller)
+        if head.path == _LOG_OUT:
+            check_method(head, "POST")
+            return await self._log_out(exchange, caller)
+        check_method(head, "GET")
+        await exchange.discard()
+        if head.path.startswith(LINKS):
+            return _link_page(head.path)
+        return await self._page(exchange, caller)
+
+    # -- pages -----------------------------------------------------------------------------------
+
+    async def _page(self, exchange: Exchange, caller: Caller) -> Response:
+        head = exchange.head
+        if self._visitors.seen(head) is None:
+            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
+        visitor = await self._visitors.let_in(exchange, caller)
+        first, _, rest = head.path.removeprefix("/").partition("/")
+        entry, place = self._entries[first], Place(head.path, rest, any_query(head))
+        shell = _shell(visitor, entry, place)
+        failed = partial(_failure_page, shell)
+        limited = self._asking.limited(visitor, failed)
+        if limited is not None:
+            return limited
+        work = partial(_shown, shell, entry, place)
+        return await self._asking.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
+
+    # -- logging in and out ----------------------------------------------------------------------
+
+    async def _log_in(self, exchange: Exchange, caller: Caller) -> Response:
+        caller = self._visitors.check_attempt(exchange, caller, by_form=True)
+        shown = await form(exchange, "key", "link", "next")
+        log_in = LogIn(key=shown.get("key"), link=shown.get("link"))
+        _visitor, cookie = await self._visitors.log_in(exchange, caller, log_in)
+        return _to(self._checked_next(shown.get("next", "")), cookie)
+
+    def _checked_next(self, address: str) -> str:
+        """Return where to go from the log-in, relative to it: to a page of the console and nowhere else."""
+        first = address.partition("?")[0].partition("/")[0]
+        is_ours = first and first in self._entries and address.isascii() and address.isprintable()
+        return f"./{address}" if is_ours else "./"
+
+    async def _log_out(self, exchange: Exchange, caller: Caller) -> Response:
+        sent = await form(exchange, "csrf_token")
+        visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""))
+        return _to("./", self._visitors.log_out(exchange, visitor))
+
+
+async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: AgentPort) -> Response:
+    view = await entry.show(Reader(agent, shell["who"]), place)
+    return await trio.to_thread.run_sync(_view_page, shell, view, abandon_on_cancel=True)
+
+
+def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
+    """Return what every page is given for who has logged in."""
+    who = view_of(visitor.caller, CONSOLE, visitor.session)
+    may = partial(_may, who)
+    return {
+        **_basis(place.path),
+        "who": who,
+        "may": may,
+        "here": entry.name,
+        "place": place,
+        "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
+    }
+
+
+def _may(who: SessionView, name: str) -> bool:
+    return allows(who.scopes, needed_for_request(name))
+
+
+def _basis(path: str) -> dict[str, Any]:
+    """Return what every page is given: the way from its path to the first page, and to the static files."""
+    root = "../" * (path.count("/") - 1) or "./"
+    return {"root": root, "static": f"{root}static/{static_files.version()}"}
+
+
+def _view_page(shell: Mapping[str, Any], view: View) -> Response:
+    page = {**shell, "title": view.title, "topics": view.topics, "every": view.every, **view.values}
+    return Response(view.status, [HTML], render(view.template, page))
+
+
+def _failure_page(shell: Mapping[str, Any], failure: Failure) -> Response:
+    answer = failure_response(failure)
+    status = HTTPStatus(answer.status)
+    retry = [header for header in answer.headers if header[0] == b"retry-after"]
+    page = _view_page(shell, View("failure.html", status.phrase, {"sentence": failure.error}, status=status))
+    return page._replace(headers=[*page.headers, *retry])
+
+
+def _refusal_page(path: str, error: HttpRefusedError) -> Response:
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
+    page = _plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
+    return page._replace(headers=[*page.headers, *headers])
+
+
+def _link_page(path: str) -> Response:
+    """Return the page of a link, which is used up when its form is sent, not when it is opened."""
+    link = path.removeprefix(LINKS)
+    if not is_token(link):
+        raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
+    return _plain_page("link.html", path, "Log in", link=link)
+
+
+def _plain_page(
+    template: str, path: str, title: str, status: HTTPStatus = HTTPStatus.OK, **values: str
+) -> Response:
+    """Return a page for somebody who has not logged in."""
+    return Response(status, [HTML], render(template, {**_basis(path), "title": title, **values}))
+
+
+def _address(head: RequestHead) -> str:
+    """Return where somebody wanted to go, without the slash before it."""
+    return f"{head.path}?{head.query}"[1:].rstrip("?")
+
+
+def _to(address: str, header: Header) -> Response:
+    """Return what leads a browser to a page, with a cookie set or cleared."""
+    return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")

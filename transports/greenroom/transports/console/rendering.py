@@ -1,0 +1,130 @@
+"""HTML of pages, from templates that escape whatever they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+NOTHING: Final = "\N{EN DASH}"
+"""What is shown for a number that is not there."""
+_UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+_SPANS: Final = (
+    (timedelta(days=365), "y"),
+    (timedelta(days=30), "mo"),
+    (timedelta(days=1), "d"),
+    (timedelta(hours=1), "h"),
+    (timedelta(minutes=1), "min"),
+)
+
+
+def render(template: str, values: Mapping[str, Any]) -> bytes:
+    """Return a page.
+
+    Args:
+        template: The template's name.
+        values: What it is given.
+    """
+    return _environment().get_template(template).render(values).encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    filters = {
+        "ago": ago,
+        "exact": exact,
+        "number": number,
+        "percent": percent,
+        "bytes": size,
+        "duration": duration,
+        "part": path_part,
+        "query": query,
+        "cut": cut,
+    }
+    environment.filters.update(filters)
+    return environment
+
+
+def ago(time: datetime | None) -> str:
+    """Return how long ago a time is, or how long until then, in its largest unit."""
+    if time is None:
+        return "never"
+    past = datetime.now(UTC) - time
+    words = _span(abs(past))
+    if words is None:
+        return "just now"
+    return f"{words} ago" if past > timedelta() else f"in {words}"
+
+
+def _span(span: timedelta) -> str | None:
+    return next((f"{span // unit} {name}" for unit, name in _SPANS if span >= unit), None)
+
+
+def exact(time: datetime) -> str:
+    """Return a time in full, as `<time datetime>` wants it."""
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators between thousands; a fraction to three digits that count."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, int) or abs(value) >= 1_000:  # noqa: PLR2004 - where a fraction says nothing more
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def percent(value: float | None) -> str:
+    """Return a part of one as per cent."""
+    return NOTHING if value is None else f"{100 * value:.3g} %"
+
+
+def size(count: float | None) -> str:
+    """Return a count of bytes in its largest unit."""
+    if count is None:
+        return NOTHING
+    unit, name = next(((unit, name) for unit, name in _UNITS if count >= unit), (1, "B"))
+    return f"{count / unit:.3g} {name}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds in the unit in which they are read."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 1e-3:  # noqa: PLR2004 - a millisecond
+        return f"{seconds * 1e6:.3g} \N{MICRO SIGN}s"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    return _span(timedelta(seconds=seconds)) or f"{seconds:.3g} s"
+
+
+def path_part(text: object) -> str:
+    """Return a text as one part of a path."""
+    return quote(str(text), safe="")
+
+
+def query(given: Mapping[str, Any]) -> str:
+    """Return parameters as they stand behind `?`; those that are None or empty are left out."""
+    return urlencode(
+        {name: value for name, value in given.items() if value not in (None, "", [])}, doseq=True
+    )
+
+
+def cut(text: str, length: int = 200) -> str:
+    """Return a text's beginning on one line, with an ellipsis where there is more."""
+    line = " ".join(text[: 2 * length].split())
+    return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"

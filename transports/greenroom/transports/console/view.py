@@ -1,0 +1,97 @@
+"""What a view is given and gives: who looks, where, and what is shown there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.rest.browser_sessions import SessionView
+
+
+class Place(NamedTuple):
+    """Where a page is.
+
+    Attributes:
+        path: Its path, from the slash on.
+        rest: What stands behind the view's name in it, decoded: an id, or nothing.
+        query: The values of each parameter of its URL.
+    """
+
+    path: str
+    rest: str
+    query: Mapping[str, list[str]]
+
+    def get(self, name: str) -> str | None:
+        """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
+        return next(iter(self.query.get(name, ())), "").strip() or None
+
+    def all(self, name: str) -> list[str]:
+        """Return every value of a parameter that is not empty."""
+        return [value for value in self.query.get(name, ()) if value.strip()]
+
+
+class View(NamedTuple):
+    """What a page shows.
+
+    Attributes:
+        template: The name of its template.
+        title: Its title, and its heading.
+        values: What the template is given.
+        topics: URIs of the resources of whose changes the page wants to hear.
+        every: Seconds after which it is fetched again, for what no resource tells; None: it is not.
+        status: The status of the answer.
+    """
+
+    template: str
+    title: str
+    values: Mapping[str, Any] = {}
+    topics: tuple[str, ...] = ()
+    every: float | None = None
+    status: HTTPStatus = HTTPStatus.OK
+
+
+class Reader:
+    """Asks for a view, in the name of who looks at it.
+
+    Attributes:
+        who: Who that is.
+
+    Args:
+        agent: The visitor's agent.
+        who: Who the visitor is.
+    """
+
+    def __init__(self, agent: AgentPort, who: SessionView) -> None:
+        self._agent = agent
+        self.who = who
+
+    async def ask(self, request: Any) -> Any:
+        """Return the reply to a request of the domain.
+
+        Raises:
+            GreenroomError: it is refused, or fails.
+        """
+        return await self._agent.ask(request)
+
+
+ViewFunction = Callable[[Reader, Place], Awaitable[View]]
+
+
+class Entry(NamedTuple):
+    """A view in the navigation.
+
+    Attributes:
+        name: The first part of its path; empty for the first view.
+        label: What the navigation calls it.
+        key: What is typed after `g` to go there.
+        show: Makes its pages.
+        needs: A request that visitors must be allowed to ask, or it is not offered; None: everybody sees it.
+    """
+
+    name: str
+    label: str
+    key: str
+    show: ViewFunction
+    needs: str | None = None

@@ -1,0 +1,1 @@
+"""The console's views: a module each, which asks the domain for what its pages show."""

@@ -1,0 +1,17 @@
+"""The views there are, in the order of the navigation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from greenroom.transports.console.view import Entry
+from greenroom.transports.console.views.memories import memories
+from greenroom.transports.console.views.overview import overview
+from greenroom.transports.console.views.sessions import sessions
+
+ENTRIES: Final = (
+    Entry("", "Overview", "o", overview),
+    Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
+    Entry("memories", "Memories", "m", memories, needs="list_memories"),
+)
+"""Every view."""
