@@ -13,13 +13,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-import trio
 
 from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.console import static_files
-from greenroom.transports.console.rendering import render
+from greenroom.transports.console.rendering import render, render_long
 from greenroom.transports.console.view import Entry, Place, Reader, View
 from greenroom.transports.console.views.table import ENTRIES
 from greenroom.transports.http.asgi_exchange import Exchange
@@ -139,7 +138,7 @@ class ConsoleEndpoint:
 
 async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: AgentPort) -> Response:
     view = await entry.show(Reader(agent, shell["who"]), place)
-    return await trio.to_thread.run_sync(_view_page, shell, view, abandon_on_cancel=True)
+    return Response(view.status, [HTML], await render_long(view.template, _values(shell, view)))
 
 
 def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
@@ -166,17 +165,17 @@ def _basis(path: str) -> dict[str, Any]:
     return {"root": root, "static": f"{root}static/{static_files.version()}"}
 
 
-def _view_page(shell: Mapping[str, Any], view: View) -> Response:
-    page = {**shell, "title": view.title, "topics": view.topics, "every": view.every, **view.values}
-    return Response(view.status, [HTML], render(view.template, page))
+def _values(shell: Mapping[str, Any], view: View) -> Mapping[str, Any]:
+    """Return what a view's template is given."""
+    return {**shell, "title": view.title, "topics": view.topics, "every": view.every, **view.values}
 
 
 def _failure_page(shell: Mapping[str, Any], failure: Failure) -> Response:
     answer = failure_response(failure)
     status = HTTPStatus(answer.status)
     retry = [header for header in answer.headers if header[0] == b"retry-after"]
-    page = _view_page(shell, View("failure.html", status.phrase, {"sentence": failure.error}, status=status))
-    return page._replace(headers=[*page.headers, *retry])
+    view = View("failure.html", status.phrase, {"sentence": failure.error})
+    return Response(status, [HTML, *retry], render(view.template, _values(shell, view)))
 
 
 def _refusal_page(path: str, error: HttpRefusedError) -> Response:

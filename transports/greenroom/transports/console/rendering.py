@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
 """What is shown for a number that is not there."""
+_PARTS_AT_ONCE: Final = 200  # of a template's output: less than a millisecond
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _SPANS: Final = (
     (timedelta(days=365), "y"),
@@ -25,13 +27,23 @@ _SPANS: Final = (
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
-    """Return a page.
+    """Return a short page.
 
     Args:
         template: The template's name.
         values: What it is given.
     """
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
+
+
+async def render_long(template: str, values: Mapping[str, Any]) -> bytes:
+    """Return a page that may be long: others are served while it is made."""
+    parts: list[str] = []
+    for part in _environment().get_template(template).generate(values):
+        parts.append(part)
+        if len(parts) % _PARTS_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return "".join(parts).encode("utf-8", "replace")
 
 
 @cache
