@@ -13,7 +13,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-
 from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
