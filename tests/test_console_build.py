@@ -45,9 +45,9 @@ def test_each_library_in_it_is_named_with_its_license() -> None:
     package = json.loads((SOURCES / "package.json").read_text())
     for name, version in package["dependencies"].items():
         assert re.fullmatch(r"[0-9.]+", version), f"{name} has no exact version"
-        assert re.search(
-            rf"^{re.escape(name)} {version} \((MIT|0BSD|ISC|Apache-2.0|BSD-[23]-Clause)\)$", told, re.M
-        )
+        kept = re.search(rf"^{re.escape(name)} {version} \((.+)\)$", told, re.MULTILINE)
+        assert kept is not None, name
+        assert kept[1] in {"MIT", "0BSD"}, f"name {kept[1]} in pyproject.toml, too"
 
 
 def test_nothing_in_it_leads_to_another_host_or_makes_code_of_text() -> None:

@@ -79,14 +79,17 @@ def test_the_wheel_has_types_and_licences_and_nothing_but_the_product(built: dic
         metadata = next(wheel.read(each).decode() for each in names if each.endswith("/METADATA"))
     about = next(each.partition("/")[0] for each in names if ".dist-info/" in each)
     vectors = "actors/greenroom/actors/embedding/word_vectors"
+    console = "greenroom/transports/console"
     assert {f"greenroom/{each}/py.typed" for each in PORTIONS} <= names
     assert {
         f"{about}/licenses/{each}" for each in ("LICENSE", f"{vectors}/LICENSE", f"{vectors}/NOTICE.md")
     } <= names
+    assert f"{about}/licenses/transports/{console}/static/licenses.txt" in names
+    assert {f"{console}/static/console.js", f"{console}/templates/layout.html"} <= names
     assert {each.split("/")[1] for each in names if each.startswith("greenroom/")} == set(PORTIONS)
     manual = f"{about.removesuffix('.dist-info')}.data/data/share/man/man1/greenroom.1"
     assert {each for each in names if not each.startswith(("greenroom/", f"{about}/"))} == {manual}
-    assert "License-Expression: MIT AND Apache-2.0\n" in metadata
+    assert "License-Expression: MIT AND 0BSD AND Apache-2.0\n" in metadata
     assert not {each for each in names if Path(each).name.startswith(("test_", "conftest"))}
 
 
