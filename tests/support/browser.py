@@ -49,9 +49,11 @@ class ConsoleServer:
         environment = clean_environment(folder.parent)
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         assert self.process.stderr is not None
-        lines = iter(self.process.stderr.readline, "")
-        line = next(line for line in lines if "listening on" in line)
-        self.url = line.split()[-1].removesuffix("mcp")
+        said: list[str] = []
+        while not said or "listening on" not in said[-1]:
+            said.append(self.process.stderr.readline())
+            assert said[-1], "".join(said)
+        self.url = said[-1].split()[-1].removesuffix("mcp")
         self._cookie, self._token = "", ""
 
     def link(self, *, read_only: bool = False) -> str:
