@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts
+from support.browser import check_layouts, console_server_in, logged_in_by, profile_of
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext, Page
     from support.browser import ConsoleServer
 
 pytestmark = pytest.mark.slow
@@ -43,3 +45,40 @@ def test_who_is_logged_out_is_told_and_shown_nothing(page: Page, console_server:
     page.goto(f"{console_server.url}memories")
     assert page.get_by_label("API key").is_visible()
     assert page.locator("nav").count() == 0
+
+
+def test_a_change_by_another_client_is_shown_at_once(page: Page, console_server: ConsoleServer) -> None:
+    page.goto(f"{console_server.url}memories")
+    page.get_by_role("link", name="style").wait_for()
+    console_server.ask("store_memory", content="Spaces, not tabs.", key="newer")
+    page.get_by_role("link", name="newer").wait_for()
+
+
+def test_a_page_goes_on_when_the_folder_gets_another_owner(chromium: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with (
+        console_server_in(folder, "--embedder", "none") as owner,
+        console_server_in(folder, "--embedder", "none") as follower,
+        profile_of(chromium) as profile,
+    ):
+        owner.ask("store_memory", content="Before.", key="before")
+        key = owner.ask("create_api_key", name="for a browser", scopes=["*"])["api_key"]
+        page = logged_in_by(profile, follower, key)
+        page.goto(f"{follower.url}memories")
+        page.get_by_role("link", name="before").wait_for()
+        owner.stop()
+        follower.key = key
+        follower.ask("store_memory", content="After.", key="after")
+        page.get_by_role("link", name="after").wait_for()
+        assert page.get_by_role("link", name="before").is_visible()
+
+
+def test_revoking_a_key_ends_what_is_open(profile: BrowserContext, console_server: ConsoleServer) -> None:
+    made = console_server.ask("create_api_key", name="for a browser", scopes=["*:read"])
+    page = logged_in_by(profile, console_server, made["api_key"])
+    page.goto(f"{console_server.url}memories")
+    page.get_by_role("link", name="style").wait_for()
+    console_server.ask("revoke_api_key", key_id=made["key"]["key_id"])
+    page.get_by_role("alert").filter(has_text="logged out").wait_for()
+    page.get_by_role("link", name="Log in again").click()
+    page.get_by_label("API key").wait_for()

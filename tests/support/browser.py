@@ -41,7 +41,10 @@ class ConsoleServer:
         url: Where it is, with a slash at its end.
         folder: Its data.
         process: The process.
+        key: By which it is asked; the folder's owner logs in by a link unless there is one.
     """
+
+    key: str | None = None
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
@@ -62,14 +65,18 @@ class ConsoleServer:
 
     def ask(self, request: str, **arguments: Any) -> Any:
         """Have a request carried out, as another client than the browser; return its answer."""
-        if not self._token:
+        if not self._token and self.key is None:
             token = self.link().rpartition("/")[2]
             answer, said = self._post("login", {"link": token})
             self._cookie, self._token = answer["set-cookie"].partition(";")[0], said["csrf_token"]
         return self._post(request, arguments)[1]
 
     def _post(self, path: str, values: Any) -> tuple[Any, Any]:
-        headers = {"content-type": "application/json", "cookie": self._cookie, "x-csrf-token": self._token}
+        headers = {"content-type": "application/json"}
+        if self.key is None:
+            headers |= {"cookie": self._cookie, "x-csrf-token": self._token}
+        else:
+            headers |= {"authorization": f"Bearer {self.key}"}
         body = json.dumps(values).encode()
         request = urllib.request.Request(f"{self.url}api/v1/{path}", body, headers)  # noqa: S310 - it is ours
         try:
@@ -124,6 +131,18 @@ def logged_in(context: BrowserContext, server: ConsoleServer, *, read_only: bool
     """Open a page and log in by a link."""
     page = context.new_page()
     page.goto(server.link(read_only=read_only))
+    return _came_in(page)
+
+
+def logged_in_by(profile: BrowserContext, server: ConsoleServer, key: str) -> Page:
+    """Open a page and log in by a key."""
+    page = profile.new_page()
+    page.goto(server.url)
+    page.get_by_label("API key").fill(key)
+    return _came_in(page)
+
+
+def _came_in(page: Page) -> Page:
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("heading", level=1, name="Overview").wait_for()
     return page
