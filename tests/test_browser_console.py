@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts, console_server_in, logged_in_by, profile_of
+from support.browser import check_layouts, console_server_in, logged_in, logged_in_by, profile_of
+
+from greenroom.transports.console.views.table import ENTRIES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,11 +24,25 @@ def seeds(console_server: ConsoleServer) -> None:
     console_server.ask("store_memory", content="Tabs, not spaces.", key="style", tags=["code"])
 
 
-@pytest.mark.parametrize("path", ["", "sessions", "memories"])
+VIEWS = [entry.name for entry in ENTRIES]
+
+
+@pytest.mark.parametrize("path", VIEWS)
 def test_every_view_fits_and_is_accessible(page: Page, console_server: ConsoleServer, path: str) -> None:
     page.goto(console_server.url + path)
     page.locator("main h1").wait_for()
+    assert not page.locator("main p.refusal:visible").count()
     check_layouts(page, path or "overview")
+
+
+def test_every_view_can_be_read_without_a_script(chromium: Browser, console_server: ConsoleServer) -> None:
+    with profile_of(chromium, java_script_enabled=False) as profile:
+        page = logged_in(profile, console_server)
+        for name in VIEWS:
+            page.goto(console_server.url + name)
+            assert page.locator("main h1").is_visible()
+            assert page.locator("nav a[aria-current=page]").count() == 1
+            assert not page.locator("main p.refusal:visible").count()
 
 
 def test_keys_lead_to_views_and_along_rows(page: Page) -> None:

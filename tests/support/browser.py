@@ -114,10 +114,10 @@ def launched() -> Iterator[Browser]:
 
 
 @contextmanager
-def profile_of(browser: Browser) -> Iterator[BrowserContext]:
+def profile_of(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
     """Give a browser's profile of one's own; at the end no page of it may have had a fault."""
     faults: list[str] = []
-    made = browser.new_context()
+    made = browser.new_context(**options)
     made.set_default_timeout(PATIENCE)
     made.on("weberror", lambda error: faults.append(str(error.error)))
     made.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
