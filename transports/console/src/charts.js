@@ -17,15 +17,22 @@ export function drawCharts() {
 }
 
 function draw() {
+  for (const [table, { plot, place }] of drawn) {
+    if (table.isConnected) continue;
+    plot.destroy();
+    place.remove();
+    drawn.delete(table);
+  }
   for (const table of document.querySelectorAll("table.chart")) {
-    const key = table.textContent;
+    const numbers = numbersOf(table);
+    const key = JSON.stringify(numbers);
     const before = drawn.get(table);
     if (before?.key === key && before.place.isConnected) continue;
     before?.plot.destroy();
+    drawn.delete(table);
     const place = before?.place.isConnected ? before.place : placeFor(table);
     place.replaceChildren();
-    const plot = plotOf(table, place);
-    if (plot) drawn.set(table, { key, place, plot });
+    if (numbers.firsts.length) drawn.set(table, { key, place, plot: plotOf(table, place, numbers) });
   }
 }
 
@@ -52,23 +59,27 @@ function placeFor(table) {
   return place;
 }
 
-/** Returns the chart of a table: its first column are times or labels, each further one is a line or bars. */
-function plotOf(table, place) {
+/** Returns what is in a table: its first column are times or labels, each further one is a line or bars. */
+function numbersOf(table) {
   const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const rows = [...(table.tBodies[0]?.rows ?? [])].map((row) => [...row.cells]);
-  if (!rows.length) return null;
-  const isTime = rows[0][0].querySelector("time") !== null;
-  const firsts = rows.map((cells, index) => {
-    const time = cells[0].querySelector("time");
-    return time ? Date.parse(time.dateTime) / 1_000 : index;
-  });
-  const columns = heads.slice(1).map((_, index) => rows.map((cells) => valueOf(cells[index + 1])));
+  const times = rows.map((cells) => cells[0].querySelector("time")?.dateTime);
+  const isTime = times.length > 0 && times[0] !== undefined;
+  return {
+    heads,
+    isTime,
+    firsts: isTime ? times.map((time) => Date.parse(time) / 1_000) : rows.map((_, index) => index),
+    labels: isTime ? [] : rows.map((cells) => cells[0].textContent.trim()),
+    columns: heads.slice(1).map((_, index) => rows.map((cells) => valueOf(cells[index + 1]))),
+  };
+}
+
+function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
   const kind = table.dataset.chart;
   const style = getComputedStyle(document.documentElement);
   const colours = [1, 2, 3, 4, 5, 6].map((number) => style.getPropertyValue(`--chart-${number}`).trim());
   const ink = style.getPropertyValue("--dim").trim();
   const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
-  const labels = rows.map((cells) => cells[0].textContent.trim());
   const unit = table.dataset.unit ?? "";
   const paths = kind === "bars" ? uPlot.paths.bars({ size: [0.7, 48] }) : undefined;
   const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
@@ -96,7 +107,7 @@ function plotOf(table, place) {
           fill: kind === "bars" ? colours[index % colours.length] : undefined,
           width: 2,
           paths,
-          points: { show: kind !== "bars" && rows.length < 40 },
+          points: { show: kind !== "bars" && firsts.length < 40 },
         })),
       ],
     },

@@ -60,7 +60,7 @@ async function submit(form, submitter) {
   if (submitter) submitter.disabled = true;
   try {
     const answer = await ask(form.dataset.request, valuesOf(form, submitter));
-    alert.hidden = true;
+    if (alert) alert.hidden = true;
     form.reset();
     form.closest("dialog")?.close();
     const shows = form.dataset.shows;
@@ -69,6 +69,7 @@ async function submit(form, submitter) {
     if (form.dataset.next) location.assign(urlOf(form.dataset.next));
     else await refresh();
   } catch (error) {
+    if (!alert) return tell(error.message);
     alert.textContent = error.message;
     alert.hidden = false;
   } finally {

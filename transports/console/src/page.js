@@ -56,12 +56,13 @@ async function fetchAgain() {
   const fetched = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = fetched.getElementById("main");
   if (!shown?.dataset.csrf) {
-    if (main().dataset.csrf) loggedOut();
+    if (!answer.ok) tell(`The server answers with ${answer.status}. This page shows what was last known.`);
+    else if (main().dataset.csrf) loggedOut();
     return;
   }
   Idiomorph.morph(main(), shown, {
     ignoreActiveValue: true,
-    callbacks: { beforeNodeMorphed: mayChange, beforeAttributeUpdated: keepsState },
+    callbacks: { beforeNodeMorphed: mayChange, beforeNodeRemoved: mayGo, beforeAttributeUpdated: keepsState },
   });
   document.dispatchEvent(new CustomEvent(REFRESHED));
 }
@@ -69,6 +70,11 @@ async function fetchAgain() {
 /** A form into which something was typed, and what the script itself drew, stay as they are. */
 function mayChange(old) {
   return !(old instanceof Element && (old.matches("form[data-dirty]") || old.hasAttribute("data-drawn")));
+}
+
+/** What the script drew goes with what it was drawn for, by the script. */
+function mayGo(old) {
+  return !(old instanceof Element && old.hasAttribute("data-drawn"));
 }
 
 /** What people opened stays open. */

@@ -1,1 +1,1 @@
-/* greenroom console, built from 1fb577c7a283c1ab; with licenses.txt */
+/* greenroom console, built from 657d37d5bfd133c4; with licenses.txt */
