@@ -6,7 +6,7 @@ that agent's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
@@ -28,9 +28,14 @@ from greenroom.transports.rest.browser_sessions import READ_ONLY
 from greenroom.transports.rest.reading import any_query
 
 _READERS: Final = {"as": name(100), "as_type": name(100), "as_user": line(128), "as_project": name(128)}
-PARAMETERS: Final = tuple(_READERS)
-"""The parameters of a URL that say as whom it is read; each may be a header, too: ``Greenroom-As-User``."""
-HEADERS: Final = {each: f"greenroom-{each.replace('_', '-')}" for each in PARAMETERS}
+PARAMETERS: Final[Mapping[str, str]] = {
+    "as": "The agent as which it is read, with the scope `admin`; nothing is changed so.",
+    "as_type": "The type of that agent.",
+    "as_user": "The user whom that agent works for; empty for none. Your own unless given.",
+    "as_project": "A project whose member that agent is; may be given several times. Your own unless given.",
+}
+"""The parameters of a URL that say as whom it is read, with their meaning; each may be a header instead."""
+HEADERS: Final = {each: f"Greenroom-{each.title().replace('_', '-')}" for each in PARAMETERS}
 
 
 class SeenAs(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +86,7 @@ def _given(head: RequestHead) -> dict[str, list[str]]:
     if "as" in head.query:  # most say nothing of the kind
         given = {key: values for key, values in any_query(head).items() if key in PARAMETERS}
     for key, header in HEADERS.items():
-        for value in header_values(head.lines, header.encode()) if header.encode() in head.headers else ():
+        for value in header_values(head.lines, header.lower().encode()):
             parts = value.split(",") if key == "as_project" else (value,)
             given.setdefault(key, []).extend(unquote(part.strip(), errors="replace") for part in parts)
     return given
