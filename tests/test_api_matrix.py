@@ -1,6 +1,7 @@
 """Every request below `/api/v1`, asked by everybody: allowed or denied exactly as docs/security.md says.
 
-As `test_matrix` asks agents, here each path is asked over HTTP, by a key of each of the page's readers.
+As `test_matrix` asks agents, here each path is asked over HTTP, by a key of each reader of the page, and by
+an administrator who looks on as that reader.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.promise("api.matrix")
 
 OF_ALL_PROJECTS = frozenset({ADMIN, AUDIT})
+KEPT_FOR_A_WHILE = frozenset({"export_memories", "export_session"})
+"""What needs a scope that reads, and keeps what it answers in the agent's name."""
 
 
 async def shown_by(at: House, reader: str, scopes: frozenset[str]) -> dict[str, Any]:
@@ -39,6 +42,19 @@ async def shown_by(at: House, reader: str, scopes: frozenset[str]) -> dict[str, 
         projects=sorted(who["projects"]) if member else None,
     )
     return bearer(await administrator(at).ask(request))
+
+
+def looking_on_as(reader: str) -> dict[str, Any]:
+    """Return the headers of somebody who looks on as a reader."""
+    who = READERS[reader]
+    named = {"greenroom-as": who["agent_id"], "greenroom-as-user": who["user"]}
+    named["greenroom-as-project"] = ",".join(who["projects"])
+    return named if "agent_type" not in who else {**named, "greenroom-as-type": who["agent_type"]}
+
+
+def may_look_on(tool: str) -> bool:
+    """Return whether the page lets an onlooker ask a request."""
+    return TOOLS[tool].endswith(":read") and TOOLS[tool] != AUDIT and tool not in KEPT_FOR_A_WHILE
 
 
 async def answers(guest: Guest, tool: str, names: dict[str, str], shown: dict[str, Any]) -> bool:
@@ -59,6 +75,8 @@ async def test_every_request_answers_everybody_as_the_page_says(open_at: Opens, 
         whole = await shown_by(at, reader, everything)
         narrow = {scope: await shown_by(at, reader, everything - {scope}) for scope in everything}
         above = await shown_by(at, reader, OF_ALL_PROJECTS)
+        looks_on = bearer(await administrator(at).ask(CreateApiKey(name="n", scopes=[ADMIN])))
+        looks_on |= looking_on_as(reader)
         await here.settled()
         guest = await here.guest()
         shared = await arranged(at, scribe, 0)
@@ -72,5 +90,11 @@ async def test_every_request_answers_everybody_as_the_page_says(open_at: Opens, 
             problem = denied.json()
             assert (denied.status, problem["code"]) == (403, "PERMISSION_DENIED"), (tool, problem)
             assert problem["details"]["scope"] == scope
+            if may_look_on(tool):
+                assert await answers(guest, tool, names, looks_on) == page[ASKED[tool].row][reader], tool
+            else:
+                denied = await posted(guest, tool, filled(ASKED[tool].arguments, names).encode(), looks_on)
+                assert (denied.status, denied.json()["code"]) == (403, "PERMISSION_DENIED"), tool
+                assert f"ask for {tool} as yourself" in denied.json()["detail"]
             found = await answers(guest, tool, names, above if scope in OF_ALL_PROJECTS else whole)
             assert found == page[ASKED[tool].row][reader], tool

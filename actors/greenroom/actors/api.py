@@ -204,6 +204,8 @@ API_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orc
 }
 """The request type of everything that is served as HTTP and JSON, by its name."""
 
+_EXPORTS = ("export_memories", "export_session")
+"""What changes nothing, but keeps what it answers for a while, and signs it."""
 _COUNTED: Mapping[type[Any], str] = {REQUESTS[name]: name for name in OPERATIONS}
 """The requests of which is counted what they save."""
 _BESIDES = (
@@ -303,6 +305,13 @@ def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
     return {request: found for request, found in needed.items() if not auth_scopes.allows(scopes, found[1])}
 
 
+@lru_cache(maxsize=256)
+def _closed_to_onlookers(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
+    """Return the same for who looks on as another agent: also what keeps something in that one's name."""
+    exports = {REQUESTS[name]: (name, auth_scopes.needed_for_request(name)) for name in _EXPORTS}
+    return {**_closed_to(scopes), **exports}
+
+
 class Agent:
     """An agent at work in a runtime: asks in the name of one principal.
 
@@ -342,14 +351,17 @@ class Agent:
         learns_workflows: bool = False,
         prompts: PromptSource | None = None,
     ) -> None:
+        looks_on = principal.seen_by is not None  # then nothing of it is counted, nor recorded as the agent's
+        if looks_on:
+            locator = None
         self._runtime = runtime
-        self._savings = savings
+        self._savings = None if looks_on else savings
         self._quota = quota
         self.principal = principal
         self._timezone = timezone
         self._memory = memory_address(agent_namespace(principal))
         self._namespace = user_namespace(principal)
-        self._closed = _closed_to(principal.scopes)
+        self._closed = (_closed_to_onlookers if looks_on else _closed_to)(principal.scopes)
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
         self._lookup = FallbackLookup(runtime, principal, _NAMES)
@@ -361,7 +373,7 @@ class Agent:
         self._client_state.on_export = on_export
         self._client_state.reach = reach or Reach()
         self._client_state.workspaces = workspaces
-        self._learns_workflows = learns_workflows
+        self._learns_workflows = learns_workflows and not looks_on
         self._client_state.prompts = prompts
 
     @property
@@ -642,8 +654,11 @@ class Agent:
 
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
-        if closed is not None:
-            raise auth_errors.scope_missing(*closed)
+        if closed is None:
+            return
+        if self.principal.seen_by is not None:
+            raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
+        raise auth_errors.scope_missing(*closed)
 
     def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
         """Return the request's actor, the request with an id if it had none, and what marks a repeat."""

@@ -66,6 +66,8 @@ def row(
     """Return the record of a deed."""
     if principal is None:
         return AuditRow(0, None, session, action, details, outcome)
+    if principal.seen_by is not None:
+        details = {**details, "seen_by": principal.seen_by}
     return AuditRow(
         0,
         principal.agent_id,

@@ -207,6 +207,12 @@ def scope_missing(what: str, scope: str) -> Refusal:
     )
 
 
+def only_looks_on(what: str, agent: str) -> Refusal:
+    """Whoever looks on as another agent reads what agents work with, and does nothing else."""
+    sentence = f"you look on as {agent!r}, which reads and does nothing else; ask for {what} as yourself"
+    return denial(Refusal("PERMISSION_DENIED", sentence))
+
+
 def invalid(field: str, sentence: str, **details: Any) -> Refusal:
     """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
     return Refusal("VALIDATION_ERROR", sentence, field=field, **details)

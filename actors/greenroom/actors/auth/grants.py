@@ -120,6 +120,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         expires: When it ends, in microseconds since 1970.
         holder: What stands for whoever has it, whatever they showed before or show next: the first key of its
             rotations, or an issuer's subject and client. What they may take is counted under it.
+        seen_by: The agent that shows it and looks on as the agent of the grant; None where it is that one.
     """
 
     id: str
@@ -127,6 +128,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     by_key: bool
     expires: int
     holder: str
+    seen_by: str | None = None
 
 
 def credential_of(key: KeyRecord) -> Credential:
@@ -183,6 +185,7 @@ def principal_of(
         scopes=grant.scopes,
         key_id=credential.id,
         address=address,
+        seen_by=credential.seen_by,
     )
 
 

@@ -22,6 +22,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         scopes: What the agent may do, as `scopes` says; everything unless given.
         key_id: The API key by which it came, if by one.
         address: Where its connection comes from; for the audit log alone.
+        seen_by: The agent that looks on in this one's place, which is counted nowhere; None where
+            the agent itself asks.
 
     Raises:
         ValueError: the agent id or type does not fit the alphabet or the length.
@@ -34,6 +36,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] = frozenset({"*"})
     key_id: str | None = None
     address: str | None = None
+    seen_by: str | None = None
 
     def __post_init__(self) -> None:
         if NAME.fullmatch(self.agent_id) is None:
@@ -43,5 +46,5 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Principal:
-        """The principal without its key and address, which do not matter to whose data is whose."""
-        return msgspec.structs.replace(self, key_id=None, address=None)
+        """The principal without its key, its address and who looks on: whose data is whose tells the rest."""
+        return msgspec.structs.replace(self, key_id=None, address=None, seen_by=None)

@@ -107,7 +107,7 @@ def read(
         version = context.get(records.version_key(entry.number, number), Version)
     if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
         raise auth_errors.memory_not_found(request.key, scope)
-    repository.uses.note(entry, now)
+    repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     if version.details is not None and version.details.form != records.JSON:
         return _read_otherwise(entry, version, number, context)

@@ -34,7 +34,7 @@ def note_help(repository: MemoryRepository, request: requests.NoteHelp, context:
     before = context.get(where, Rating)
     if before is not None and before.note == request.event_id:
         return
-    repository.uses.note(entry, context.now)
+    repository.uses.note(entry, context)
     quality = repository.uses.settle(context, entry)
     rating = _BY_USE if before is None else min(_MOST, before.rating + _MORE)
     rated = _with(quality, before, rating)

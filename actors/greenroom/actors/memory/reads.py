@@ -48,7 +48,7 @@ def read(
     if version is None or not records.is_live(version.expires_at, context.now):
         where = None if request.key is None else request.namespace or repository.root
         raise auth_errors.no_memory(request.memory_id or request.key, where=where)
-    repository.uses.note(entry, context.now)
+    repository.uses.note(entry, context)
     repository.uses.write_soon(context)
     return replies.MemoryShown(
         memory=(yield from shown_version(repository, context, entry, number, version, most=None))

@@ -123,7 +123,7 @@ def count_uses(repository: MemoryRepository, request: requests.NoteUses, context
     for memory_id in request.memory_ids:
         stored = repository.find_id(context, memory_id)
         if stored is not None:
-            repository.uses.note(stored.entry, context.now)
+            repository.uses.note(stored.entry, context)
     repository.uses.write_soon(context)
 
 
@@ -307,7 +307,7 @@ def _shown(
         bytes_sent = entry.stored_size if is_packed else entry.value_size
         size += bytes_sent + BYTES_A_MEMORY
         if request.use:
-            repository.uses.note(entry, context.now)
+            repository.uses.note(entry, context)
         has_room = bytes_sent <= LARGE_BYTES and (size <= ANSWER_BYTES or not found)
         memory = yield from shown(
             repository, context, entry, most=LARGE_BYTES if has_room and not is_packed else 0

@@ -27,8 +27,11 @@ class UsageCounters:
         self._pending: dict[int, tuple[int, int, int]] = {}
         self._awaited = 0
 
-    def note(self, entry: Entry, now: int) -> None:
-        """Count one use of an entry."""
+    def note(self, entry: Entry, context: Context) -> None:
+        """Count one use of an entry by the sender of the present message, unless that one only looks on."""
+        now = context.now
+        if context.principal is not None and context.principal.seen_by is not None:
+            return
         known = self._pending.get(entry.number)
         if known is not None:
             self._pending[entry.number] = (entry.update, known[1] + 1, now)

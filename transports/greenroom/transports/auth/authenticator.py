@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 import trio
 
-from greenroom.actors import KeyCache, KeyRefusedError
+from greenroom.actors import KeyCache, KeyRefusedError, Principal
 from greenroom.actors.auth.grants import OAUTH, Credential, check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.rate_limits import TokenBucket, TokenBuckets
@@ -60,12 +60,14 @@ class AuditHook(Protocol):
         self,
         action: str,
         *,
+        principal: Principal | None = None,
         outcome: str = "done",
+        session: str | None = None,
         address: str | None = None,
         key_id: str | None = None,
         **details: Any,
     ) -> None:
-        """Record it; never fails and never waits."""
+        """Record it, as `audit.actor.tell` does; never fails and never waits."""
 
 
 class Authenticator(Protocol):

@@ -23,7 +23,6 @@ from greenroom.transports.console.views.table import ENTRIES
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import Header, Response
-from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.tool_errors import Failure
 from greenroom.transports.rest.asking import Asking
 from greenroom.transports.rest.browser_checks import is_token
@@ -31,6 +30,7 @@ from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, Se
 from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.reading import any_query, check_method, form
 from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
+from greenroom.transports.rest.seeing_as import Asked
 from greenroom.transports.rest.visitors import Visitor, Visitors
 
 HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -135,7 +135,7 @@ class ConsoleEndpoint:
         return _to("./", self._visitors.log_out(exchange, visitor))
 
 
-async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: AgentPort) -> Response:
+async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: Asked) -> Response:
     view = await entry.show(Reader(agent, shell["who"]), place)
     return Response(view.status, [HTML], await render_long(view.template, _values(shell, view)))
 

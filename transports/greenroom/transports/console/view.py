@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.rest.browser_sessions import SessionView
+from greenroom.transports.rest.seeing_as import Asked
 
 
 class Place(NamedTuple):
@@ -63,7 +63,7 @@ class Reader:
         who: Who the visitor is.
     """
 
-    def __init__(self, agent: AgentPort, who: SessionView) -> None:
+    def __init__(self, agent: Asked, who: SessionView) -> None:
         self._agent = agent
         self.who = who
 

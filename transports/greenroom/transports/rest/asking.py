@@ -14,7 +14,7 @@ import trio
 
 from greenroom.runtime import GreenroomError, StoreFailedError
 from greenroom.transports.auth.authenticator import Authenticator, unauthorized
-from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.responses import JSON, Response
@@ -22,14 +22,15 @@ from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.observability.meter import API, RequestMeter
-from greenroom.transports.rest.browser_sessions import CONSOLE, BrowserSessions
+from greenroom.transports.rest.browser_sessions import BrowserSessions
 from greenroom.transports.rest.events import EventStream
 from greenroom.transports.rest.problems import failure_response
+from greenroom.transports.rest.seeing_as import Asked, LookedAt, Onlooker
 from greenroom.transports.rest.visitors import Visitor
 
 MOST_STREAMS: Final = 64
 """Streams of changes that one key, or one browser that came by a link, may have open."""
-Work = Callable[[AgentPort], Awaitable[Response]]
+Work = Callable[[Asked], Awaitable[Response]]
 """Asks the domain in the name of one agent, and makes the answer."""
 Failed = Callable[[Failure], Response]
 """Makes the answer of a failure."""
@@ -64,6 +65,7 @@ class Asking:
         self._meter = meter
         self._request_timeout = request_timeout
         self._debounce = debounce
+        self._looked_at = LookedAt(sessions.note)
         self._open: set[trio.CancelScope] = set()
         self._streams: set[EventStream] = set()
         self._streams_of: Counter[str] = Counter()
@@ -139,7 +141,7 @@ class Asking:
         return response
 
     async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
-        agent = self._agent(visitor)
+        agent = self.agent(visitor)
         response: Response | None = None
         time = trio.CancelScope(deadline=trio.current_time() + self._request_timeout)
         with trio.CancelScope() as scope, time:
@@ -159,9 +161,17 @@ class Asking:
             return failed(timeout_failure(self._request_timeout))
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
-    def _agent(self, visitor: Visitor) -> AgentPort:
+    def agent(self, visitor: Visitor) -> Asked:
+        """Return what asks the domain in the name of a visitor; close it.
+
+        What somebody sees who looks on as another agent is recorded.
+        """
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True)
-        return self._agent_for(caller, NAMELESS_AGENT if visitor.session is None else CONSOLE)
+        agent = self._agent_for(caller, visitor.agent)
+        if visitor.looker is None or caller.credential is None:
+            return agent
+        seen = caller.credential.grant
+        return Onlooker(agent, partial(self._looked_at.record, visitor.holder, visitor.looker, seen))
 
     def _check_still(self, visitor: Visitor) -> None:
         ended: list[str] = []
@@ -188,7 +198,7 @@ class Asking:
         if self._streams_of[visitor.holder] >= MOST_STREAMS:
             sentence = f"{MOST_STREAMS} streams are open by this key; end some"
             raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
-        agent = self._agent(visitor)
+        agent = self.agent(visitor)
         with ExitStack() as stack:
             stack.callback(agent.close)
             try:
@@ -231,7 +241,7 @@ class Asking:
         return visitor.session.hold(end)
 
 
-async def _reply(body: bytes, parse: Callable[[bytes], Any], agent: AgentPort) -> Response:
+async def _reply(body: bytes, parse: Callable[[bytes], Any], agent: Asked) -> Response:
     if len(body) > LARGE_ARGUMENTS:
         request = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
     else:

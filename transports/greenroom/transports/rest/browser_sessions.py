@@ -22,6 +22,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.grants import Credential, Grant, principal_of
+from greenroom.actors.auth.principal import Principal
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
 
@@ -63,6 +64,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
         user: The user.
         projects: The projects; None for every one.
         scopes: What they may do.
+        seen_by: The agent that looks on as this one; None for who is it.
         csrf_token: What a browser sends in ``X-CSRF-Token`` with whatever it posts; None for who shows a key.
         expires_in: Seconds until a browser's session ends at the latest; None for who shows a key.
     """
@@ -72,6 +74,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None
     projects: list[str] | None
     scopes: list[str]
+    seen_by: str | None = None
     csrf_token: str | None = None
     expires_in: int | None = None
 
@@ -129,12 +132,15 @@ class BrowserSessions:
         authenticator: Says when keys end.
         owner: Who comes by a link.
         note: Notes in the audit log who logs in and out.
+
+    Attributes:
+        note: The same, for what else browsers do.
     """
 
     def __init__(self, authenticator: Authenticator, owner: Grant, note: AuditHook) -> None:
         self._authenticator = authenticator
         self._owner = owner
-        self._note = note
+        self.note = note
         self._sessions: dict[bytes, BrowserSession] = {}
         self._links: dict[bytes, tuple[float, bool]] = {}
 
@@ -155,7 +161,7 @@ class BrowserSessions:
         """Use a link up, and return who comes by it; None, whichever the reason, where it opens nothing."""
         until, read_only = self._links.pop(_digest(token), (0.0, True))
         if trio.current_time() >= until:
-            self._note("log_in", outcome="denied", address=address, by="link")
+            self.note("log_in", outcome="denied", address=address, by="link")
             return None
         grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if read_only else self._owner
         name = f"{CONSOLE}:{secrets.token_hex(8)}"
@@ -175,7 +181,7 @@ class BrowserSessions:
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
         session = self._sessions[_digest(token)] = BrowserSession(_digest(token), caller)
-        self._note("log_in", address=caller.address, key_id=caller.credential.id, by=by)
+        self.note("log_in", address=caller.address, key_id=caller.credential.id, by=by)
         if not session.is_of_owner:
             hold = self._authenticator.hold_connection(caller, partial(self.end, session))
             session.kept.enter_context(hold)
@@ -203,7 +209,7 @@ class BrowserSessions:
         credential = session.caller.credential
         assert credential is not None, "nobody is logged in without anything"
         self.end(session, "logged out")
-        self._note("log_out", address=session.caller.address, key_id=credential.id)
+        self.note("log_out", address=session.caller.address, key_id=credential.id)
 
     def end(self, session: BrowserSession, reason: str) -> None:
         """End a session, and what is open because of it; a second time does nothing."""
@@ -233,22 +239,28 @@ def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -
         agent: What the agent is called where neither its key nor it says so.
         session: The browser's session, if it comes by one.
     """
-    assert caller.credential is not None, "nobody is let in without anything"
-    principal = principal_of(
-        caller.credential,
-        agent=caller.agent or agent,
-        agent_type=caller.agent_type,
-        projects=frozenset(caller.projects),
-        address=caller.address,
-    )
+    principal = principal_for(caller, agent)
     return SessionView(
         agent=principal.agent_id,
         agent_type=principal.agent_type,
         user=principal.user,
         projects=None if principal.projects is None else sorted(principal.projects),
         scopes=sorted(principal.scopes),
+        seen_by=principal.seen_by,
         csrf_token=None if session is None else session.csrf_token,
         expires_in=None if session is None else round(session.ends_at - trio.current_time()),
+    )
+
+
+def principal_for(caller: Caller, agent: str) -> Principal:
+    """Return the principal of a caller, whose agent is called so where neither its key nor it says so."""
+    assert caller.credential is not None, "nobody is let in without anything"
+    return principal_of(
+        caller.credential,
+        agent=caller.agent or agent,
+        agent_type=caller.agent_type,
+        projects=frozenset(caller.projects),
+        address=caller.address,
     )
 
 

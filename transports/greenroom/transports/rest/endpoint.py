@@ -20,7 +20,7 @@ import trio
 
 from greenroom.actors import API_REQUESTS, ListResources, ReadResource, parse_request
 from greenroom.actors.base.parse import check_request
-from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import LAST_EVENT_ID
@@ -32,6 +32,7 @@ from greenroom.transports.rest.events import MOST_TOPICS
 from greenroom.transports.rest.problems import refusal_response
 from greenroom.transports.rest.reading import LOG_IN_SIZE, check_method, content_type, query
 from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
+from greenroom.transports.rest.seeing_as import PARAMETERS
 from greenroom.transports.rest.visitors import Visitor, Visitors
 
 _JSON: Final = "application/json"
@@ -111,7 +112,7 @@ class ApiEndpoint:
         await exchange.reply(response)
 
     async def _resources(self, exchange: Exchange, visitor: Visitor) -> None:
-        given = query(exchange.head, "uri", "cursor")
+        given = query(exchange.head, "uri", "cursor", beside=PARAMETERS)
         if len(given) > 1 or any(len(values) > 1 for values in given.values()):
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "give uri or cursor, once")
         if "uri" in given:
@@ -125,7 +126,7 @@ class ApiEndpoint:
         await exchange.reply(response)
 
     async def _events(self, exchange: Exchange, visitor: Visitor) -> None:
-        topics = tuple(dict.fromkeys(query(exchange.head, "topic").get("topic", ())))
+        topics = tuple(dict.fromkeys(query(exchange.head, "topic", beside=PARAMETERS).get("topic", ())))
         if not 0 < len(topics) <= MOST_TOPICS:
             sentence = f"name 1 to {MOST_TOPICS} resources, each as topic=URI, and not {len(topics)}"
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
@@ -137,8 +138,7 @@ class ApiEndpoint:
             await exchange.reply(response)
 
     async def _session(self, exchange: Exchange, visitor: Visitor) -> None:
-        agent = NAMELESS_AGENT if visitor.session is None else CONSOLE
-        view = view_of(visitor.caller, agent, visitor.session)
+        view = view_of(visitor.caller, visitor.agent, visitor.session)
         await exchange.reply(Response(HTTPStatus.OK, [JSON], msgspec.json.encode(view)))
 
     async def _description(self, exchange: Exchange, _visitor: Visitor) -> None:

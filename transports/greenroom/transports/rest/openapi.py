@@ -15,6 +15,7 @@ from greenroom.transports.mcp.schema import input_schema, output_schema
 from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.rest.browser_sessions import CSRF_HEADER, LogIn, SessionView
 from greenroom.transports.rest.problems import Problem
+from greenroom.transports.rest.seeing_as import HEADERS, PARAMETERS
 
 ROOT: Final = "/api/v1"
 _JSON: Final = "application/json"
@@ -38,6 +39,7 @@ def document() -> bytes:
             "security": _security(_EVERYBODY),
             "paths": {**_LOG_IN, **paths, **_reads()},
             "components": {
+                "parameters": _looking_on(),
                 "schemas": {"Problem": output_schema(Problem)},
                 "responses": {
                     "Problem": {
@@ -66,6 +68,7 @@ def operation(name: str) -> dict[str, Any]:
         "description": f"{description} Needs the scope `{needed_for_request(name)}`.",
         "tags": [needed_for_request(name).partition(":")[0]],
         "security": _security(_CHANGES),
+        "parameters": _AS,
         "requestBody": {"required": True, "content": {_JSON: {"schema": input_schema(request)}}},
         "responses": _answers(output_schema(reply_type(request))),
     }
@@ -89,7 +92,7 @@ def _reads() -> dict[str, Any]:
             "get": {
                 "operationId": "resources",
                 "summary": "Read a resource, or list those that there are",
-                "parameters": [{"name": "uri", "in": "query", "schema": uri}, cursor],
+                "parameters": [{"name": "uri", "in": "query", "schema": uri}, cursor, *_AS],
                 "responses": _answers(listed),
             }
         },
@@ -97,13 +100,26 @@ def _reads() -> dict[str, Any]:
             "get": {
                 "operationId": "events",
                 "summary": "Hear of changes of resources, by server-sent events",
-                "parameters": [{"name": "topic", "in": "query", "required": True, "schema": topics}],
+                "parameters": [{"name": "topic", "in": "query", "required": True, "schema": topics}, *_AS],
                 "responses": {"200": stream, "default": _ref("responses/Problem")},
             }
         },
         f"{ROOT}/openapi.json": {
             "get": {"operationId": "openapi", "summary": "This", "responses": _answers({"type": "object"})}
         },
+    }
+
+
+def _looking_on() -> dict[str, Any]:
+    """Return the headers by which somebody looks on as another agent; each may be a parameter of the URL."""
+    return {
+        key: {
+            "name": HEADERS[key],
+            "in": "header",
+            "description": f"{meaning} Percent-encoded; or `{key}` in the URL.",
+            "schema": {"type": "string"},
+        }
+        for key, meaning in PARAMETERS.items()
     }
 
 
@@ -120,6 +136,7 @@ def _ref(part: str) -> dict[str, str]:
     return {"$ref": f"#/components/{part}"}
 
 
+_AS: Final = [_ref(f"parameters/{key}") for key in PARAMETERS]
 _LOG_IN: Final[dict[str, Any]] = {
     f"{ROOT}/login": {
         "post": {
@@ -142,6 +159,7 @@ _LOG_IN: Final[dict[str, Any]] = {
         "get": {
             "operationId": "session",
             "summary": "Who one is, and until when",
+            "parameters": _AS,
             "responses": _answers(output_schema(SessionView)),
         }
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
@@ -32,13 +33,19 @@ def content_type(head: RequestHead) -> str:
     return (head.text(CONTENT_TYPE) or "").partition(";")[0].strip().lower()
 
 
-def query(head: RequestHead, *known: str) -> dict[str, list[str]]:
+def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the values of each parameter of a URL.
+
+    Args:
+        head: The request's.
+        known: The parameters that it may have ...
+        beside: ... and those that somebody else reads.
 
     Raises:
         HttpRefusedError: it cannot be read, or has one that is not `known`.
     """
     found = _fields(head.query, "the URL")
+    found = {name: values for name, values in found.items() if name not in beside}
     _check_known(found, known, "the URL")
     return found
 

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors.auth.principal import Principal
 from greenroom.transports.auth.authenticator import AUTHORIZATION, Authenticator, unauthorized
-from greenroom.transports.auth.caller import Caller
+from greenroom.transports.auth.caller import NAMELESS_AGENT, Caller
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.endpoint import admit, authenticated
@@ -23,12 +24,15 @@ from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import Header
 from greenroom.transports.rest.browser_checks import SessionCookie, comes_from_page, is_own_page, is_token
 from greenroom.transports.rest.browser_sessions import (
+    CONSOLE,
     CSRF_HEADER,
     BrowserSession,
     BrowserSessions,
     LogIn,
     is_of_owner,
+    principal_for,
 )
+from greenroom.transports.rest.seeing_as import SeenAs, looking_on, seen_as
 
 _CSRF: Final = CSRF_HEADER.lower().encode()
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -41,10 +45,12 @@ class Visitor(NamedTuple):
     Attributes:
         caller: Who it is, with a credential.
         session: The browser's session; None for who shows a key.
+        looker: Who it is itself, where it looks on as another agent; then the caller is that one.
     """
 
     caller: Caller
     session: BrowserSession | None = None
+    looker: Principal | None = None
 
     @property
     def is_of_owner(self) -> bool:
@@ -56,6 +62,22 @@ class Visitor(NamedTuple):
         """What it is counted under."""
         assert self.caller.credential is not None, "nobody is let in without anything"
         return self.caller.credential.holder
+
+    @property
+    def agent(self) -> str:
+        """What its agent is called where neither its key nor it says so."""
+        return NAMELESS_AGENT if self.session is None else CONSOLE
+
+    def seeing_as(self, seen: SeenAs) -> Visitor:
+        """Return the same as one who looks on as another agent, which reads what that one may.
+
+        Whoever asks in its name, by `Asking.agent`, is refused all that writes, and is recorded.
+
+        Raises:
+            AccessDeniedError: it may not.
+        """
+        looker = principal_for(self.caller, self.agent)
+        return self._replace(caller=looking_on(self.caller, looker, seen), looker=looker)
 
 
 class Visitors:
@@ -82,7 +104,7 @@ class Visitors:
         self._own_origin = own_origin
 
     async def let_in(self, exchange: Exchange, caller: Caller, csrf_token: str | None = None) -> Visitor:
-        """Return who sends a request.
+        """Return who sends a request; where it says as whom it wants to look on, as `Visitor.seeing_as` does.
 
         Args:
             exchange: The request.
@@ -95,11 +117,21 @@ class Visitors:
         head = exchange.head
         session = None if AUTHORIZATION in head.headers else self._session(head)
         if session is not None:
-            return self._by_session(exchange, session, csrf_token)
+            return self._seeing(head, self._by_session(exchange, session, csrf_token))
         caller = await authenticated(exchange, caller, self._authenticator)
         if caller.credential is None:
             raise unauthorized("log in, or show a key, which `greenroom keys create` makes on the server")
-        return Visitor(caller)
+        return self._seeing(head, Visitor(caller))
+
+    def _seeing(self, head: RequestHead, visitor: Visitor) -> Visitor:
+        seen = seen_as(head)
+        if seen is None:
+            return visitor
+        try:
+            return visitor.seeing_as(seen)
+        except AccessDeniedError:
+            self._authenticator.record_denial(visitor.caller, head.lines, HTTPStatus.FORBIDDEN, "see_as")
+            raise
 
     def seen(self, head: RequestHead) -> BrowserSession | None:
         """Return the session of a browser that opens a page; None where it has none."""
@@ -173,8 +205,10 @@ class Visitors:
         """End a browser's session; return the header that has it forget the cookie.
 
         Raises:
-            HttpRefusedError: it has none.
+            HttpRefusedError: it has none, or looks on as somebody else.
         """
+        if visitor.looker is not None:
+            raise HttpRefusedError(HTTPStatus.FORBIDDEN, "who looks on as another agent logs out as itself")
         if visitor.session is None:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
         self._sessions.log_out(visitor.session)
