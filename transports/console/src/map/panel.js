@@ -35,8 +35,6 @@ export class Panel {
       this.found,
       this.details,
       made("details", { open: "" }, made("summary", {}, "The largest"), this.largest()),
-      made("h3", {}, "Legend"),
-      this.legend,
       ...this.remarks(),
     );
     this.nothing();
@@ -72,7 +70,7 @@ export class Panel {
       const sample = made("canvas", { width: 32, height: 32, "aria-hidden": "true" });
       const context = sample.getContext("2d");
       context.translate(16, 16);
-      context.fillStyle = resolved(group.colour, this.element);
+      context.fillStyle = resolved(group.colour, this.legend);
       outline(context, group.shape, 12);
       context.fill();
       return made("li", {}, sample, made("bdi", {}, group.label), made("small", {}, ` ${group.count.toLocaleString("en")}`));

@@ -32,7 +32,8 @@ export class MapView {
       onFind: (text, goes) => this.find(text, goes),
     });
     const help = made("p", { class: "dim map-help", id: "map-help" }, HELP);
-    this.section.replaceChildren(made("div", { class: "map-both" }, field, this.panel.element), help);
+    const left = made("div", {}, field, this.panel.legend, help);
+    this.section.replaceChildren(made("div", { class: "map-both" }, left, this.panel.element));
     this.picture = new Picture(this.canvas, this.graph, this.colours);
     this.panel.recolour();
     this.move();
