@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isqrt
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ GRAPH: Final = (
     "(Hockney and Eastwood 1988)"
 )
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
-_MESH: Final = 192
+_LEAST_MESH, _MOST_MESH = 32, 192
+"""Lines of the mesh, more where there are more nodes."""
 _PULL: Final = 4.0
 _GRAVITY: Final = 1.0
 _EDGE: Final = 0.02
@@ -94,7 +96,7 @@ def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Ca
     degrees = np.bincount(np.concatenate(links), minlength=count)
     weights = 1 + np.log2(1 + degrees).astype(np.float32)
     apart = np.float32(1 / count)
-    mesh = _Mesh()
+    mesh = _Mesh(min(_MOST_MESH, _LEAST_MESH + 2 * isqrt(count)))
     for step in range(steps):
         check()
         forces = apart * weights[:, None] * mesh.repulsion(places, weights)
@@ -114,32 +116,34 @@ def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Ca
 class _Mesh:
     """The force of all nodes on each, by way of a square mesh, whose cost hardly depends on how many."""
 
-    def __init__(self) -> None:
-        steps = np.arange(2 * _MESH)
-        steps[_MESH:] -= 2 * _MESH
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        steps = np.arange(2 * lines)
+        steps[lines:] -= 2 * lines
         across, along = np.meshgrid(steps, steps, indexing="ij")
         squares = across**2 + along**2 + 0.5
         self._kernels = [np.fft.rfft2(axis / squares) for axis in (across, along)]
 
     def repulsion(self, places: Floats, weights: Floats) -> Floats:
         """Return for each node the sum over all others of their weight by the distance, away from them."""
+        lines = self._lines
         low, high = places.min(axis=0), places.max(axis=0)
         width = np.float32(float((high - low).max()) * (1 + 2 * _EDGE) or 1.0)
-        cell = width / np.float32(_MESH - 1)
-        at = (places - (low + high) / 2) / cell + np.float32((_MESH - 1) / 2)
-        corner = np.clip(at.astype(np.intp), 0, _MESH - 2)
+        cell = width / np.float32(lines - 1)
+        at = (places - (low + high) / 2) / cell + np.float32((lines - 1) / 2)
+        corner = np.clip(at.astype(np.intp), 0, lines - 2)
         part = at - corner
         shares = [
             (corner[:, 0] + right, corner[:, 1] + up, abs(1 - right - part[:, 0]) * abs(1 - up - part[:, 1]))
             for right in (0, 1)
             for up in (0, 1)
         ]
-        density = np.zeros(_MESH * _MESH)
+        density = np.zeros(lines * lines)
         for across, along, share in shares:
-            density += np.bincount(across * _MESH + along, share * weights, _MESH * _MESH)
-        spectrum = np.fft.rfft2(density.reshape(_MESH, _MESH), (2 * _MESH, 2 * _MESH))
+            density += np.bincount(across * lines + along, share * weights, lines * lines)
+        spectrum = np.fft.rfft2(density.reshape(lines, lines), (2 * lines, 2 * lines))
         forces = np.empty_like(places)
         for axis, kernel in enumerate(self._kernels):
-            field = np.fft.irfft2(spectrum * kernel, (2 * _MESH, 2 * _MESH))
+            field = np.fft.irfft2(spectrum * kernel, (2 * lines, 2 * lines))
             forces[:, axis] = sum(field[across, along] * share for across, along, share in shares)
         return forces / cell

@@ -118,9 +118,7 @@ def _rows(listed: MemoryMapped) -> list[Row]:
             listed.namespaces[nodes.namespace[node]],
             nodes.uses[node],
             nodes.rating[node],
-            [
-                Linked(how, nodes.label[other], _path(listed, other)) for how, other in linked[node][:LINKS]
-            ],
+            [Linked(how, nodes.label[other], _path(listed, other)) for how, other in linked[node][:LINKS]],
             max(0, len(linked[node]) - LINKS),
         )
         for node in range(listed.memories)
