@@ -14,8 +14,8 @@ from support.keyed import administrator, bearer, premises
 from test_matrix import ASKED, CLOSED, WORKSPACE, arranged, filled, verdicts
 from test_security import READERS
 
-from greenroom.actors import REQUESTS, Agent, CreateApiKey, Principal, is_write
-from greenroom.actors.auth.scopes import ADMIN, AUDIT, SCOPES, TOOLS
+from greenroom.actors import API_REQUESTS, Agent, CreateApiKey, Principal, is_write
+from greenroom.actors.auth.scopes import ADMIN, AUDIT, NEEDED, SCOPES
 
 if TYPE_CHECKING:
     from support.agents import House
@@ -81,8 +81,8 @@ async def test_every_request_answers_everybody_as_the_page_says(open_at: Opens, 
         guest = await here.guest()
         shared = await arranged(at, scribe, 0)
         for number, tool in enumerate(ASKED, 1):
-            scope = TOOLS[tool]
-            names = await arranged(at, scribe, number) if is_write(REQUESTS[tool]) else shared
+            scope = NEEDED[tool]
+            names = await arranged(at, scribe, number) if is_write(API_REQUESTS[tool]) else shared
             at.tick()
             denied = await posted(
                 guest, tool, filled(ASKED[tool].arguments, names).encode(), narrow.get(scope, whole)

@@ -89,7 +89,7 @@ def test_the_wheel_has_types_and_licences_and_nothing_but_the_product(built: dic
     assert {each.split("/")[1] for each in names if each.startswith("greenroom/")} == set(PORTIONS)
     manual = f"{about.removesuffix('.dist-info')}.data/data/share/man/man1/greenroom.1"
     assert {each for each in names if not each.startswith(("greenroom/", f"{about}/"))} == {manual}
-    assert "License-Expression: MIT AND 0BSD AND Apache-2.0\n" in metadata
+    assert "License-Expression: MIT AND 0BSD AND Apache-2.0 AND BSD-3-Clause AND ISC\n" in metadata
     assert not {each for each in names if Path(each).name.startswith(("test_", "conftest"))}
 
 

@@ -18,7 +18,7 @@ from support.corpora import document_of
 from test_security import DENIED, GONE, KEPT, READERS, finds, table
 
 from greenroom.actors import (
-    REQUESTS,
+    API_REQUESTS,
     AddMessage,
     Agent,
     CreateApiKey,
@@ -50,7 +50,7 @@ from greenroom.actors import (
     ask_corpus,
     parse_request,
 )
-from greenroom.actors.auth.scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
+from greenroom.actors.auth.scopes import CONSOLE_REQUESTS, NEEDED, PROMPTS, RESOURCES, SCOPES, TOOLS
 from greenroom.actors.corpus.managing import made_corpus
 from greenroom.runtime import Refusal
 
@@ -124,6 +124,7 @@ ASKED = {
     "list_memories": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
     "list_memory_versions": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
+    "memory_map": Asked(MEMORY, '{"kind":"list"}', "WORD"),
     "set_preferences": Asked(MEMORY, '{"preferences":{}}', "MARK"),
     "import_memories": Asked(
         INTO_USER, '{"namespace":"user:ann","source":"{\\"key\\":\\"i\\",\\"content\\":\\"x\\"}"}'
@@ -172,7 +173,7 @@ def verdicts() -> dict[str, dict[str, bool]]:
 
 
 def test_everything_that_can_be_asked_is_asked_here() -> None:
-    assert set(ASKED) == set(TOOLS) == set(REQUESTS)
+    assert set(ASKED) == {*TOOLS, *CONSOLE_REQUESTS} == set(API_REQUESTS)
     assert {asked.row for asked in ASKED.values()} <= set(verdicts())
     assert set(READING) == set(RESOURCES)
     assert set(FILLED) == set(PROMPTS)
@@ -211,7 +212,7 @@ def filled(text: str, names: dict[str, str]) -> str:
 
 
 def asked_of(tool: str, names: dict[str, str]) -> Any:
-    return parse_request(REQUESTS[tool], filled(ASKED[tool].arguments, names).encode())
+    return parse_request(API_REQUESTS[tool], filled(ASKED[tool].arguments, names).encode())
 
 
 async def answers(agent: Agent, tool: str, names: dict[str, str]) -> bool:
@@ -229,9 +230,9 @@ async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reade
             names = await arranged(at, scribe, number)
             at.tick()
             whole = Agent(at.runtime, Principal(**READERS[reader]), reach=WORKSPACE)
-            others = frozenset(SCOPES) - {TOOLS[tool]}
+            others = frozenset(SCOPES) - {NEEDED[tool]}
             without = Agent(at.runtime, Principal(**READERS[reader], scopes=others))
-            with refused("PERMISSION_DENIED", scope=TOOLS[tool]):
+            with refused("PERMISSION_DENIED", scope=NEEDED[tool]):
                 await without.ask(asked_of(tool, names))
             assert await answers(whole, tool, names) == page[ASKED[tool].row][reader], tool
 

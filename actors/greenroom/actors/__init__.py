@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
     from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
     from greenroom.actors.keys.quota import Quota as Quota
+    from greenroom.actors.map.request import MemoryMap as MemoryMap
     from greenroom.actors.memory.actor import MemoryActor as MemoryActor
     from greenroom.actors.memory.directory import RootOfMemory as RootOfMemory
     from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
@@ -199,6 +200,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memories import ReadMemory as ReadMemory
     from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
     from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
+    from greenroom.actors.schemas.memory_map import MemoryMapped as MemoryMapped
     from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory
     from greenroom.actors.schemas.memory_replies import MemoryFilters as MemoryFilters
     from greenroom.actors.schemas.memory_replies import MemoryForgotten as MemoryForgotten

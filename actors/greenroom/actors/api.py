@@ -37,6 +37,7 @@ from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo,
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
+from greenroom.actors.map.request import MemoryMap
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
 from greenroom.actors.orchestrations.client_session import (
@@ -195,7 +196,9 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
 }
 """The request type of every tool, by the tool's name."""
 
-CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {}
+CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
+    "memory_map": MemoryMap,
+}
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 
 API_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {

@@ -41,6 +41,7 @@ from greenroom.actors.hooks.findings import Extractor
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
 from greenroom.actors.hooks.why import WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
+from greenroom.actors.map.request import MemoryMap
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
@@ -213,6 +214,7 @@ async def open_greenroom(
             ChooseRoots,
             MemorySearch,
             RetrieveMemory,
+            MemoryMap,
             RecallContext,
             PlacesOfKey,
             GetEmbedding,

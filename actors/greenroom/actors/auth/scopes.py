@@ -105,7 +105,9 @@ TOOLS: Final[Mapping[str, str]] = {
 }
 """What each tool needs, by its name; an older name needs what its successor does."""
 
-CONSOLE_REQUESTS: Final[Mapping[str, str]] = {}
+CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
+    "memory_map": "memory:read",
+}
 """What each request needs that only people's console asks, by its name."""
 
 RESOURCES: Final[Mapping[str, str]] = {

@@ -78,6 +78,7 @@ class CorpusActor(Actor):
     declare = _by(entities.DeclareEntities, declaring.declare)
     count_entities = _by(CountEntities, entity_search.count_entities)
     find_entities = _by(entities.FindEntities, entity_search.find)
+    name_entities = _by(entities.NameEntities, entity_search.name_entities)
     count_names = _by(entities.CountNames, entity_search.count_names)
     manifests = _by(entities.ReadManifests, entity_search.manifests)
     keep = _by(workspace.KeepWorkspace, keeping.keep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from os.path import commonpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
+from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.projects import CountEntities, EntitiesCounted
 from greenroom.runtime import Context, Slices
 
@@ -66,6 +68,18 @@ def find(
         names=found[0].names if found else [],
         ambiguous=found[0].ambiguous if found else [],
     )
+
+
+def name_entities(
+    repository: CorpusRepository, request: schemas.NameEntities, context: Context
+) -> Slices[list[MappedEntity]]:
+    """Answer what the entities that were declared first are called."""
+    repository.check(context.principal, request.corpus)
+    table = yield from repository.entities.loaded(context)
+    return [
+        MappedEntity(entity.name, entity.type, entity.names, entity.ambiguous)
+        for entity in islice(table.by_number.values(), request.limit)
+    ]
 
 
 def count_entities(

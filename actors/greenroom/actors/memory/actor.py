@@ -17,6 +17,7 @@ from greenroom.actors.memory import (
     import_staging,
     indexing,
     keyvalue,
+    map_rows,
     ratings,
     reads,
     removal,
@@ -30,6 +31,7 @@ from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import memories, replies, resources, transfer
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
+from greenroom.actors.schemas.memory_map import MapRoot
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
 
 T = TypeVar("T")
@@ -100,6 +102,7 @@ class MemoryActor(Actor):
     count = _by(memories.MemoryStats, statistics.count)
     find = _by(memories.FindMemories, search.find)
     locate = _by(memories.LocateKey, reads.locate)
+    mapped = _by(MapRoot, map_rows.mapped)
     note_help = _by(memories.NoteHelp, ratings.note_help)
     note_uses = _by(memories.NoteUses, search.count_uses)
 

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
+from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Message
 
@@ -166,6 +167,13 @@ class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
     include_relationships: bool = True
     detail_level: DetailLevel = "full"
     limit: EntityLimit = 10
+
+
+class NameEntities(Message[list[MappedEntity]], frozen=True, kw_only=True):
+    """Name the entities of a corpus, those that were declared first. Not a tool: a map asks it."""
+
+    corpus: CorpusName
+    limit: int
 
 
 class CountNames(Message["NamesCounted"], frozen=True, kw_only=True):

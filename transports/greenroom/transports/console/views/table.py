@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.transports.console.view import Entry
+from greenroom.transports.console.views.map import memory_map
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.console.views.overview import overview
 from greenroom.transports.console.views.sessions import sessions
@@ -13,5 +14,6 @@ ENTRIES: Final = (
     Entry("", "Overview", "o", overview),
     Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
     Entry("memories", "Memories", "m", memories, needs="list_memories"),
+    Entry("map", "Map", "g", memory_map, needs="memory_map"),
 )
 """Every view."""

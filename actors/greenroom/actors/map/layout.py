@@ -1,0 +1,149 @@
+"""Where the nodes of a map lie. Needs numpy. The same nodes and links always lie in the same places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.intp]
+
+PLANE: Final = (
+    "the first two principal components of the vectors (Pearson 1901); forces then draw the nearest "
+    "together and keep others apart (Fruchterman and Reingold 1991), by way of a mesh (Hockney and "
+    "Eastwood 1988)"
+)
+GRAPH: Final = (
+    "forces: links draw together, and all keep apart (Fruchterman and Reingold 1991), by way of a mesh "
+    "(Hockney and Eastwood 1988)"
+)
+_GOLDEN: Final = np.pi * (3 - np.sqrt(5))
+_LEAST_MESH, _MOST_MESH = 32, 192
+"""Lines of the mesh, more where there are more nodes."""
+_PULL: Final = 4.0
+_GRAVITY: Final = 1.0
+_EDGE: Final = 0.02
+"""How far the mesh goes beyond the outermost nodes, as a part of its width."""
+
+
+class Links(NamedTuple):
+    """Which nodes draw each other together."""
+
+    source: Places
+    target: Places
+
+
+def spiral(count: int) -> Floats:
+    """Return places within the unit circle, evenly dense, the first in the middle (Vogel 1979)."""
+    turns = np.arange(count, dtype=np.float32)
+    away = np.sqrt((turns + 0.5) / max(1, count))
+    angles = turns * np.float32(_GOLDEN)
+    return np.stack((away * np.cos(angles), away * np.sin(angles)), axis=1).astype(np.float32)
+
+
+def components(vectors: Floats) -> Floats:
+    """Return the first two principal components of vectors, within the unit circle.
+
+    Each points to where most of the skew is, so that it does not turn over when little changes.
+    """
+    centred = vectors - vectors.mean(axis=0)
+    _, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
+    places = centred @ axes[:, : -min(2, vectors.shape[1]) - 1 : -1].astype(np.float32)
+    if places.shape[1] == 1:
+        places = np.column_stack((places, np.zeros(len(places), np.float32)))
+    skews = np.sign((places.astype(np.float64) ** 3).sum(axis=0))
+    places = places * np.where(skews == 0, 1, skews).astype(np.float32)
+    farthest = float(np.sqrt((places**2).sum(axis=1)).max(initial=0))
+    return places / np.float32(farthest or 1)
+
+
+def around(count: int) -> Floats:
+    """Return places on a circle around the unit circle."""
+    angles = np.arange(count, dtype=np.float32) * np.float32(_GOLDEN)
+    return np.float32(1.15) * np.stack((np.cos(angles), np.sin(angles)), axis=1)
+
+
+def amid(places: Floats, count: int, links: Links) -> Floats:
+    """Return places in which all nodes but the first ``count`` lie in the middle of what links to them."""
+    places = places.copy()
+    linked = links.target >= count
+    target, source = links.target[linked], links.source[linked]
+    degrees = np.maximum(1, np.bincount(target, minlength=len(places)))
+    for axis in range(2):
+        sums = np.bincount(target, places[source, axis], len(places))
+        places[count:, axis] = (sums / degrees)[count:]
+    return places
+
+
+def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Callable[[], None]) -> Floats:
+    """Return places after so many steps of forces, within the unit circle.
+
+    Args:
+        places: Where the nodes are.
+        links: Which draw each other.
+        steps: How often all are moved.
+        reach: How far one is moved in the first step at most; less in each one that follows.
+        check: Called before each step; it may raise to end the work.
+    """
+    count = len(places)
+    if count < 2:  # noqa: PLR2004 - a node alone stays in the middle
+        return np.zeros_like(places)
+    places = places + 1e-4 * spiral(count)  # of nodes in one place each is pushed another way
+    degrees = np.bincount(np.concatenate(links), minlength=count)
+    weights = 1 + np.log2(1 + degrees).astype(np.float32)
+    apart = np.float32(1 / count)
+    mesh = _Mesh(min(_MOST_MESH, _LEAST_MESH + 2 * isqrt(count)))
+    for step in range(steps):
+        check()
+        forces = apart * weights[:, None] * mesh.repulsion(places, weights)
+        forces -= _GRAVITY * weights[:, None] * places
+        pulls = _PULL * (places[links.target] - places[links.source])
+        for axis in range(2):
+            forces[:, axis] += np.bincount(links.source, pulls[:, axis], count)
+            forces[:, axis] -= np.bincount(links.target, pulls[:, axis], count)
+        moves = forces / np.maximum(weights, degrees * _PULL * 2)[:, None]
+        lengths = np.sqrt((moves**2).sum(axis=1, keepdims=True))
+        shorter = np.minimum(1, reach * (1 - step / steps) / np.maximum(lengths, 1e-9))
+        places = (places + moves * shorter).astype(np.float32)
+    places = places - (places.min(axis=0) + places.max(axis=0)) / 2
+    return places / np.float32(np.abs(places).max() or 1)
+
+
+class _Mesh:
+    """The force of all nodes on each, by way of a square mesh, whose cost hardly depends on how many."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        steps = np.arange(2 * lines)
+        steps[lines:] -= 2 * lines
+        across, along = np.meshgrid(steps, steps, indexing="ij")
+        squares = across**2 + along**2 + 0.5
+        self._kernels = [np.fft.rfft2(axis / squares) for axis in (across, along)]
+
+    def repulsion(self, places: Floats, weights: Floats) -> Floats:
+        """Return for each node the sum over all others of their weight by the distance, away from them."""
+        lines = self._lines
+        low, high = places.min(axis=0), places.max(axis=0)
+        width = np.float32(float((high - low).max()) * (1 + 2 * _EDGE) or 1.0)
+        cell = width / np.float32(lines - 1)
+        at = (places - (low + high) / 2) / cell + np.float32((lines - 1) / 2)
+        corner = np.clip(at.astype(np.intp), 0, lines - 2)
+        part = at - corner
+        shares = [
+            (corner[:, 0] + right, corner[:, 1] + up, abs(1 - right - part[:, 0]) * abs(1 - up - part[:, 1]))
+            for right in (0, 1)
+            for up in (0, 1)
+        ]
+        density = np.zeros(lines * lines)
+        for across, along, share in shares:
+            density += np.bincount(across * lines + along, share * weights, lines * lines)
+        spectrum = np.fft.rfft2(density.reshape(lines, lines), (2 * lines, 2 * lines))
+        forces = np.empty_like(places)
+        for axis, kernel in enumerate(self._kernels):
+            field = np.fft.irfft2(spectrum * kernel, (2 * lines, 2 * lines))
+            forces[:, axis] = sum(field[across, along] * share for across, along, share in shares)
+        return forces / cell

@@ -1,0 +1,86 @@
+"""Which vectors are nearest to each: exact among the groups that are nearest to it. Needs numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.intp]
+
+NEIGHBOURS: Final = 4
+"""Neighbours of each."""
+_SMALL: Final = 1_500
+"""Up to so many vectors each is compared with each."""
+_GROUPS_LOOKED_AT: Final = 4
+_TURNS: Final = 2
+
+
+class Neighbours(NamedTuple):
+    """Pairs of neighbours, each once, in the order of places, and their cosines."""
+
+    first: Places
+    second: Places
+    cosines: Floats
+
+
+def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
+    """Return the `NEIGHBOURS` nearest of each vector by cosine, as pairs.
+
+    Of many vectors groups are made around middles (k-means, Lloyd 1957), and each is compared with those of
+    the groups whose middles are nearest to its own: an inverted file, as Jegou and others searched in 2011.
+
+    Args:
+        vectors: Of length 1, one a row.
+        check: Called now and then; it may raise to end the work.
+    """
+    count = len(vectors)
+    if count <= NEIGHBOURS:
+        groups = [(np.arange(count), np.arange(count))]
+    elif count <= _SMALL:
+        groups = [(rows, np.arange(count)) for rows in np.array_split(np.arange(count), 1 + count // 500)]
+    else:
+        groups = _groups(vectors, check)
+    best = np.full((count, NEIGHBOURS), -1, np.intp)
+    cosines = np.zeros((count, NEIGHBOURS), np.float32)
+    for rows, others in groups:
+        check()
+        closeness = vectors[rows] @ vectors[others].T
+        closeness[rows[:, None] == others] = -2
+        most = min(NEIGHBOURS, len(others) - 1)
+        if most < 1:
+            continue
+        found = np.argpartition(-closeness, most - 1, axis=1)[:, :most]
+        best[rows, :most] = others[found]
+        cosines[rows, :most] = np.take_along_axis(closeness, found, axis=1)
+    places = np.repeat(np.arange(count), NEIGHBOURS)
+    others, close = best.ravel(), cosines.ravel()
+    known = others >= 0
+    pairs = np.minimum(places, others)[known] * count + np.maximum(places, others)[known]
+    pairs, at = np.unique(pairs, return_index=True)
+    return Neighbours(pairs // count, pairs % count, close[known][at])
+
+
+def _groups(vectors: Floats, check: Callable[[], None]) -> list[tuple[Places, Places]]:
+    """Return groups of vectors, each with the places of those that its own are compared with."""
+    count = len(vectors)
+    number = int(np.sqrt(count))
+    middles = vectors[np.linspace(0, count - 1, number).astype(np.intp)]
+    for _ in range(_TURNS):
+        check()
+        nearest = (vectors @ middles.T).argmax(axis=1)
+        order = np.argsort(nearest, kind="stable")
+        _present, starts = np.unique(nearest[order], return_index=True)
+        middles = np.add.reduceat(vectors[order], starts, axis=0)
+        middles /= np.maximum(np.linalg.norm(middles, axis=1, keepdims=True), np.float32(1e-9))
+    nearest = (vectors @ middles.T).argmax(axis=1)
+    members = [np.flatnonzero(nearest == group) for group in range(len(middles))]
+    close = np.argsort(-(middles @ middles.T), axis=1, kind="stable")[:, :_GROUPS_LOOKED_AT]
+    return [
+        (rows, np.sort(np.concatenate([members[other] for other in close[group]])))
+        for group, rows in enumerate(members)
+        if len(rows)
+    ]

@@ -1,0 +1,42 @@
+// Which colour each node has, and what it stands for. Types have shapes of their own, too.
+
+const COLOURS = 6;
+export const SHAPES = { memory: "disc", session: "square", conversation: "diamond", entity: "triangle" };
+
+/** Returns groups `{label, colour, shape, count}`, and of each node the number of its group. */
+export function grouped(graph, by) {
+  const found = new Map();
+  const names = [];
+  for (let node = 0; node < graph.count; node += 1) {
+    const isMemory = graph.type(node) === "memory";
+    const name = by === "namespace" && isMemory ? graph.namespace(node) : graph.kind(node);
+    names.push(name);
+    const group = found.get(name) ?? { label: name, shape: SHAPES[graph.type(node)], isMemory, count: 0 };
+    group.count += 1;
+    found.set(name, group);
+  }
+  const all = [...found.values()].sort((one, other) => other.isMemory - one.isMemory || other.count - one.count);
+  const kept = by === "namespace" ? all.filter((group) => group.isMemory).slice(0, COLOURS) : all;
+  const groups = kept.map((group, number) => ({ ...group, colour: `--chart-${(number % COLOURS) + 1}` }));
+  const numbers = new Map(groups.map((group, number) => [group.label, number]));
+  if (by === "namespace") {
+    for (const group of all.filter((each) => !numbers.has(each.label))) {
+      const label = group.isMemory ? "other namespaces" : group.label;
+      const at = groups.findIndex((each) => each.label === label);
+      if (at < 0) groups.push({ ...group, label, colour: "--dim" });
+      else groups[at].count += group.count;
+      numbers.set(group.label, at < 0 ? groups.length - 1 : at);
+    }
+  }
+  return { groups, of: names.map((name) => numbers.get(name)) };
+}
+
+/** Returns a colour of the style sheet as a canvas takes it: light or dark, as the page is. */
+export function resolved(name, beside) {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  beside.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
