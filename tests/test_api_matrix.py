@@ -54,7 +54,8 @@ def looking_on_as(reader: str) -> dict[str, Any]:
 
 def may_look_on(tool: str) -> bool:
     """Return whether the page lets an onlooker ask a request."""
-    return TOOLS[tool].endswith(":read") and TOOLS[tool] != AUDIT and tool not in KEPT_FOR_A_WHILE
+    needed = NEEDED[tool]
+    return needed.endswith(":read") and needed != AUDIT and tool not in KEPT_FOR_A_WHILE
 
 
 async def answers(guest: Guest, tool: str, names: dict[str, str], shown: dict[str, Any]) -> bool:

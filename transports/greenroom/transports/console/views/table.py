@@ -14,6 +14,6 @@ ENTRIES: Final = (
     Entry("", "Overview", "o", overview),
     Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
     Entry("memories", "Memories", "m", memories, needs="list_memories"),
-    Entry("map", "Map", "g", memory_map, needs="memory_map"),
+    Entry("map", "Map", "p", memory_map, needs="memory_map"),
 )
 """Every view."""
