@@ -1,1 +1,1 @@
-/* greenroom console, built from 657d37d5bfd133c4; with licenses.txt */
+/* greenroom console, built from df011f41393b1d6c; with licenses.txt */
