@@ -221,6 +221,47 @@ async def test_a_session_ends_when_nobody_asks_and_at_the_latest_after_its_life(
 
 
 @pytest.mark.promise("api.ends")
+async def test_nobody_uses_the_console_any_more_once_all_have_logged_out_or_gone(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+
+        async def unused() -> float:
+            """Return after how many seconds nobody is logged in, and no link works."""
+            began = trio.current_time()
+            await here.browsers.wait_until_unused()
+            return trio.current_time() - began
+
+        assert await unused() == 0
+        here.browsers.make_link()
+        assert await unused() == browser_sessions.LINK_SECONDS
+        ann, bob = await browser(here), await browser(here)
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(here.browsers.wait_until_unused)
+            await trio.sleep(1_000)
+            assert (await ann.get("session")).status == 200
+            assert (await bob.post("logout")).status == 204
+            await trio.sleep(1_000)
+            assert nursery.child_tasks
+            assert (await ann.post("logout")).status == 204
+        assert trio.current_time() - began == 2_000
+        await browser(here)
+        assert await unused() == browser_sessions.IDLE
+
+
+@pytest.mark.promise("api.link")
+async def test_who_makes_a_link_is_on_record(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        token = here.browsers.make_link(read_only=True)
+        await browser(here)
+        rows = [row for row in await at.runtime.query(AuditTrail()) if row.action == "make_link"]
+        assert [(row.outcome, row.details) for row in rows] == [
+            ("done", {"read_only": True}),
+            ("done", {"read_only": False}),
+        ]
+        assert token not in repr(rows)
+
+
+@pytest.mark.promise("api.ends")
 async def test_there_are_so_many_sessions_and_links_and_the_oldest_make_room(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

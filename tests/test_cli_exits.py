@@ -215,7 +215,7 @@ ARGUMENTS = {
     "watch": ["s"],
     "top": ["--once"],
 }
-NO_SERVER = {"top", "readmit", "console"}
+NO_SERVER = {"top", "readmit"}
 """They look for a server, and say that there is none."""
 
 

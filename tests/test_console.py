@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.agents import begin
+from support.agents import AuditTrail, begin
 from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises, revoke_key
 
@@ -70,6 +70,29 @@ async def test_what_agents_write_stays_text(enter: Enter) -> None:
         page.check_inert()
         assert "<script>alert(1)</script>" in page.text
         assert "{{7*7}}" in page.text
+
+
+@pytest.mark.promise("api.seeing-as")
+async def test_a_page_is_seen_as_an_agent_sees_it_and_so_are_those_that_it_leads_to(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        key = await create_key(at, "*:read", agent="spy")
+        await here.settled()
+        owner, spy = await looker(here), await looker(here, key)
+        assert "of ann" not in (await owner.look("/memories")).text
+        seen = await owner.look("/memories?as=bot&as_user=ann")
+        seen.check_inert()
+        assert "of ann" in seen.text
+        assert "You see what bot may read, and change nothing. It is recorded. See it as console" in seen.text
+        assert {"./?as=bot&as_user=ann", "./sessions?as=bot&as_user=ann", "?"} <= set(seen.links)
+        assert (await spy.look("/memories?as=bot&as_user=ann")).status == 403
+        assert (await owner.look("/memories?as=b%22%3E")).status == 400
+        looks = [row for row in await at.runtime.query(AuditTrail()) if row.action == "see_as"]
+        assert [(row.agent, row.details.get("agent"), row.outcome) for row in looks] == [
+            ("console", "bot", "done"),
+            (None, None, "denied"),
+        ]
 
 
 async def test_a_revoked_key_shows_the_log_in(enter: Enter) -> None:

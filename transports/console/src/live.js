@@ -30,6 +30,9 @@ function follow() {
   if (!names.length) return;
   const url = urlOf("api/v1/events");
   for (const name of names) url.searchParams.append("topic", name);
+  for (const [name, value] of new URLSearchParams(location.search)) {
+    if (/^as(_|$)/.test(name)) url.searchParams.append(name, value); // as whom the page is seen
+  }
   stream = new EventSource(url);
   stream.addEventListener("change", later);
   stream.addEventListener("end", later);

@@ -631,9 +631,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("rekey file:/keys/new --encryption-key file:/keys/old",),
     ),
     "console": Command(
-        "log a browser in on this machine at a running server, as the folder's owner",
+        "open the console in a browser of this machine, logged in as the folder's owner; shown by the server "
+        "that has the folder open, or else by this command until it is closed",
         ("console", "console"),
         json=False,
+        settings=_WORKS_WITH_MEMORIES,
         options={
             "--print": Option("print the link instead of opening it", dest="print_only"),
             "--read-only": Option("let the browser read only"),

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
@@ -30,7 +31,7 @@ from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, Se
 from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.reading import any_query, check_method, form
 from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
-from greenroom.transports.rest.seeing_as import Asked
+from greenroom.transports.rest.seeing_as import PARAMETERS, Asked
 from greenroom.transports.rest.visitors import Visitor, Visitors
 
 HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -149,6 +150,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
         "who": who,
         "may": may,
         "here": entry.name,
+        "seen": _seen(place),
         "place": place,
         "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
     }
@@ -156,6 +158,12 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
 
 def _may(who: SessionView, name: str) -> bool:
     return allows(who.scopes, needed_for_request(name))
+
+
+def _seen(place: Place) -> str:
+    """Return what a link to another page says, so that this one, too, is seen as the same agent."""
+    given = [(name, value) for name in PARAMETERS for value in place.query.get(name, ())]
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _basis(path: str) -> dict[str, Any]:

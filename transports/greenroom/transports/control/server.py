@@ -151,7 +151,6 @@ async def perform(
             result = await _answer_hook(runtime, request, drain)
         case Link():
             result = {"url": _link(link, request)}
-            tell(runtime, "make_link", read_only=request.read_only)
     return as_json(result)
 
 

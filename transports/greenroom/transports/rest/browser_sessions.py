@@ -131,7 +131,7 @@ class BrowserSessions:
     Args:
         authenticator: Says when keys end.
         owner: Who comes by a link.
-        note: Notes in the audit log who logs in and out.
+        note: Notes in the audit log links, and who logs in and out.
 
     Attributes:
         note: The same, for what else browsers do.
@@ -143,6 +143,7 @@ class BrowserSessions:
         self.note = note
         self._sessions: dict[bytes, BrowserSession] = {}
         self._links: dict[bytes, tuple[float, bool]] = {}
+        self._one_ended = trio.Event()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -155,6 +156,7 @@ class BrowserSessions:
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
         self._links[_digest(token)] = trio.current_time() + LINK_SECONDS, read_only
+        self.note("make_link", read_only=read_only)
         return token
 
     def use_link(self, token: str, address: str | None) -> Caller | None:
@@ -220,6 +222,20 @@ class BrowserSessions:
         for end in list(session.open):
             end(reason)
         session.kept.close()
+        self._one_ended.set()
+        self._one_ended = trio.Event()
+
+    async def wait_until_unused(self) -> None:
+        """Wait until no browser is logged in and no link works, be it that nobody ever came by one."""
+        while True:
+            for session in list(self._sessions.values()):
+                self.ended_by_time(session)
+            ends = [session.ends_at for session in self._sessions.values()]
+            ends += [until for until, _read_only in self._links.values()]
+            if max(ends, default=0.0) <= trio.current_time():
+                return
+            with trio.move_on_at(max(ends)):
+                await self._one_ended.wait()
 
     def _make_room(self, holder: str) -> None:
         for session in list(self._sessions.values()):

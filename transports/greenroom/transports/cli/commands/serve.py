@@ -14,10 +14,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, NamedTuple, Protocol
 
 import trio
 
@@ -31,14 +32,14 @@ from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import SharedRuntime
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.output import complain
+from greenroom.transports.cli.output import complain, remark
 from greenroom.transports.cli.support.authentication import (
     Authentication,
     check_auth_settings,
     open_authentication,
 )
 from greenroom.transports.cli.support.error_report import run_reported, start_logging
-from greenroom.transports.cli.support.listeners import open_sockets
+from greenroom.transports.cli.support.listeners import Sockets, open_sockets
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_store,
@@ -66,21 +67,54 @@ from greenroom.transports.stdio.server import serve_stdio
 logger = logging.getLogger(__name__)
 
 
+class Opened(Protocol):
+    """Attends to what a command serves for, once it can be reached; `stop` ends it."""
+
+    def __call__(self, link: Linker, sessions: BrowserSessions, stop: trio.Event) -> Awaitable[None]:
+        """Attend to it until the server ends.
+
+        Args:
+            link: Makes links by which a browser logs in.
+            sessions: The browsers that have logged in.
+            stop: Ends the server gracefully when it is set.
+        """
+
+
+class Purpose(NamedTuple):
+    """What a command serves for.
+
+    Attributes:
+        command: The command.
+        may: As in `open_shared_runtime`.
+        opened: Attends to it; None for a server, which says where clients reach it.
+    """
+
+    command: str = "serve"
+    may: Literal["create", "own"] = "create"
+    opened: Opened | None = None
+
+
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serve until the end of input or a signal; return the exit code."""
     start_logging(resolved.settings.log_level)
+    settings = resolved.settings
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
+            return complain(
+                "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
+            )
+    return serve_for(Purpose(), resolved)
+
+
+def serve_for(purpose: Purpose, resolved: Resolved) -> int:
+    """Serve for a command, as its settings say, until there is an end to it; return the exit code."""
     settings = resolved.settings
     try:
         embedder = embedder_choice(settings, os.environ)
         passports = passport_options(settings, os.environ)
         check_auth_settings(settings)
     except ValueError as error:
-        return complain("serve", str(error), exit_codes.USAGE)
-    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
-            return complain(
-                "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
-            )
+        return complain(purpose.command, str(error), exit_codes.USAGE)
     for stranger in resolved.strangers:
         logger.warning(
             "%s is not a setting%s", stranger, did_you_mean(stranger, map(variable, all_settings()))
@@ -90,14 +124,16 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         with export_spans(os.environ):
             return run_reported(
-                "serve",
-                partial(trio.run, _serve, resolved, embedder, passports),
+                purpose.command,
+                partial(trio.run, _serve, purpose, resolved, embedder, passports),
             )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
 
 
-async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions) -> int:
+async def _serve(
+    purpose: Purpose, resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions
+) -> int:
     settings = resolved.settings
     code = exit_codes.OK
     stop = trio.Event()
@@ -110,11 +146,20 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
     async with AsyncExitStack() as stack:
         # Before the store: an address that is taken is told at once.
         sockets = await open_sockets(settings, stack)
-        runtime = await stack.enter_async_context(open_store(settings, embedder, may="create", serves=True))
+        runtime = await stack.enter_async_context(
+            open_store(settings, embedder, may=purpose.may, serves=True)
+        )
         nursery = await stack.enter_async_context(trio.open_nursery())
         access = AccessMeter()
         authentication = await stack.enter_async_context(
-            open_authentication(settings, runtime, os.environ, on_stdio=_on_stdio(settings), access=access)
+            open_authentication(
+                settings,
+                runtime,
+                os.environ,
+                on_stdio=_on_stdio(settings),
+                access=access,
+                by_link=purpose.opened is not None,
+            )
         )
 
         locator = SessionLocator()
@@ -200,14 +245,24 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 ),
                 sessions,
             )
-            if sys.stderr is not None and sys.stderr.isatty():
-                explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)
+            if purpose.opened is not None:
+                nursery.start_soon(purpose.opened, link, sessions, stop)
+            else:
+                _tell_where(resolved, sockets, needs_key=authentication.needs_key)
             if _on_stdio(settings):
                 if sys.stdin.isatty():
                     explain_stdio(resolved)
                 code = await _serve_stdio(server, limits, stop, authentication)
         nursery.cancel_scope.cancel()
     return code
+
+
+def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
+    # Programs that start us read these lines for the ports; they stay as they are.
+    for _, url in sockets.urls():
+        remark(f"greenroom serve: listening on {url}")
+    if sys.stderr is not None and sys.stderr.isatty():
+        explain_sockets(resolved, sockets.urls(), needs_key=needs_key)
 
 
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too

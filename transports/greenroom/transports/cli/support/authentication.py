@@ -168,6 +168,7 @@ async def open_authentication(
     *,
     on_stdio: bool,
     access: AccessMeter,
+    by_link: bool = False,
 ) -> AsyncIterator[Authentication]:
     """Return who is let in, kept up with the store's keys while the block runs.
 
@@ -177,6 +178,7 @@ async def open_authentication(
         environment: The process's, in which the key of a client on standard input and output may stand.
         on_stdio: Whether there is such a client.
         access: Counts who comes in over sockets.
+        by_link: Whether it is for browsers that come by a link, so that no key is needed.
 
     Raises:
         AuthenticationError: others could come in who should not, or the key opens nothing.
@@ -190,7 +192,7 @@ async def open_authentication(
     has_issuer = settings.oauth_issuer is not None
     required = settings.require_key or beyond or has_issuer
     async with open_key_cache(runtime, required=required) as key_cache, _verifying(settings) as tokens:
-        if listens and key_cache.is_empty and not has_issuer:
+        if listens and key_cache.is_empty and not has_issuer and not by_link:
             _check_without_keys(settings, beyond=beyond)
         heard = partial(tell, runtime)
         shown = None

@@ -12,7 +12,6 @@ import trio
 from greenroom.actors import Agent
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.cli.output import remark
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.mcp.limits import Limits
@@ -54,7 +53,7 @@ class Sockets:
         open_link: OpenLink,
         sessions: BrowserSessions,
     ) -> None:
-        """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
+        """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
 
         Args:
             nursery: Where it runs.
@@ -118,9 +117,6 @@ class Sockets:
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
             observed.add_transport("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
-        # Programs that start us read these lines for the ports; they stay as they are.
-        for _, url in self.urls():
-            remark(f"greenroom serve: listening on {url}")
 
     def base_url(self) -> str | None:
         """Return the URL at which clients reach HTTP; None where they do not, or nobody has said it."""

@@ -1,0 +1,120 @@
+"""`greenroom console` as a process: for a folder that any process owns, through takeovers, until its end."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+from support.console import Looker
+from support.programs import Program, running
+from support.several import relay_statistics, tool_client
+from test_http_process import guests_at
+
+from greenroom.actors import Agent, ListMemories, Principal, StoreMemory, open_greenroom
+from greenroom.transports.base import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from greenroom.actors import MemoryPage
+
+pytestmark = [pytest.mark.slow, pytest.mark.promise("console.anywhere")]
+
+WHERE = "http://127.0.0.1:"
+
+
+@asynccontextmanager
+async def console(home: Path, *flags: str) -> AsyncIterator[tuple[Program, str]]:
+    """Run the command; give the link that it prints."""
+    arguments = ("console", "--print", "--data", str(home / "store"), "--embedder", "none", *flags)
+    async with running(home, *arguments) as program:
+        yield program, await program.line_with(WHERE)
+
+
+@asynccontextmanager
+async def looking(link: str) -> AsyncIterator[Looker]:
+    """Give a browser that has logged in by a link."""
+    at = urlsplit(link)
+    assert at.port is not None
+    async with guests_at(at.port) as (guest,):
+        browser = Looker(guest)
+        browser.headers |= {"host": at.netloc, "origin": f"http://{at.netloc}"}
+        answer = await browser.log_in(link=at.path.removeprefix("/login/"))
+        assert answer.status == 200, answer
+        yield browser
+
+
+def maps_store(pid: int) -> bool:
+    """Return whether a process has the store in its memory."""
+    return "/store/" in Path(f"/proc/{pid}/maps").read_text()
+
+
+async def test_it_shows_the_folder_of_a_server_without_http_and_goes_on_when_that_is_killed(
+    tmp_path: Path,
+) -> None:
+    async with tool_client(tmp_path, "ann") as ann:
+        session = (await ann.call("create_session", purpose="paint the mast"))["session_id"]
+        async with console(tmp_path, "--user", "ann") as (program, link), looking(link) as browser:
+            relay = await relay_statistics(tmp_path)
+            assert (relay["owner_pid"], relay["attached_pids"]) == (ann.process.pid, [program.process.pid])
+            assert not maps_store(program.process.pid)
+            assert "paint the mast" in (await browser.look("/sessions")).text
+            assert (await browser.get("session")).json()["user"] == "ann"
+            await ann.call("add_message", session_id=session, content="before")
+            port = urlsplit(link).port
+            assert port is not None
+            async with guests_at(port) as (hearing,):
+                await hearing.send("GET", f"/api/v1/events?topic=session://{session}", browser.headers)
+                assert (await hearing.head())[0] == 200
+                await hearing.event()
+                await ann.kill()
+                event = await hearing.event()
+                while event is not None and event.comment is not None:
+                    event = await hearing.event()
+                assert event is not None
+                assert event.json() == {"uri": f"session://{session}"}  # it may have missed a change
+            assert (await relay_statistics(tmp_path))["owner_pid"] == program.process.pid
+            assert maps_store(program.process.pid)
+            assert "paint the mast" in (await browser.look("/sessions")).text
+            assert (await browser.post("add_message", session_id=session, content="after")).status == 200
+            async with tool_client(tmp_path, "bob") as bob:
+                assert await bob.contents(session) == ["before", "after"]
+                program.process.send_signal(signal.SIGTERM)
+                assert await program.end() == exit_codes.OK
+                assert await bob.contents(session) == ["before", "after"]
+
+
+async def memories(home: Path, *new: str) -> MemoryPage:
+    """Return the memories of ann's in a store that nobody has open, with new ones."""
+    async with open_greenroom(home / "store", secrets=home / "secrets", embedder="none") as runtime:
+        ann = Agent(runtime, Principal(agent_id="ann", user="ann"))
+        for each in new:
+            await ann.ask(StoreMemory(content=each))
+        return await ann.ask(ListMemories())
+
+
+async def test_for_a_folder_that_nobody_has_open_it_ends_with_the_log_out_and_leaves_all_as_it_was(
+    tmp_path: Path,
+) -> None:
+    before = await memories(tmp_path, "the mast is painted")
+    secrets = "--secrets", str(tmp_path / "secrets")
+    async with console(tmp_path, "--read-only", "--user", "ann", *secrets) as (program, link):
+        async with looking(link) as browser:
+            for path in ("/", "/sessions"):
+                assert (await browser.look(path)).status == 200
+            assert "the mast is painted" in (await browser.look("/memories")).text
+            assert (await browser.post("store_memory", content="x")).status == 403
+            async with console(tmp_path) as (second, other):
+                assert urlsplit(other).port == urlsplit(link).port, "the first one has the folder open"
+                assert await second.end() == exit_codes.OK
+            async with looking(other) as another:
+                assert (await another.post("logout")).status == 204
+            assert (await browser.get("session")).status == 200
+            assert (await browser.post("logout")).status == 204
+        assert await program.end() == exit_codes.OK
+        assert "nobody is logged in any more" in program.printed
+    assert await memories(tmp_path) == before
