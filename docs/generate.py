@@ -3,7 +3,7 @@
 The tools from their requests and replies, the same as paths of HTTP, the prompts from their arguments, the
 settings from their table, the metrics from the fields of statistics, and a page for each public package of
 Python from its sources. A page for each client of `greenroom setup`, and the tables of docs/security.md,
-from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be
+from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1), and the dashboard for Grafana. What is to be
 changed is the code, never the page.
 """
 
@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from client_pages import client_pages, files_of_clients, hooks_of_clients
+from dashboard import dashboard
 from http_page import http_page
 from man_page import man_page
 from python_names import prose, python_pages
@@ -121,6 +122,7 @@ def main() -> int:
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[REFERENCE / "greenroom.1"] = man_page()
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
+    files[ROOT / "docs" / "monitoring" / "dashboard.json"] = dashboard()
     files |= {CLIENTS / name: NOTICE + text for name, text in client_pages().items()}
     files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)
     head = ("client", "its name here", "file, on Linux", "on macOS, where it is another", "variable")
