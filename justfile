@@ -26,6 +26,10 @@ generate:
     python docs/generate.py
     python tests/support/stored_names.py
 
+# Make the site of the documentation.
+site folder="build/site":
+    python docs/build_site.py {{ folder }}
+
 # Everything that must hold, on a fresh machine.
 ci:
     .ci/run

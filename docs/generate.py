@@ -1,9 +1,9 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
-Six pages: the tools from their requests and replies, the same as paths of HTTP, the prompts from their
-arguments, the settings from their table, the metrics from the fields of statistics, and the public Python
-names from their sources. A page for each client of `greenroom setup`, and the tables of docs/security.md,
-from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1). What is to be
+The tools from their requests and replies, the same as paths of HTTP, the prompts from their arguments, the
+settings from their table, the metrics from the fields of statistics, and a page for each public package of
+Python from its sources. A page for each client of `greenroom setup`, and the tables of docs/security.md,
+from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1), and the dashboard for Grafana. What is to be
 changed is the code, never the page.
 """
 
@@ -20,9 +20,10 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from client_pages import client_pages, files_of_clients, hooks_of_clients
+from dashboard import dashboard
 from http_page import http_page
 from man_page import man_page
-from python_names import prose, python_page
+from python_names import prose, python_pages
 
 from greenroom.actors import MemoryLine, is_write
 from greenroom.actors.passport.envelope import VERSION, Passport
@@ -117,10 +118,11 @@ def main() -> int:
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
     pages["prompts.md"] = prompts_page()
     pages["http.md"] = http_page()
-    pages["python.md"] = python_page()
+    pages |= python_pages()
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[REFERENCE / "greenroom.1"] = man_page()
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
+    files[ROOT / "docs" / "monitoring" / "dashboard.json"] = dashboard()
     files |= {CLIENTS / name: NOTICE + text for name, text in client_pages().items()}
     files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)
     head = ("client", "its name here", "file, on Linux", "on macOS, where it is another", "variable")
@@ -132,7 +134,7 @@ def main() -> int:
         if not path.exists() or path.read_text() != text:
             stale.append(path.name)
             if not check:
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
     if check and stale:
         print(f"{', '.join(stale)}: not up to date; run `python docs/generate.py`")

@@ -1,4 +1,4 @@
-"""The public Python names as a page of the reference: what the packages re-export, read from the sources."""
+"""The public Python names as pages of the reference: what the packages re-export, read from the sources."""
 
 import ast
 import inspect
@@ -18,7 +18,13 @@ ADAPTERS: Final = sorted(
     if (each / "__init__.py").is_file() and each.name != "base"
 )
 PACKAGES: Final = ("runtime", "actors", "transports", *ADAPTERS, "testing")
-"""The public packages, in the order of the page."""
+"""The public packages, in the order of the list."""
+INTRODUCTION: Final = """\
+# Python
+
+A page for each public package. What a page tells of is imported from the package that it is named after.
+
+"""
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 WIDTH: Final = 100  # characters of a declaration on one line
 
@@ -31,15 +37,24 @@ class Exported(NamedTuple):
     text: str
 
 
-def python_page() -> str:
-    """Return the page of the public Python names."""
-    parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
-    for package in PACKAGES:
-        tree = ast.parse(module_path(f"greenroom.{package}").read_text())
-        parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
-        names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
-        parts += [entry(each) for each in names]
-    return "".join(parts)
+def python_pages() -> dict[str, str]:
+    """Return a page for each public package, by its file below the reference, and the one that lists them."""
+    trees = {f"greenroom.{name}": ast.parse(module_path(f"greenroom.{name}").read_text()) for name in PACKAGES}
+    pages = {f"python/{package}.md": package_page(package, tree) for package, tree in trees.items()}
+    listed = [f"- [{package}](python/{package}.md): {summary(tree)}\n" for package, tree in trees.items()]
+    return {"python.md": "".join([INTRODUCTION, *listed]), **pages}
+
+
+def package_page(package: str, tree: ast.Module) -> str:
+    """Return the page of one package: what it is, and each name that it exports."""
+    names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
+    head = f"# {package}\n\n{prose(ast.get_docstring(tree))}\n\n"
+    return "".join([head, *map(entry, names)]).rstrip() + "\n"
+
+
+def summary(tree: ast.Module) -> str:
+    """Return the first sentence of a package's docstring, on one line."""
+    return " ".join(prose(ast.get_docstring(tree)).partition("\n\n")[0].split())
 
 
 def rank(node: ast.stmt) -> int:
@@ -82,12 +97,12 @@ def definition(name: str, body: list[ast.stmt]) -> Exported:
 
 def entry(each: Exported) -> str:
     """Return the section of one public name."""
-    node, title = each.node, f"### {each.name}"
+    node, title = each.node, f"## {each.name}"
     if isinstance(node, ast.ClassDef):
         text = each.text + described_fields(node)  # before the head leaves them out
         members = [member for member in node.body if isinstance(member, FUNCTIONS) and member.name[0] != "_"]
         methods = [
-            section(f"#### {each.name}.{member.name}", signature(member), ast.get_docstring(member))
+            section(f"### {each.name}.{member.name}", signature(member), ast.get_docstring(member))
             for member in members
         ]
         return section(title, class_head(node), text) + "".join(methods)

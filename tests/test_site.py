@@ -1,0 +1,178 @@
+"""The site of the pages: links, search, what programs read, and that nothing of it comes from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+OTHER_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
+LOADED = re.compile(r"""url\(\s*["']?(?!data:)([^"')]+)|@import\s+["']([^"']+)""")
+"""What a style sheet loads; `data:` is inside of it."""
+LOADING = {"src", "srcset", "data", "poster", "action", "background"}
+"""Attributes whose URL a browser follows by itself, or sends something to."""
+
+
+class Parsed(NamedTuple):
+    """What of a page leads somewhere: where to, what it loads, and what can be led to."""
+
+    links: list[str]
+    loads: list[str]
+    anchors: set[str]
+
+
+class Reader(HTMLParser):
+    """Reads one page of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parsed = Parsed([], [], set())
+        self._style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._style = tag == "style"
+        for name, value in attrs:
+            if name == "id" and value:
+                self.parsed.anchors.add(value)
+            elif name in LOADING or (name in {"href", "xlink:href"} and tag != "a"):
+                self.parsed.loads.append(value or "")
+            elif name == "href":
+                self.parsed.links.append(value or "")
+            elif name == "style":
+                self.parsed.loads.extend(loaded_by(value or ""))
+
+    def handle_data(self, data: str) -> None:
+        if self._style:
+            self.parsed.loads.extend(loaded_by(data))
+
+
+def loaded_by(style: str) -> list[str]:
+    return ["".join(found) for found in LOADED.findall(style)]
+
+
+def parsed(page: Path) -> Parsed:
+    reader = Reader()
+    reader.feed(page.read_text())
+    return reader.parsed
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "site"
+    made = build(ROOT, folder)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Parsed]:
+    return {page.resolve(): parsed(page) for page in site.rglob("*.html")}
+
+
+def build(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, root / "docs/build_site.py", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.promise("docs.site")
+def test_every_link_of_the_site_leads_to_a_page_and_its_anchor(pages: dict[Path, Parsed]) -> None:
+    assert len(pages) > len(list(ROOT.glob("docs/**/*.md")))
+    lost = []
+    for page, inside in pages.items():
+        for link in {*inside.links, *inside.loads}:
+            if re.match(r"[a-z][a-z0-9+.-]*:", link):
+                continue
+            target, _, anchor = unquote(link).partition("#")
+            other = (page.parent / target.partition("?")[0]).resolve() if target else page
+            if not other.is_file() or (anchor and other in pages and anchor not in pages[other].anchors):
+                lost.append(f"{page.name}: {link}")
+    assert lost == []
+
+
+@pytest.mark.promise("docs.local")
+def test_no_page_of_the_site_loads_anything_from_another_host(site: Path, pages: dict[Path, Parsed]) -> None:
+    loads = {page: inside.loads for page, inside in pages.items()}
+    loads |= {sheet: loaded_by(sheet.read_text()) for sheet in site.rglob("*.css")}
+    loads |= {image: re.findall(r'(?:href|src)="([^"#]+)', image.read_text()) for image in site.rglob("*.svg")}
+    assert sum(map(len, loads.values())) > len(loads)
+    assert [f"{file.name}: {url}" for file, urls in loads.items() for url in urls if OTHER_HOST.match(url)] == []
+
+
+@pytest.mark.promise("docs.local")
+def test_search_finds_a_page_in_a_browser_that_has_the_files_alone(site: Path, chromium: Browser) -> None:
+    asked: list[str] = []
+    page = chromium.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / "index.html").as_uri())
+    page.fill("input[name=q]", "revoked keys")
+    page.press("input[name=q]", "Enter")
+    page.locator("#search-results li a", has_text="Give out keys").first.click()
+    page.wait_for_selector("h1:has-text('Give out keys')")
+    assert len(asked) > 10
+    assert [url for url in asked if not url.startswith(("data:", site.as_uri()))] == []
+
+
+@pytest.mark.promise("docs.site")
+def test_the_search_index_and_the_text_for_programs_have_every_page(site: Path) -> None:
+    sources = {page.relative_to(site / "_sources") for page in (site / "_sources").rglob("*.md")}
+    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    assert {Path(f"{name}.md") for name in index["docnames"]} == sources
+    overview, whole = (site / "llms.txt").read_text(), (site / "llms-full.txt").read_text()
+    assert re.match(r"# .+\n\n> .+\n\n## ", overview)
+    listed = re.findall(r"^- \[.+?\]\(_sources/(.+?)\): .+$", overview, re.MULTILINE)
+    assert sorted(listed) == sorted(str(page) for page in sources - {Path("index.md")})
+    for page in listed:
+        assert (site / "_sources" / page).read_text().rstrip() in whole
+
+
+@pytest.mark.promise("docs.site")
+def test_the_site_has_a_page_for_each_package_and_each_part(site: Path) -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    pages = {page.stem for page in (site / "reference/python").glob("*.html")}
+    assert {package for package in packages if package != "greenroom.adapters"} <= pages
+    assert {name for name in pages if name.startswith("greenroom.adapters.")} == {
+        f"greenroom.adapters.{folder.parent.name}"
+        for folder in ROOT.glob("transports/greenroom/adapters/*/__init__.py")
+        if folder.parent.name != "base"
+    }
+    parts = ("tutorial", "how-to/install", "reference/tools", "reference/settings", "reference/http", "security")
+    assert all((site / f"{part}.html").is_file() for part in parts)
+
+
+@pytest.mark.promise("docs.site")
+def test_a_lost_link_anchor_or_picture_and_a_page_that_is_not_listed_fail_the_site(tmp_path: Path) -> None:
+    for page in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "bench/README", "docs/search", "docs/unlisted"):
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{page}.md").write_text(f"# {page}\n\nText.\n")
+    for program in ("conf.py", "build_site.py"):
+        shutil.copy(ROOT / "docs" / program, tmp_path / "docs")
+    outside = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "bench/README")
+    listed = "".join(f"- [{page}](../{page}.md)\n" for page in outside)
+    index = tmp_path / "docs/index.md"
+    whole = f"# All\n\nAll pages.\n\n## Part\n\n{listed}- [Search](search.md)\n"
+    index.write_text(whole + "- [Unlisted](unlisted.md)\n")
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    index.write_text(
+        f"{whole}\nSee [it](gone.md), [there](search.md#nowhere), [here](../README.md#part) and ![a picture](no.png).\n"
+    )
+    broken = build(tmp_path, tmp_path / "site")
+    assert broken.returncode != 0
+    assert not (tmp_path / "site/llms.txt").exists()
+    said = [line for line in broken.stderr.splitlines() if "WARNING" in line]
+    for word in ("gone.md", "nowhere", "part", "no.png", "unlisted.md"):
+        assert any(word in line for line in said), (word, broken.stderr)
