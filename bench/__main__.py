@@ -33,6 +33,7 @@ NAMES = (
     "ws",
     "http",
     "crowd",
+    "console",
     "subscriptions",
     "residency",
     "relay",

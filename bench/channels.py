@@ -283,6 +283,11 @@ def to_http(url: str, *, modern: bool, version: str) -> Channel:
     return Channel(HttpWire(named, path, modern=modern, version=version), lambda: _connected(host, port))
 
 
+def to_port(wire: Wire, host: str, port: int) -> Channel:
+    """Connect a wire to a port."""
+    return Channel(wire, lambda: _connected(host, port))
+
+
 def _parts(url: str, scheme: str) -> tuple[str, int, str, str]:
     parts = urlsplit(url)
     if parts.scheme != scheme or not parts.hostname:
