@@ -1,4 +1,4 @@
-"""The map: memories, what they mention and where they come from, drawn by the script and listed without it."""
+"""The map: memories and what they are linked to, drawn by the script and listed without it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from greenroom.actors import MemoryFilters, MemoryMap, MemoryMapped
 from greenroom.actors.auth.errors import invalid
+from greenroom.actors.base.parse import check_request
 from greenroom.transports.console.view import Place, Reader, View
 
 ROWS: Final = 100
@@ -78,21 +79,26 @@ async def memory_map(reader: Reader, place: Place) -> View:
 
 
 def _asked(place: Place) -> MemoryMap:
-    """Return what the URL asks for; whatever is wrong in it the request's checks refuse."""
+    """Return what the URL asks for.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: something in it is wrong.
+    """
     age = place.get("age")
     if age is not None and age not in AGES:
         raise invalid("age", f"age: it is {age[:20]!r} and must be one of {', '.join(AGES)}, in days")
     filters = MemoryFilters(
-        kind=place.get("type"),  # type: ignore[arg-type]  # checked with the request
+        kind=place.get("type"),  # type: ignore[arg-type]  # checked below
         max_age_days=None if age is None else float(age),
         superseded=place.get("superseded") != "hidden",
     )
-    return MemoryMap(
+    asked = MemoryMap(
         namespace=place.get("namespace"),
         filters=filters,
         kind=place.get("kind") or "graph",  # type: ignore[arg-type]  # likewise
         order=place.get("order") or "used",  # type: ignore[arg-type]  # likewise
     )
+    return check_request(asked)
 
 
 def _page(place: Place) -> int:

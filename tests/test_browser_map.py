@@ -1,0 +1,132 @@
+"""The map in a real browser: drawn, moved and searched, by pointer and keys; what agents wrote stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.browser import check_layouts
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+    from support.browser import ConsoleServer
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script> \u202e{{7*7}}"
+CORNER = "canvas => [...canvas.getContext('2d').getImageData(2, 2, 1, 1).data].join()"
+COLOURS = """canvas => {
+    const found = new Set();
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    for (let at = 0; at < data.length; at += 4) found.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+    return found.size;
+}"""
+PICTURE = "canvas => canvas.toDataURL()"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def seeds(console_server: ConsoleServer) -> None:
+    console_server.ask("create_session", session_id="release", purpose="Plan the release")
+    old = console_server.ask("store_memory", content="Mondays.", key="monday")["memory_id"]
+    console_server.ask("store_memory", content="Tuesdays.", key="tuesday", supersedes=old)
+    console_server.ask("store_memory", content="It is late.", key="late", conversation_id="release")
+    console_server.ask("store_memory", content=HOSTILE, conversation_id="release")
+
+
+def opened(page: Page, server: ConsoleServer, query: str = "") -> Page:
+    """Open the map, without motion, and wait until it is drawn."""
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{server.url}map{query}")
+    page.locator("section[data-ready]").wait_for()
+    settle(page)
+    return page
+
+
+def settle(page: Page) -> None:
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def test_the_map_fits_and_is_accessible(page: Page, console_server: ConsoleServer) -> None:
+    opened(page, console_server)
+    check_layouts(page, "map")
+
+
+def test_nodes_are_drawn_in_the_colours_of_the_theme(page: Page, console_server: ConsoleServer) -> None:
+    page.emulate_media(color_scheme="light")
+    opened(page, console_server)
+    canvas = page.get_by_role("img", name="Map of 4 memories")
+    assert canvas.evaluate(COLOURS) > 10
+    light = canvas.evaluate(CORNER)
+    page.get_by_role("button", name="Theme").click()
+    settle(page)
+    assert canvas.evaluate(CORNER) != light
+    legend = page.get_by_role("list", name="Legend")
+    assert legend.get_by_role("listitem").all_text_contents() == ["semantic 4", "session 1"]
+
+
+def test_keys_move_and_select_and_lead_to_the_list(page: Page, console_server: ConsoleServer) -> None:
+    opened(page, console_server)
+    canvas = page.get_by_role("img", name="Map of")
+    canvas.focus()
+    before = canvas.evaluate(PICTURE)
+    for key in ("ArrowLeft", "+", "-", "+"):
+        page.keyboard.press(key)
+        settle(page)
+        after = canvas.evaluate(PICTURE)
+        assert after != before, key
+        before = after
+    page.get_by_label("Search in the map").fill("TUES")
+    page.get_by_text("1 found").wait_for()
+    page.keyboard.press("Enter")
+    selected = page.get_by_role("status", name="Selected")
+    selected.get_by_role("heading", name="tuesday").wait_for()
+    linked = selected.get_by_role("list", name="Linked to")
+    assert "supersedes" in (linked.text_content() or "")
+    linked.get_by_role("button", name="monday").click()
+    selected.get_by_role("heading", name="monday").wait_for()
+    canvas.focus()
+    page.keyboard.press("Escape")
+    selected.get_by_text("Nothing is selected.").wait_for()
+    canvas.focus()
+    for _ in range(4):  # the buttons, then the search
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "map-find"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    name = page.evaluate("document.activeElement.textContent")
+    selected.get_by_role("heading", name=name).wait_for()
+
+
+def test_a_click_selects_what_is_there(page: Page, console_server: ConsoleServer) -> None:
+    opened(page, console_server)
+    page.get_by_label("Search in the map").fill("release")
+    page.keyboard.press("Enter")
+    selected = page.get_by_role("status", name="Selected")
+    selected.get_by_role("heading", name="Plan the release").wait_for()
+    assert (selected.get_by_role("link", name="Open").get_attribute("href") or "").endswith(
+        "sessions/release"
+    )
+    canvas = page.get_by_role("img", name="Map of")
+    canvas.focus()
+    page.keyboard.press("Escape")
+    selected.get_by_text("Nothing is selected.").wait_for()
+    settle(page)
+    canvas.click()  # in the middle of it, where the search has brought the node
+    selected.get_by_role("heading", name="Plan the release").wait_for()
+
+
+def test_what_agents_write_stays_text(page: Page, console_server: ConsoleServer) -> None:
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    opened(page, console_server, "?colour=namespace")
+    page.get_by_label("Search in the map").fill("<img")
+    page.keyboard.press("Enter")
+    selected = page.get_by_role("status", name="Selected")
+    selected.get_by_role("heading", name="<img src=x onerror=alert(1)>").wait_for()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_a_plane_without_vectors_says_so(page: Page, console_server: ConsoleServer) -> None:
+    opened(page, console_server, "?kind=plane")
+    assert page.get_by_text("no memory here has a vector yet").is_visible()
