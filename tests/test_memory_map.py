@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 from support.agents import begin, json, refused
 from support.corpora import document_of
@@ -116,6 +117,7 @@ async def test_memories_are_linked_to_the_entities_that_they_mention(enter: Ente
         assert labels(await stranger.ask(MemoryMap()), "entity") == []
 
 
+@pytest.mark.promise("console.map")
 async def test_nothing_tells_of_what_its_reader_may_not_see(enter: Enter) -> None:
     async with enter() as at:
         ann = at.agent("bot", user="ann", projects=frozenset({"p", "q"}))
@@ -156,6 +158,7 @@ async def test_labels_are_one_line_in_which_nothing_is_hidden(enter: Enter) -> N
         assert all(0 < len(label) <= 60 and label.isprintable() for label in mapped.nodes.label)
 
 
+@pytest.mark.promise("console.map")
 async def test_what_has_no_room_is_left_out_and_counted(enter: Enter) -> None:
     async with enter() as at:
         ann = at.agent("bot", user="ann")
@@ -236,6 +239,7 @@ async def about(at: House, agent: Agent, each: int) -> None:
     await at.runtime.query(Settled())
 
 
+@pytest.mark.promise("console.map")
 async def test_a_plane_has_what_means_the_same_together(enter: Enter) -> None:
     async with enter(**MEANINGS) as at:
         ann = at.agent("bot", user="ann")

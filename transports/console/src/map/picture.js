@@ -57,8 +57,10 @@ export class Picture {
     return Math.min(1.6, Math.max(1, this.width / this.height));
   }
 
+  /** Returns the pixels of a node's radius: larger where there are few, and where the map is near. */
   radius(node, zoom) {
-    return Math.max(1.5, this.graph.nodes.size[node] * Math.min(3, 0.9 * Math.sqrt(zoom)));
+    const grown = Math.min(3, Math.max(0.9, Math.sqrt(400 / this.graph.count)));
+    return Math.max(1.5, this.graph.nodes.size[node] * Math.min(3, grown * Math.sqrt(zoom)));
   }
 
   /** Shows the graph at a transform; while it is moved what was drawn is moved, unless drawing is fast. */
@@ -208,9 +210,12 @@ export class Picture {
     for (const node of wanted.slice(0, 10 * LABELS)) {
       if (taken.length === LABELS) break;
       const text = label[node].length > 32 ? `${label[node].slice(0, 31)}…` : label[node];
-      const left = this.across[node] + this.radius(node, transform.k) + 4;
+      const width = context.measureText(text).width;
+      const apart = this.radius(node, transform.k) + 4;
+      const right = this.across[node] + apart;
+      const left = right + width < this.width ? right : this.across[node] - apart - width;
       const top = this.along[node] - FONT / 2 - 2;
-      const box = [left, top, left + context.measureText(text).width, top + FONT + 4];
+      const box = [left, top, left + width, top + FONT + 4];
       if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
       taken.push(box);
       context.strokeStyle = this.ground;
