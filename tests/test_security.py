@@ -21,6 +21,7 @@ from support.postings import posting
 from test_scopes import any_of
 
 from greenroom.actors import (
+    API_REQUESTS,
     REQUESTS,
     AddMessage,
     Agent,
@@ -190,8 +191,8 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
 
 
 def test_nothing_can_be_asked_that_is_in_no_table() -> None:
-    tools = set(REQUESTS.values())
-    assert {each.__name__ for each in ASKED - tools} == {
+    served = set(API_REQUESTS.values())
+    assert {each.__name__ for each in ASKED - served} == {
         *("ReadResource", "ListResources", "CompleteResource", "CompleteCode"),
         *("ListPrompts", "GetPrompt", "CompletePrompt"),
     }
