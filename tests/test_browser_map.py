@@ -130,3 +130,11 @@ def test_what_agents_write_stays_text(page: Page, console_server: ConsoleServer)
 def test_a_plane_without_vectors_says_so(page: Page, console_server: ConsoleServer) -> None:
     opened(page, console_server, "?kind=plane")
     assert page.get_by_text("no memory here has a vector yet").is_visible()
+
+
+def test_a_map_seen_as_another_agent_is_drawn_as_that_one(page: Page, console_server: ConsoleServer) -> None:
+    public = {"namespace": "project:open", "scope": "public"}
+    console_server.ask("store_memory", content="For all.", key="public", **public)
+    with page.expect_request("**/memory_map?as=someone&as_user=else"):
+        opened(page, console_server, "?as=someone&as_user=else")
+    assert page.get_by_role("img", name="Map of 1 memory;").is_visible()

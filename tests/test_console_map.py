@@ -127,6 +127,17 @@ async def test_who_may_not_read_memories_sees_no_map(open_at: Opens) -> None:
         assert (seen.status, seen.json()["total"]) == (200, 0)
 
 
+async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        guest = await looker(here)
+        assert "of ann" not in (await guest.look("/map")).text
+        page = await guest.look("/map?as=bot&as_user=ann")
+        assert "of ann" in page.text
+        kept = {each["name"]: each["value"] for each in page.named("input") if each.get("type") == "hidden"}
+        assert (kept["as"], kept["as_user"]) == ("bot", "ann")
+
+
 async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         await at.agent("bot", user="owner").ask(StoreMemory(content="x", key="seen"))

@@ -1,5 +1,5 @@
 // Forms that have requests carried out: their fields become JSON, which is posted below /api/v1.
-import { button, main, refresh, tell, urlOf } from "./page.js";
+import { asSeen, button, main, refresh, tell, urlOf } from "./page.js";
 
 /** Sends forms with `data-request`, and marks those into which something was typed. */
 export function sendForms() {
@@ -19,7 +19,7 @@ export function sendForms() {
 export async function ask(name, values) {
   let answer;
   try {
-    answer = await fetch(urlOf(`api/v1/${name}`), {
+    answer = await fetch(asSeen(urlOf(`api/v1/${name}`)), {
       method: "POST",
       headers: { "content-type": "application/json", "x-csrf-token": main().dataset.csrf ?? "" },
       body: JSON.stringify(values),

@@ -13,6 +13,14 @@ export function urlOf(path) {
   return new URL(document.documentElement.dataset.root + path, location.href);
 }
 
+/** Has a URL say as whom the page is seen, so that what it leads to is seen so, too. */
+export function asSeen(url) {
+  for (const [name, value] of new URLSearchParams(location.search)) {
+    if (/^as(_|$)/.test(name)) url.searchParams.append(name, value);
+  }
+  return url;
+}
+
 /** Says something to people, also to those who hear the page; `button` is what they can do about it. */
 export function tell(text, button) {
   const status = document.getElementById("status");

@@ -1,5 +1,5 @@
 // What stands beside the map: a search in it, what is selected, the largest nodes, the legend, what is missing.
-import { urlOf } from "../page.js";
+import { asSeen, urlOf } from "../page.js";
 import { outline } from "./picture.js";
 import { resolved } from "./colours.js";
 
@@ -100,7 +100,7 @@ export class Panel {
     this.details.replaceChildren(
       made("h3", {}, made("bdi", {}, nodes.label[node])),
       list,
-      made("p", {}, made("a", { class: "button", href: urlOf(graph.path(node)).href }, "Open")),
+      made("p", {}, made("a", { class: "button", href: asSeen(urlOf(graph.path(node))).href }, "Open")),
       ...(links.length ? [made("ul", { class: "map-links", "aria-label": "Linked to" }, ...links)] : []),
     );
   }

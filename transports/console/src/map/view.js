@@ -48,7 +48,8 @@ export class MapView {
   summary() {
     const { mapped, count } = this.graph;
     const others = count - mapped.memories;
-    return `Map of ${mapped.memories} memories and ${others} sessions, conversations and entities, with ${mapped.edges.source.length} links`;
+    const memories = mapped.memories === 1 ? "memory" : "memories";
+    return `Map of ${mapped.memories} ${memories}; sessions, conversations and entities: ${others}; links: ${mapped.edges.source.length}`;
   }
 
   buttons() {
