@@ -107,15 +107,14 @@ def _memory(
         assert version is not None, "an entry has its newest version"
         provenance = _provenance(version.metadata)
         text = (yield from _beginning(repository, context, stored, LABEL)) or text
-    quality = repository.uses.quality(context, entry)
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
         text,
         details.kind,
         repository.namespace(details.sub),
-        quality.uses,
-        quality.rating,
+        int(corpus.uses[row]),
+        float(corpus.rating[row]),
         entry.created_at,
         int(corpus.supersedes[row]),
         entry.session_id,
