@@ -51,6 +51,7 @@ NAMES = (
     "workspace",
     "knowledge",
     "index",
+    "memory_map",
     "encryption",
     "admission",
     "doors",
