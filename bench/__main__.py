@@ -52,6 +52,7 @@ NAMES = (
     "workspace",
     "knowledge",
     "index",
+    "memory_map",
     "encryption",
     "admission",
     "doors",

@@ -136,6 +136,7 @@ async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Op
         assert "of ann" in page.text
         kept = {each["name"]: each["value"] for each in page.named("input") if each.get("type") == "hidden"}
         assert (kept["as"], kept["as_user"]) == ("bot", "ann")
+        assert [link for link in page.links if link.startswith("./memories/") and "?as=bot" in link]
 
 
 async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:

@@ -1,5 +1,5 @@
 // Changes, as the server tells of them: the page is fetched again when a resource of it changes.
-import { REFRESHED, main, refresh, urlOf } from "./page.js";
+import { REFRESHED, asSeen, main, refresh, urlOf } from "./page.js";
 
 const GATHER = 250; // milliseconds in which several changes become one fetch
 let stream = null;
@@ -30,10 +30,7 @@ function follow() {
   if (!names.length) return;
   const url = urlOf("api/v1/events");
   for (const name of names) url.searchParams.append("topic", name);
-  for (const [name, value] of new URLSearchParams(location.search)) {
-    if (/^as(_|$)/.test(name)) url.searchParams.append(name, value); // as whom the page is seen
-  }
-  stream = new EventSource(url);
+  stream = new EventSource(asSeen(url));
   stream.addEventListener("change", later);
   stream.addEventListener("end", later);
   stream.addEventListener("open", (event) => {

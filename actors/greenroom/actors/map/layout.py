@@ -22,7 +22,7 @@ GRAPH: Final = (
     "(Hockney and Eastwood 1988)"
 )
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
-_LEAST_MESH, _MOST_MESH = 32, 192
+_LEAST_MESH, _MOST_MESH = 32, 128
 """Lines of the mesh, more where there are more nodes."""
 _PULL: Final = 4.0
 _GRAVITY: Final = 1.0
@@ -122,7 +122,7 @@ class _Mesh:
         steps[lines:] -= 2 * lines
         across, along = np.meshgrid(steps, steps, indexing="ij")
         squares = across**2 + along**2 + 0.5
-        self._kernels = [np.fft.rfft2(axis / squares) for axis in (across, along)]
+        self._kernels = [np.fft.rfft2(axis / squares).astype(np.complex64) for axis in (across, along)]
 
     def repulsion(self, places: Floats, weights: Floats) -> Floats:
         """Return for each node the sum over all others of their weight by the distance, away from them."""
@@ -141,7 +141,8 @@ class _Mesh:
         density = np.zeros(lines * lines)
         for across, along, share in shares:
             density += np.bincount(across * lines + along, share * weights, lines * lines)
-        spectrum = np.fft.rfft2(density.reshape(lines, lines), (2 * lines, 2 * lines))
+        dense = density.reshape(lines, lines).astype(np.float32)  # which takes half of the time
+        spectrum = np.fft.rfft2(dense, (2 * lines, 2 * lines))
         forces = np.empty_like(places)
         for axis, kernel in enumerate(self._kernels):
             field = np.fft.irfft2(spectrum * kernel, (2 * lines, 2 * lines))
