@@ -105,7 +105,16 @@ TOOLS: Final[Mapping[str, str]] = {
 }
 """What each tool needs, by its name; an older name needs what its successor does."""
 
-CONSOLE_REQUESTS: Final[Mapping[str, str]] = {}
+CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
+    "browse_memories": "memory:read",
+    "browse_namespaces": "memory:read",
+    "inspect_memory": "memory:read",
+    "list_memory_pairs": "memory:read",
+    "restore_memory": "memory:write",
+    "merge_memories": "memory:write",
+    "withdraw_rating": "memory:write",
+    "settle_memory_pair": "memory:write",
+}
 """What each request needs that only people's console asks, by its name."""
 
 RESOURCES: Final[Mapping[str, str]] = {

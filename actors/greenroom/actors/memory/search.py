@@ -97,7 +97,7 @@ def find(
     filters = request.filters or ALL
     row_filter = RowFilter(seen)
     yield from row_filter.apply(filters, context.now, context.should_yield)
-    yield from _by_entries(repository, context, corpus, row_filter, filters)
+    yield from by_entries(repository, context, corpus, row_filter, filters)
     if not is_query:
         outcome = _newest(corpus, row_filter, request, context.now)
     elif request.mode == "exact":
@@ -127,7 +127,7 @@ def count_uses(repository: MemoryRepository, request: requests.NoteUses, context
     repository.uses.write_soon(context)
 
 
-def _by_entries(
+def by_entries(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
