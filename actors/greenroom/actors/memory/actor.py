@@ -113,7 +113,7 @@ class MemoryActor(Actor):
     restore = _by(memory_review.RestoreMemory, restoring.restore)
     merge = _by(memory_review.MergeMemories, restoring.merge)
     withdraw_rating = _by(memory_review.WithdrawRating, ratings.withdraw)
-    pairs = _by(memory_review.ListMemoryPairs, pairs.pairs)
+    list_pairs = _by(memory_review.ListMemoryPairs, pairs.pairs)
     settle_pair = _by(memory_review.SettleMemoryPair, pairs.settle)
 
     # -- the memory service ----------------------------------------------------

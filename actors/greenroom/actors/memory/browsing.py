@@ -42,6 +42,7 @@ MOST_NAMESPACES = 100
 MOST_TAGS = 50
 MOST_AUTHORS = 20
 _LARGE = 262_144  # bytes of a content from which a list shows nothing: it would be read whole for a line
+_AGE_NAMES = (*(name for name, _ in AGES), OLDER)
 _PLACE = Struct(">qQ")
 _RATING_STEPS = 1_000_000
 
@@ -65,6 +66,8 @@ def browse(
         wanted = wanted & (yield from _with_words(corpus, request.text, context))
     if request.state is not None:
         wanted = wanted & _in_state(corpus, request.state, context.now)
+    if request.age is not None:
+        wanted = wanted & (_age_places(corpus.created, context.now) == _AGE_NAMES.index(request.age))
     facets = yield from _facets(corpus, wanted, context)
     rows, next_cursor = _page(corpus, wanted, request)
     memories: list[review.ListedMemory] = []
@@ -193,13 +196,18 @@ def _named(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> d
     return {names[at]: int(counts[at]) for at in order.tolist() if counts[at]}
 
 
+def _age_places(created: Keys, now: int) -> Places:
+    """Return of each time its place in `_AGE_NAMES`."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    return np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")
+
+
 def _ages(created: Keys, now: int) -> dict[str, int]:
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    places = np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")
-    counts = np.bincount(places, minlength=len(AGES) + 1)
-    names = (*(name for name, _ in AGES), OLDER)
-    return {name: int(count) for name, count in zip(names, counts, strict=True)}
+    counts = np.bincount(_age_places(created, now), minlength=len(_AGE_NAMES))
+    return {name: int(count) for name, count in zip(_AGE_NAMES, counts, strict=True)}
 
 
 def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:

@@ -19,6 +19,8 @@ Order = Literal["newest", "oldest", "untouched", "used", "worst", "expiring"]
 """By the newest version, either way; by the last use or version; by uses; by rating; by expiry."""
 State = Literal["unused", "disliked", "expiring"]
 """Neither changed nor used for 90 days; rated below 0; gone within 7 days."""
+Age = Literal["day", "week", "month", "year", "older"]
+"""Since when there is a memory: less than a day, less than a week but a day, and so on."""
 PairKind = Literal["duplicates", "conflicts"]
 MAX_MERGED = 20
 """Memories that one merge hides."""
@@ -96,6 +98,7 @@ class BrowseMemories(Message[MemoriesBrowsed], frozen=True, kw_only=True):
     filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     text: kinds.SearchWords | None = None
     state: State | None = None
+    age: Age | None = None
     order: Order = "newest"
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None

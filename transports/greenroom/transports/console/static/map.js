@@ -1,1 +1,1 @@
-/* greenroom console, built from 1fb577c7a283c1ab; with licenses.txt */
+/* greenroom console, built from 35535998fd323363; with licenses.txt */
