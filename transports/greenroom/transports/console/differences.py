@@ -32,12 +32,17 @@ def differences(before: str, after: str) -> list[Stretch] | None:
 
 def _stretches(before: Sequence[str], after: Sequence[str]) -> list[Stretch]:
     found: list[Stretch] = []
+    gone = new = ""
     for step in Indel.opcodes(before, after):
-        gone = "".join(before[step.src_start : step.src_end])
-        new = "".join(after[step.dest_start : step.dest_end])
         if step.tag == "equal":
-            found.append(Stretch("same", gone))
-            continue
-        found += [Stretch("gone", gone)] if gone else []
-        found += [Stretch("new", new)] if new else []
-    return found
+            found += _changed(gone, new)
+            gone = new = ""
+            found.append(Stretch("same", "".join(before[step.src_start : step.src_end])))
+        else:
+            gone += "".join(before[step.src_start : step.src_end])
+            new += "".join(after[step.dest_start : step.dest_end])
+    return found + _changed(gone, new)
+
+
+def _changed(gone: str, new: str) -> list[Stretch]:
+    return [stretch for stretch in (Stretch("gone", gone), Stretch("new", new)) if stretch.text]
