@@ -202,6 +202,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
     from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
     from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
+    from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
     from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
     from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
     from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
