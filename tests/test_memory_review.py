@@ -208,7 +208,7 @@ async def test_merging_what_is_linked_already_keeps_everything_hidden(enter: Ent
         await take_back(ann, merged)
         assert [await state(ann, each) for each in (top, middle, old, beside)] == before
         merged = await ann.ask(MergeMemories(memory_id=top, others=[old], content="said anew"))
-        assert await visible(ann) == [top]
+        assert await visible(ann) == [top, beside]
         assert (await seen(ann, top)).content == "said anew"
         await take_back(ann, merged)
         assert [await state(ann, each) for each in (top, middle, old, beside)] == before

@@ -1,1 +1,1 @@
-/* greenroom console, built from 35535998fd323363; with licenses.txt */
+/* greenroom console, built from fb1be0c77732d323; with licenses.txt */
