@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from greenroom.actors.keys.quota import Quota as Quota
     from greenroom.actors.map.request import MemoryMap as MemoryMap
     from greenroom.actors.memory.actor import MemoryActor as MemoryActor
+    from greenroom.actors.memory.directory import BrowseNamespaces as BrowseNamespaces
     from greenroom.actors.memory.directory import RootOfMemory as RootOfMemory
     from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
     from greenroom.actors.open import finish_erasing as finish_erasing
@@ -199,6 +200,14 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memories import RateMemory as RateMemory
     from greenroom.actors.schemas.memories import ReadMemory as ReadMemory
     from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
+    from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
+    from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
+    from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
+    from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
+    from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
+    from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
+    from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
+    from greenroom.actors.schemas.memory_review import WithdrawRating as WithdrawRating
     from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
     from greenroom.actors.schemas.memory_map import MemoryMapped as MemoryMapped
     from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory

@@ -38,7 +38,7 @@ from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.map.request import MemoryMap
-from greenroom.actors.memory.directory import RootOfMemory
+from greenroom.actors.memory.directory import BrowseNamespaces, RootOfMemory
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
@@ -83,7 +83,7 @@ from greenroom.actors.savings.baselines import OPERATIONS
 from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.savings.sources import Sources, noting
 from greenroom.actors.schemas import keyvalue as memory
-from greenroom.actors.schemas import memories, sessions
+from greenroom.actors.schemas import memories, memory_review, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.preferences import SetPreferences
 from greenroom.actors.schemas.prompts import PromptSource
@@ -137,6 +137,15 @@ _TO_NAMESPACE: dict[str, type[Message[Any]]] = {
     "list_memories": memories.ListMemories,
     "list_memory_versions": memories.ListVersions,
     "memory_stats": memories.MemoryStats,
+}
+_TO_NAMESPACE_BY_CONSOLE: dict[str, type[Message[Any]]] = {
+    "browse_memories": memory_review.BrowseMemories,
+    "inspect_memory": memory_review.InspectMemory,
+    "list_memory_pairs": memory_review.ListMemoryPairs,
+    "restore_memory": memory_review.RestoreMemory,
+    "merge_memories": memory_review.MergeMemories,
+    "withdraw_rating": memory_review.WithdrawRating,
+    "settle_memory_pair": memory_review.SettleMemoryPair,
 }
 _TO_PREFERENCES: dict[str, type[Message[Any]]] = {"set_preferences": SetPreferences}
 _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
@@ -198,6 +207,8 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchest
 
 CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
     "memory_map": MemoryMap,
+    **_TO_NAMESPACE_BY_CONSOLE,
+    "browse_namespaces": BrowseNamespaces,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 
@@ -253,7 +264,7 @@ def _routes() -> dict[type[Message[Any]], _Route]:
     ] = {
         "session": {**_TO_SESSION, **_TO_OWN_SESSION},
         "agent": _TO_MEMORY,
-        "namespace": _TO_NAMESPACE,
+        "namespace": {**_TO_NAMESPACE, **_TO_NAMESPACE_BY_CONSOLE},
         "preferences": _TO_PREFERENCES,
         "uri": {"resources/read": ReadResource},
     }
@@ -273,7 +284,9 @@ _LEARNED = {
 """The tools whose calls are recorded as steps of work, where that is wanted: all but those of workflows."""
 _NAMES = {message: route.tool for message, route in _ROUTES.items()}
 _BY_MEMORY_ID = frozenset(
-    message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
+    message
+    for message in (*_TO_NAMESPACE.values(), *_TO_NAMESPACE_BY_CONSOLE.values())
+    if "memory_id" in message.__struct_fields__
 )
 
 
@@ -683,7 +696,8 @@ class Agent:
             return self._memory if named is None else memory_address(named), request, idempotency
         if route.kind == "namespace":
             namespaced = self._namespaced(request)
-            return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency
+            namespace = getattr(namespaced, "namespace", None) or self._namespace
+            return memory_address(namespace), namespaced, idempotency
         if route.kind == "preferences":
             return preferences_address(self.principal), request, idempotency
         return self._address_of_resource(request.uri), request, idempotency
@@ -713,7 +727,7 @@ class Agent:
 
     def _namespaced(self, request: Any) -> Any:
         """Return a request with the namespace that is meant, unless an id tells it."""
-        if request.namespace is not None or getattr(request, "memory_id", None) is not None:
+        if getattr(request, "memory_id", None) is not None or request.namespace is not None:
             return request
         filters = getattr(request, "filters", None)
         within = None if filters is None else filters.namespace

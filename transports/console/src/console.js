@@ -1,4 +1,5 @@
 // The script of every page. Pages are whole without it; it sends forms, shows changes, draws charts, and hears keys.
+import { doForMany } from "./bulk.js";
 import { drawCharts } from "./charts.js";
 import { sendForms } from "./forms.js";
 import { hearKeys } from "./keyboard.js";
@@ -7,6 +8,7 @@ import { switchTheme } from "./theme.js";
 
 switchTheme();
 sendForms();
+doForMany();
 hearKeys();
 drawCharts();
 keepLive();

@@ -1,5 +1,6 @@
 // Forms that have requests carried out: their fields become JSON, which is posted below /api/v1.
 import { asSeen, button, main, refresh, tell, urlOf } from "./page.js";
+import { undoOf } from "./undo.js";
 
 /** Sends forms with `data-request`, and marks those into which something was typed. */
 export function sendForms() {
@@ -15,7 +16,10 @@ export function sendForms() {
   document.addEventListener("reset", (event) => event.target.removeAttribute("data-dirty"));
 }
 
-/** Has a request carried out, and returns its answer; of a refusal it throws an error with the server's sentence. */
+/**
+ * Has a request carried out, and returns its answer. Of a refusal it throws an error with the server's sentence, and
+ * all that was said as its `problem`. Who asks too often waits.
+ */
 export async function ask(name, values) {
   let answer;
   try {
@@ -27,28 +31,35 @@ export async function ask(name, values) {
   } catch {
     throw new Error("The server does not answer, so it is not known whether this was done.");
   }
+  if (answer.status === 429) {
+    await new Promise((done) => setTimeout(done, 1_000 * Number(answer.headers.get("retry-after") ?? 1)));
+    return ask(name, values);
+  }
   const said = await answer.json();
-  if (!answer.ok) throw new Error(said.detail);
+  if (!answer.ok) throw Object.assign(new Error(said.detail), { problem: said });
   return said;
 }
 
-/** Has requests carried out one after the other: `[[name, values], ...]`; returns the answers. */
+/** Has requests carried out one after the other: `[[name, values], ...]`; returns the sentences of refusals. */
 export async function askAll(requests) {
-  const answers = [];
-  for (const [name, values] of requests) answers.push(await ask(name, values));
-  return answers;
+  const refusals = [];
+  for (const [name, values] of requests) {
+    try {
+      await ask(name, values);
+    } catch (error) {
+      refusals.push(error.message);
+    }
+  }
+  return refusals;
 }
 
 /** Tells what was done, and offers to take it back by other requests, if there are any. */
 export function tellDone(text, undo) {
   if (!undo?.length) return tell(text);
   const back = button("Undo", async () => {
-    try {
-      await askAll(undo);
-      tell("Taken back.");
-    } catch (error) {
-      tell(error.message);
-    }
+    const refusals = await askAll(undo);
+    if (refusals.length) tell(`${undo.length - refusals.length} of ${undo.length} taken back. ${refusals[0]}`);
+    else tell("Taken back.");
     refresh();
   });
   tell(text, back);
@@ -59,22 +70,37 @@ async function submit(form, submitter) {
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
   if (submitter) submitter.disabled = true;
   try {
-    const answer = await ask(form.dataset.request, valuesOf(form, submitter));
+    const name = form.dataset.request;
+    const answer = await ask(name, valuesOf(form, submitter));
+    const undo = form.dataset.undo ? JSON.parse(form.dataset.undo) : undoOf(name, answer);
     if (alert) alert.hidden = true;
     form.reset();
     form.closest("dialog")?.close();
     const shows = form.dataset.shows;
     if (shows) form.querySelector("output").textContent = answer[shows];
-    tellDone(form.dataset.done || "Done", JSON.parse(form.dataset.undo ?? "[]"));
+    tellDone(form.dataset.done || "Done", undo);
     if (form.dataset.next) location.assign(urlOf(form.dataset.next));
     else await refresh();
   } catch (error) {
     if (!alert) return tell(error.message);
     alert.textContent = error.message;
     alert.hidden = false;
+    if (error.problem?.code === "VERSION_CONFLICT") offerToSaveOver(form, alert, error.problem.details);
   } finally {
     if (submitter) submitter.disabled = false;
   }
+}
+
+/** Shows what somebody else wrote meanwhile, beside what was typed, and offers to save that over it. */
+function offerToSaveOver(form, alert, details) {
+  const expected = form.elements.expected_version;
+  if (!expected || !form.hasAttribute("data-dirty")) return;
+  const over = button("Save mine over it", () => {
+    expected.value = details.current_version;
+    form.requestSubmit();
+  });
+  alert.append(" The page shows what was written meanwhile; what you typed is kept. ", over);
+  refresh();
 }
 
 /** Returns the values of a form's fields, by the types that `data-type` says. */
@@ -84,10 +110,16 @@ export function valuesOf(form, submitter) {
     const isChosen = !["checkbox", "radio"].includes(field.type) || field.checked;
     const isSent = field.name && (field.localName !== "button" || field === submitter);
     if (!isSent || field.disabled || !(isChosen || field.dataset.type === "bool")) continue;
+    if (field.hasAttribute("data-if-changed") && !isChanged(field)) continue;
     const value = typed(field);
     if (value !== undefined) values[field.name] = value;
   }
   return values;
+}
+
+function isChanged(field) {
+  if (field.localName !== "select") return field.value !== field.defaultValue;
+  return [...field.options].some((option) => option.selected !== option.defaultSelected);
 }
 
 function typed(field) {
@@ -103,6 +135,8 @@ function typed(field) {
       const given = parts.filter(Boolean);
       return given.length || field.hasAttribute("data-keep-empty") ? given : undefined;
     }
+    case "lines":
+      return text.split("\n").filter((line) => line.trim());
     case "json":
       if (text.trim() === "") return undefined;
       try {

@@ -75,9 +75,9 @@ async function fetchAgain() {
   document.dispatchEvent(new CustomEvent(REFRESHED));
 }
 
-/** A form into which something was typed, and what the script itself drew, stay as they are. */
+/** A form into which something was typed, a refusal, and what the script itself drew, stay as they are. */
 function mayChange(old) {
-  return !(old instanceof Element && (old.matches("form[data-dirty]") || old.hasAttribute("data-drawn")));
+  return !(old instanceof Element && old.matches("form[data-dirty], [role=alert]:not([hidden]), [data-drawn]"));
 }
 
 /** What the script drew goes with what it was drawn for, by the script. */

@@ -107,6 +107,14 @@ TOOLS: Final[Mapping[str, str]] = {
 
 CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "memory_map": "memory:read",
+    "browse_memories": "memory:read",
+    "browse_namespaces": "memory:read",
+    "inspect_memory": "memory:read",
+    "list_memory_pairs": "memory:read",
+    "restore_memory": "memory:write",
+    "merge_memories": "memory:write",
+    "withdraw_rating": "memory:write",
+    "settle_memory_pair": "memory:write",
 }
 """What each request needs that only people's console asks, by its name."""
 

@@ -75,6 +75,10 @@ class Memtable:
         known = self.fields[field].get(term)
         return len(known) if isinstance(known, array) else int(known is not None)
 
+    def most_frequent(self, field: Field, most: int) -> list[str]:
+        """Return the terms that most rows hold."""
+        return heapq.nlargest(most, self.fields[field], key=lambda term: self.count(field, term))
+
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
         """Yield the terms of a field in blocks, each in order; they are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]

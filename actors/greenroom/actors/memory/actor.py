@@ -9,6 +9,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.memory import (
+    browsing,
     changes,
     embedding,
     erasure,
@@ -18,9 +19,11 @@ from greenroom.actors.memory import (
     indexing,
     keyvalue,
     map_rows,
+    pairs,
     ratings,
     reads,
     removal,
+    restoring,
     root_summary,
     search,
     statistics,
@@ -29,7 +32,7 @@ from greenroom.actors.memory import (
 from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
-from greenroom.actors.schemas import memories, replies, resources, transfer
+from greenroom.actors.schemas import memories, memory_review, replies, resources, transfer
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.schemas.memory_map import MapRoot
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
@@ -105,6 +108,16 @@ class MemoryActor(Actor):
     mapped = _by(MapRoot, map_rows.mapped)
     note_help = _by(memories.NoteHelp, ratings.note_help)
     note_uses = _by(memories.NoteUses, search.count_uses)
+
+    # -- people who go through memories ----------------------------------------
+
+    browse = _by(memory_review.BrowseMemories, browsing.browse)
+    inspect = _by(memory_review.InspectMemory, restoring.inspect)
+    restore = _by(memory_review.RestoreMemory, restoring.restore)
+    merge = _by(memory_review.MergeMemories, restoring.merge)
+    withdraw_rating = _by(memory_review.WithdrawRating, ratings.withdraw)
+    list_pairs = _by(memory_review.ListMemoryPairs, pairs.pairs)
+    settle_pair = _by(memory_review.SettleMemoryPair, pairs.settle)
 
     # -- the memory service ----------------------------------------------------
 

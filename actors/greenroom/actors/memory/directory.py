@@ -19,6 +19,8 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.memory_review import NamespacesBrowsed
 from greenroom.runtime import Context, IndexReader, Query, Slices
 
 INDEX = "namespaces"
@@ -123,6 +125,25 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
             if reader.should_yield():
                 yield
         return found
+
+
+class BrowseNamespaces(Query[NamespacesBrowsed], frozen=True, kw_only=True):
+    """List the roots below which the caller may see memories, in order.
+
+    Attributes:
+        prefix: What their names begin with.
+    """
+
+    prefix: types.Prefix | None = None
+    limit: types.Limit1000 = 200
+
+    def run(self, reader: IndexReader) -> Slices[NamespacesBrowsed]:
+        """Read the directory."""
+        found = yield from ListNamespaces().run(reader)
+        begin = self.prefix or ""
+        names_found = sorted(root for root in found if root.startswith(begin))
+        kept = names_found[: self.limit]
+        return NamespacesBrowsed(namespaces=kept, more=len(names_found) - len(kept))
 
 
 class NewRoots(Query[list[str]], frozen=True, kw_only=True):

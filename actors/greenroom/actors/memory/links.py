@@ -13,7 +13,7 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.memory import records
-from greenroom.actors.memory.records import Entry, EntryDetails
+from greenroom.actors.memory.records import Entry, EntryDetails, Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.runtime import Context, Slices
 
@@ -97,6 +97,18 @@ def relink(
         details = repository.details_of(context, stored.entry)
         details = msgspec.structs.replace(details, superseded_by=after.number)
         context.put(stored.record_key, msgspec.structs.replace(stored.entry, details=details))
+
+
+def keep(context: Context, before: Entry, after: EntryDetails | None) -> None:
+    """Stage that an entry's newest version says what it superseded, if that ends and it does not say it."""
+    old = None if before.details is None else before.details.supersedes
+    if old == (None if after is None else after.supersedes):
+        return
+    where = records.version_key(before.number, before.version)
+    version = context.get(where, Version)
+    if version is not None and version.details is not None and version.details.supersedes is None:
+        details = msgspec.structs.replace(version.details, supersedes=old or records.NOTHING)
+        context.put(where, msgspec.structs.replace(version, details=details))
 
 
 def _release(

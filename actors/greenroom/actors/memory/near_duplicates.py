@@ -61,7 +61,7 @@ def near(
     """
     if repository.indexed_to is not None or repository.counter == 1:
         return LookAlikes([], [])
-    text = _start(draft.value, draft.form)
+    text = start(draft.value, draft.form)
     if not text.strip():
         return LookAlikes([], [])
     corpus = yield from repository.index.loaded(context)
@@ -72,11 +72,32 @@ def near(
     others = seen.view.visible & (corpus.ids != entry.update) & ~unreviewed(corpus)
     if seen.superseded is not None:
         others &= ~seen.superseded
-    terms = {term for token in tokens(text) for term in token.posted}
-    longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
+    found, rarest = yield from alike(repository, context, corpus, others, entry, text)
+    replaced = yield from conflicts.replaced(
+        repository, context, corpus, seen.view.count, rarest, entry, text, space
+    )
+    return LookAlikes(found[:MOST], replaced)
+
+
+def alike(
+    repository: MemoryRepository, context: Context, corpus: Corpus, others: Mask, entry: Entry, text: str
+) -> Slices[tuple[list[replies.SimilarMemory], list[Rows]]]:
+    """Return which of other rows say nearly the same as an entry, most alike first.
+
+    Args:
+        repository: The root's.
+        context: The message's.
+        corpus: The index.
+        others: The rows that are compared.
+        entry: The entry.
+        text: What it says, as `start` returns it.
+
+    Returns:
+        They, and of each of the text's rarest terms the rows of the others that hold it.
+    """
     found: list[replies.SimilarMemory] = []
-    rarest = _rarest(corpus, others, longest)
-    for update in _candidates(corpus, rarest):
+    rarest = rarest_of(corpus, others, text)
+    for update in candidates(corpus, rarest):
         stored = repository.by_update(context, update)
         assert stored is not None, "what is in the index is in the store"
         other = stored.entry
@@ -84,7 +105,7 @@ def near(
             continue
         value, version = yield from repository.value(context, other)
         form = records.JSON if version.details is None else version.details.form
-        said = _start(value, form)
+        said = start(value, form)
         likeness = _likeness(text, said)
         if likeness >= AT_LEAST:
             found.append(
@@ -99,10 +120,7 @@ def near(
         if context.should_yield():
             yield
     found.sort(key=lambda one: -one.similarity)
-    replaced = yield from conflicts.replaced(
-        repository, context, corpus, seen.view.count, rarest, entry, text, space
-    )
-    return LookAlikes(found[:MOST], replaced)
+    return found, rarest
 
 
 def _may_be_alike(entry: Entry, other: Entry) -> bool:
@@ -111,14 +129,14 @@ def _may_be_alike(entry: Entry, other: Entry) -> bool:
     return small >= _COMPARED_CHARACTERS or 2 * small >= AT_LEAST * (small + large) * _LEEWAY
 
 
-def _start(value: bytes, form: int) -> str:
+def start(value: bytes, form: int) -> str:
     """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
     if not form & records.TEXT and len(value) > 4 * _COMPARED_CHARACTERS:
         return ""
     return beginning(value, form, _COMPARED_CHARACTERS)
 
 
-def _candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
+def candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
     """Return the memories that share most of the rare terms of a text, most first, by update number."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
@@ -132,11 +150,13 @@ def _candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
     return [int(corpus.ids[rows[at]]) for at in best]
 
 
-def _rarest(corpus: Corpus, others: Mask, terms: Sequence[str]) -> list[Rows]:
-    """Return the rows of each of the `_RARE` terms that the fewest of ``others`` hold, but some do.
+def rarest_of(corpus: Corpus, others: Mask, text: str) -> list[Rows]:
+    """Return the rows of each of the `_RARE` terms of a text that the fewest of ``others`` hold, but some do.
 
-    Nothing else is counted than what is seen and not superseded.
+    Nothing else is counted than the others.
     """
+    every = {term for token in tokens(text) for term in token.posted}
+    terms = sorted(every, key=lambda term: (-len(term), term))[:_LOOKED_UP]
     left_out = corpus.size - int(others.sum())
     counts = sorted((corpus.count("text", term), place) for place, term in enumerate(terms))
     found: list[tuple[int, int, npt.NDArray[np.int32]]] = []

@@ -8,14 +8,18 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import to_datetime
 from greenroom.actors.memory import indexing, records
 from greenroom.actors.memory.records import Entry, Quality, Rating
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.store_requests import named
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.schemas import memory_review as review
 from greenroom.runtime import Context, Slices
 
+_USE: Final = "\0hook"
+"""The end of the name of a rater who was seen to use a memory."""
 _BY_USE: Final = 0.2
 _MORE: Final = 0.1
 _MOST: Final = 0.5
@@ -29,7 +33,7 @@ def note_help(repository: MemoryRepository, request: requests.NoteHelp, context:
     if stored is None:  # it was forgotten meanwhile
         return
     entry = stored.entry
-    rater = f"{_rater(context.principal)}\0hook"
+    rater = _rater(context.principal) + _USE
     where = records.rating_key(entry.number, rater)
     before = context.get(where, Rating)
     if before is not None and before.note == request.event_id:
@@ -100,15 +104,68 @@ def rate(
     where = records.rating_key(entry.number, rater)
     before = context.get(where, Rating) or _of_the_user(context, entry.number)
     quality = _with(repository.uses.settle(context, entry), before, request.rating)
-    context.put(where, Rating(context.now, rater, request.rating, request.note))
+    replaced = None if before is None else (before.rating, before.note)
+    context.put(where, Rating(context.now, rater, request.rating, request.note, replaced))
+    return _rated(repository, context, entry, quality, "rate_memory", request.rating)
+
+
+def withdraw(
+    repository: MemoryRepository, request: review.WithdrawRating, context: Context
+) -> Slices[replies.MemoryRated]:
+    """Take back the sender's last rating; without one nothing changes."""
+    yield from indexing.finish(repository, context)
+    entry = named(repository, context, request.memory_id, None, None).entry
+    where = records.rating_key(entry.number, _rater(context.principal))
+    last = context.get(where, Rating)
+    quality = repository.uses.settle(context, entry)
+    if last is not None and last.before is not None:
+        rating, note = last.before
+        quality = _with(quality, last, rating)
+        context.put(where, Rating(context.now, last.rater, rating, note))
+    elif last is not None:
+        context.delete(where)
+        left = quality.ratings - 1
+        rated = quality.rated - last.rating if left else 0.0
+        quality = msgspec.structs.replace(quality, rated=rated, ratings=left)
+    return _rated(repository, context, entry, quality, "withdraw_rating", None)
+
+
+def shown(context: Context, entry: Entry, most: int) -> list[review.RatingView]:
+    """Return an entry's ratings, the newest first, at most so many."""
+    ratings = [rating for _, rating in context.scan(Rating, prefix=records.ratings_prefix(entry.number))]
+    ratings.sort(key=lambda rating: -rating.at)
+    return [_view(rating) for rating in ratings[:most]]
+
+
+def _view(rating: Rating) -> review.RatingView:
+    *_, rater = rating.rater.removesuffix(_USE).split("\0")
+    by_use = rating.rater.endswith(_USE)
+    return review.RatingView(
+        rater=rater,
+        rating=rating.rating,
+        note=None if by_use else rating.note,
+        rated_at=to_datetime(rating.at),
+        by_use=by_use,
+    )
+
+
+def _rated(
+    repository: MemoryRepository,
+    context: Context,
+    entry: Entry,
+    quality: Quality,
+    action: str,
+    rating: float | None,
+) -> replies.MemoryRated:
+    """Stage a quality with its record in the audit log, and return the answer."""
     _put(repository, context, entry, quality)
     audit_record.record(
         context,
-        "rate_memory",
+        action,
         entry.session_id,
         namespace=repository.namespace(entry.sub),
         key=entry.key,
-        rating=request.rating,
+        rating=rating,
     )
     return replies.MemoryRated(
         memory_id=repository.memory_id(entry.number),

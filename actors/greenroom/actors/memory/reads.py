@@ -13,7 +13,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.memory import indexing, records
-from greenroom.actors.memory.records import Version
+from greenroom.actors.memory.records import Entry, Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import named
 from greenroom.actors.memory.views import ALL, EntryFilter, newest_first, shown, shown_version, version_id
@@ -93,7 +93,7 @@ def versions(
             if len(found) == request.limit:
                 has_more = True
                 break
-            found.append(_version(repository, stored, int.from_bytes(position[8:]), version))
+            found.append(_version(repository, stored.entry, int.from_bytes(position[8:]), version))
             positions.append(position)
             if context.should_yield():
                 yield
@@ -112,6 +112,20 @@ def versions(
         left_out=kept.left_out,
         over_budget=kept.over_budget,
     )
+
+
+def newest_versions(
+    repository: MemoryRepository, context: Context, entry: Entry, most: int
+) -> list[replies.VersionView]:
+    """Return an entry's versions that have not expired, the newest first, at most so many."""
+    found: list[replies.VersionView] = []
+    prefix = records.versions_prefix(entry.number)
+    for key, version in context.scan(Version, prefix=prefix, reverse=True):
+        if len(found) == most:
+            break
+        if records.is_live(version.expires_at, context.now):
+            found.append(_version(repository, entry, int.from_bytes(key[9:]), version))
+    return found
 
 
 def _entries(
@@ -144,18 +158,18 @@ def _versions(context: Context, stored: StoredEntry, after: bytes) -> Iterator[t
 
 
 def _version(
-    repository: MemoryRepository, stored: StoredEntry, number: int, version: Version
+    repository: MemoryRepository, entry: Entry, number: int, version: Version
 ) -> replies.VersionView:
     details = version.details
     return replies.VersionView(
-        memory_id=repository.memory_id(stored.entry.number),
-        id=version_id(stored.entry, number, version),
+        memory_id=repository.memory_id(entry.number),
+        id=version_id(entry, number, version),
         version=number,
-        author=repository.author(stored.entry) if details is None else details.author,
+        author=repository.author(entry) if details is None else details.author,
         stored_at=to_datetime(version.stored_at),
         expires_at=optional_datetime(version.expires_at),
         size_bytes=len(version.value),
-        deleted_at=optional_datetime(stored.entry.deleted_at),
+        deleted_at=optional_datetime(entry.deleted_at),
         task_id=None if details is None else details.task_id,
     )
 

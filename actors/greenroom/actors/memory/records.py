@@ -11,6 +11,7 @@
     s entry partition later     the later entry, which lies in the partition, takes the place of the entry
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
+    p entry other           the two may stand beside each other, as somebody said
     i …                     the index
     w                       how far it is put together what there is; see `root_summary`
     j staging …             lines of imports that are not applied yet; see `import_staging`
@@ -59,6 +60,9 @@ TEXT = 1
 """A value is a content, as UTF-8."""
 COMPRESSED = 2
 """Added to either: what is stored is compressed with zlib."""
+
+NOTHING = 0
+"""No entry has this number."""
 
 _HASH_BYTES = 32
 _SUB_BYTES = 16
@@ -191,6 +195,8 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
         tags: As the entry had them then.
         importance: As the entry had it then.
         unreviewed: As the entry was then.
+        supersedes: The number of the entry that it took the place of then, `NOTHING` of none; None where an
+            older program did not say.
     """
 
     update: int
@@ -202,6 +208,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     tags: tuple[str, ...] = ()
     importance: float = DEFAULT_IMPORTANCE
     unreviewed: bool = False
+    supersedes: int | None = None
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
@@ -236,12 +243,13 @@ class Quality(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rating(msgspec.Struct, frozen=True, array_like=True):
-    """One rater's opinion."""
+    """One rater's opinion, and the one that it replaced: the rating and its note."""
 
     at: int
     rater: str
     rating: float
     note: str | None
+    before: tuple[float, str | None] | None = None
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -356,6 +364,16 @@ def ratings_prefix(number: int) -> bytes:
 def rating_key(number: int, rater: str) -> bytes:
     """Return the record key of one rater's rating of an entry."""
     return ratings_prefix(number) + blake2b(rater.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def pairs_prefix(number: int) -> bytes:
+    """Return the bytes before the numbers of those that may stand beside an entry."""
+    return b"p" + number.to_bytes(8)
+
+
+def pair_key(number: int, other: int) -> bytes:
+    """Return the key of what says that an entry may stand beside another one; the other has it, too."""
+    return pairs_prefix(number) + other.to_bytes(8)
 
 
 def is_live(expires_at: int | None, now: int) -> bool:

@@ -63,6 +63,7 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     details = msgspec.structs.replace(
         repository.details_of(context, entry), deleted_at=context.now, supersedes=None
     )
+    links.keep(context, entry, details)
     context.put(where, msgspec.structs.replace(entry, details=details))
 
 
@@ -75,14 +76,19 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     if repository.header is not None:
         context.delete(records.id_key(repository.tail(entry.number)))
     links.relink(repository, context, entry, None)
-    is_superseded = entry.details is not None and entry.details.superseded_by is not None
-    if repository.uses.drop(context, entry.number).ratings or entry.version > 1 or is_superseded:
+    is_linked = entry.details is not None and entry.details.superseded_by is not None
+    is_linked = is_linked or _is_paired(context, entry.number)
+    if repository.uses.drop(context, entry.number).ratings or entry.version > 1 or is_linked:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
     else:
         context.delete(records.version_key(entry.number, entry.version))
         if entry.expires_at is not None:
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
+
+
+def _is_paired(context: Context, number: int) -> bool:
+    return next(context.scan(bool, prefix=records.pairs_prefix(number)), None) is not None
 
 
 def finish(repository: MemoryRepository, context: Context) -> None:
@@ -170,7 +176,7 @@ def _left_over(context: Context) -> Iterator[tuple[bytes, ...]]:
                 yield (key,)
             else:
                 yield key, records.expiry_key(ends.expires_at, number, int.from_bytes(key[9:17]))
-        for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
-            for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+        for prefix_of in (records.ratings_prefix, records.successors_prefix, records.pairs_prefix):
+            for key, _ in context.scan(msgspec.Raw, prefix=prefix_of(number)):
                 yield (key,)
         yield (mark,)

@@ -21,7 +21,8 @@ from greenroom.runtime import Context, Slices
 MOST_NAMESPACES = 100
 MOST_TAGS = 100
 TOP_USED = 10
-_AGES = (("day", DAY), ("week", 7 * DAY), ("month", 30 * DAY), ("year", 365 * DAY))
+AGES = (("day", DAY), ("week", 7 * DAY), ("month", 30 * DAY), ("year", 365 * DAY))
+OLDER = "older"
 _EVERYTHING = replies.MemoryFilters(superseded=True)
 
 
@@ -53,7 +54,7 @@ def count(
             counts["scope"][repository.partition(entry).scope] += 1
             counts["author"][repository.author(entry)] += 1
             age = context.now - entry.created_at
-            counts["age"][next((name for name, most in _AGES if age < most), "older")] += 1
+            counts["age"][next((name for name, most in AGES if age < most), OLDER)] += 1
             times.append(entry.created_at)
             uses = repository.uses.quality(context, entry).uses
             if uses:
@@ -78,7 +79,7 @@ def count(
         by_kind=dict(counts["kind"].most_common()),
         by_scope=dict(counts["scope"].most_common()),
         by_author=dict(counts["author"].most_common(MOST_TAGS)),
-        by_age={name: counts["age"][name] for name in (*(age for age, _ in _AGES), "older")},
+        by_age={name: counts["age"][name] for name in (*(age for age, _ in AGES), OLDER)},
         top_used=[_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),

@@ -63,7 +63,7 @@ def store(
         supersedes=superseded(repository, context, request.supersedes),
         unreviewed=_given(request.unreviewed),
     )
-    return (yield from _saved(repository, context, draft, stored, "store_memory"))
+    return (yield from saved(repository, context, draft, stored, "store_memory"))
 
 
 def update(
@@ -112,7 +112,7 @@ def update(
         supersedes=supersedes,
         unreviewed=_given(request.unreviewed),
     )
-    return (yield from _saved(repository, context, draft, stored, "update_memory"))
+    return (yield from saved(repository, context, draft, stored, "update_memory"))
 
 
 def add(
@@ -136,7 +136,7 @@ def add(
         by=request.created_by,
         task_id=request.task_id,
     )
-    return (yield from _saved(repository, context, draft, None, "add_memory"))
+    return (yield from saved(repository, context, draft, None, "add_memory"))
 
 
 def revise(
@@ -167,7 +167,7 @@ def revise(
         conversation=details.conversation,
         position=details.position,
     )
-    return (yield from _saved(repository, context, draft, stored, "update_memory"))
+    return (yield from saved(repository, context, draft, stored, "update_memory"))
 
 
 def named(
@@ -227,9 +227,10 @@ def check_version(
     raise auth_errors.version_conflict(key, namespace, expected, current, **details)
 
 
-def _saved(
+def saved(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, action: str
 ) -> Slices[replies.MemorySaved]:
+    """Write a draft that may be written, record it in the audit log, and return the answer."""
     written = yield from write(repository, context, draft, stored)
     entry = written.entry
     text = embedding.embedded(draft.value, draft.form, repository.author(entry))

@@ -40,7 +40,8 @@ class Draft:
         task_id: For which task.
         conversation: Which conversation it belongs to.
         position: Its place there.
-        supersedes: The entry that it takes the place of.
+        supersedes: The entry that it takes the place of; None: the one that the version before did.
+        releases: Whether it takes the place of none.
         created_at: When the memory was first written, if that is given; in microseconds since 1970.
         updated_at: When this version was written, if that is given.
         unreviewed: Whether a rule found it and nobody has looked at it since; None: as the version before.
@@ -65,6 +66,7 @@ class Draft:
     conversation: str | None = None
     position: int | None = None
     supersedes: StoredEntry | None = None
+    releases: bool = False
     created_at: int | None = None
     updated_at: int | None = None
     unreviewed: bool | None = None
@@ -129,6 +131,8 @@ def write(
     repository.ensure_root(context, repository.root)
     update = repository.counter + 1
     details = _details(repository, context, draft, old, packed)
+    if old is not None:
+        links.keep(context, old, details)
     _make_room(repository, context, stored, place)
     entry = _entry(draft, old, context.now, update, details)
     payload = draft.value if packed is None else packed
@@ -184,6 +188,7 @@ def _details(
     if draft.plain:
         return before and msgspec.structs.replace(before, form=records.JSON, stored_size=len(draft.value))
     links = before or records.PLAIN
+    superseded = None if draft.releases else links.supersedes
     return EntryDetails(
         partition=repository.partition_number(context, draft.partition),
         sub=draft.sub,
@@ -193,7 +198,7 @@ def _details(
         author=draft.author,
         conversation=draft.conversation,
         position=draft.position,
-        supersedes=links.supersedes if draft.supersedes is None else draft.supersedes.entry.number,
+        supersedes=superseded if draft.supersedes is None else draft.supersedes.entry.number,
         superseded_by=links.superseded_by,
         form=draft.form | (0 if packed is None else records.COMPRESSED),
         stored_size=len(draft.value if packed is None else packed),
@@ -231,6 +236,7 @@ def _version(draft: Draft, entry: Entry, payload: bytes) -> Version:
             tags=entry.details.tags,
             importance=entry.details.importance,
             unreviewed=entry.details.unreviewed,
+            supersedes=entry.details.supersedes or records.NOTHING,
         )
     return Version(entry.updated_at, draft.expires_at, draft.metadata, payload, details)
 

@@ -1,13 +1,273 @@
-"""Memories: the list of them."""
+"""Memories: a list with filters, what waits for a decision, and each memory with its history and its links."""
 
 from __future__ import annotations
 
-from greenroom.actors import ListMemories
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+
+from greenroom.actors import (
+    BrowseMemories,
+    BrowseNamespaces,
+    InspectMemory,
+    ListMemoryPairs,
+    MemoryFilters,
+)
+from greenroom.transports.console.differences import differences
 from greenroom.transports.console.view import Place, Reader, View
+
+EVERY: Final = 5.0
+"""Seconds after which a page is fetched again: of a namespace no resource tells."""
+EVERY_LONG: Final = 30.0
+"""The same of what takes longer to find."""
+SHOWN: Final = 100_000
+"""Characters of a content that are shown unless all of it is asked for."""
+LISTS: Final = {
+    "duplicates": "Near-duplicates",
+    "contradictions": "Contradictions",
+    "stale": "Stale",
+    "unreviewed": "Unreviewed",
+}
+"""What waits for a decision, by the end of its path."""
+_WHY: Final = {
+    "unused": "Not used for 90 days",
+    "disliked": "Rated low",
+    "expiring": "Expiring within 7 days",
+}
+_ORDER_OF: Final = {"unused": "untouched", "disliked": "worst", "expiring": "expiring"}
+ORDERS: Final = {
+    "newest": "newest first",
+    "oldest": "oldest first",
+    "untouched": "longest untouched first",
+    "used": "most used first",
+    "worst": "lowest rated first",
+    "expiring": "expiring first",
+}
+TYPES: Final = ("semantic", "episodic", "procedural")
+AGES: Final = {
+    "day": "today",
+    "week": "this week",
+    "month": "this month",
+    "year": "this year",
+    "older": "older",
+}
+
+
+class Choice(NamedTuple):
+    """One value of a filter.
+
+    Attributes:
+        label: What it is called.
+        count: How many memories have it.
+        query: The URL's parameters after it is chosen, or taken back.
+        chosen: Whether it is chosen now.
+        depth: How far it is below the first one, where they are a tree.
+    """
+
+    label: str
+    count: int
+    query: Mapping[str, Any]
+    chosen: bool
+    depth: int = 0
 
 
 async def memories(reader: Reader, place: Place) -> View:
-    """Return the list of memories."""
-    request = ListMemories(namespace=place.get("namespace"), cursor=place.get("cursor"))
+    """Return the list, one of those that wait for a decision, or a memory."""
+    if not place.rest:
+        return await _list(reader, place)
+    if place.rest in {"duplicates", "contradictions"}:
+        return await _pairs(reader, place)
+    if place.rest == "stale":
+        why = place.get("why") or "unused"
+        return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
+    if place.rest == "unreviewed":
+        return await _list(reader, place, unreviewed=True)
+    return await _memory(reader, place)
+
+
+async def _list(
+    reader: Reader,
+    place: Place,
+    *,
+    state: str | None = None,
+    order: str | None = None,
+    unreviewed: bool | None = None,
+) -> View:
+    filters = MemoryFilters(
+        tags=place.all("tag") or None,
+        tag_match="all",
+        kind=cast("Any", place.get("type")),
+        author=place.get("author"),
+        superseded=place.get("superseded") is not None,
+        unreviewed=unreviewed,
+    )
+    request = BrowseMemories(
+        namespace=place.get("namespace"),
+        filters=filters,
+        text=place.get("q"),
+        state=cast("Any", state),
+        age=cast("Any", place.get("age")),
+        order=cast("Any", place.get("order") or order or "newest"),
+        cursor=place.get("cursor"),
+    )
     page = await reader.ask(request)
-    return View("memories.html", "Memories", {"page": page}, every=5.0)
+    roots = await reader.ask(BrowseNamespaces())
+    values = {
+        "page": page,
+        "roots": roots,
+        "lists": LISTS,
+        "work": place.rest,
+        "why": _WHY,
+        "state": state,
+        "order": request.order,
+        "orders": ORDERS,
+        "types": TYPES,
+        "ages": AGES,
+        "crumbs": _crumbs(page.namespace),
+        "facets": _facets(page.facets, page.namespace, place),
+        "given": {**place.query, "cursor": None},
+    }
+    title = LISTS.get(place.rest, "Memories")
+    return View("memories.html", title, values, every=EVERY)
+
+
+async def _pairs(reader: Reader, place: Place) -> View:
+    kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
+    request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
+    page = await reader.ask(request)
+    values = {
+        "page": page,
+        "lists": LISTS,
+        "work": place.rest,
+        "crumbs": _crumbs(page.namespace),
+        "given": {**place.query, "cursor": None},
+    }
+    return View("memory_pairs.html", LISTS[place.rest], values, every=EVERY_LONG)
+
+
+async def _memory(reader: Reader, place: Place) -> View:
+    found = await reader.ask(InspectMemory(memory_id=place.rest))
+    memory = found.memory
+    text, number = _text(memory), place.get("version")
+    values: dict[str, Any] = {
+        "found": found,
+        "memory": memory,
+        "lists": LISTS,
+        "work": "",
+        "crumbs": _crumbs(memory.namespace),
+        "text": text if place.get("whole") else text[:SHOWN],
+        "is_cut": len(text) > SHOWN and not place.get("whole"),
+        "metadata": _pretty(memory.metadata),
+        "sessions": _sessions(memory),
+        "types": TYPES,
+        "compared": None,
+        "given": {},
+    }
+    if number is not None and number.isascii() and number.isdecimal():
+        request = InspectMemory(memory_id=place.rest, version=int(number))
+        older = (await reader.ask(request)).memory
+        values["compared"] = {
+            "older": older,
+            "text": differences(_text(older), text),
+            "fields": _changed_fields(older, memory),
+        }
+    return View("memory.html", memory.key, values, every=EVERY)
+
+
+def _text(memory: Any) -> str:
+    """Return a content, or a value as JSON on several lines."""
+    return memory.content if memory.content is not None else _pretty(memory.value)
+
+
+def _pretty(given: Any) -> str:
+    return "" if given is UNSET else msgspec.json.format(bytes(given), indent=2).decode()
+
+
+def _sessions(memory: Any) -> list[str]:
+    """Return the sessions that a memory is from: the one it belongs to, and the one a hook saw."""
+    found = [memory.session_id] if memory.session_id else []
+    if memory.metadata is not UNSET:
+        metadata = msgspec.json.decode(bytes(memory.metadata))
+        provenance = metadata.get("provenance")
+        for holder in (metadata, provenance if isinstance(provenance, dict) else {}):
+            found += [holder[name] for name in ("session_id", "session") if isinstance(holder.get(name), str)]
+    return list(dict.fromkeys(found))
+
+
+def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
+    """Return what else two versions differ in: the field's name, and both values."""
+    fields = {
+        "Tags": lambda each: ", ".join(each.tags),
+        "Type": lambda each: each.kind,
+        "Importance": lambda each: f"{each.importance:.3g}",
+        "Expires": lambda each: "" if each.expires_at is None else each.expires_at.isoformat(),
+        "Metadata": lambda each: _pretty(each.metadata),
+        "Reviewed": lambda each: "no" if each.unreviewed else "yes",
+    }
+    both = [(name, show(older), show(newer)) for name, show in fields.items()]
+    return [each for each in both if each[1] != each[2]]
+
+
+def _crumbs(namespace: str) -> list[tuple[str, str]]:
+    """Return a namespace's root and what is below it, one by one, each with its name in full."""
+    parts = namespace.split(":")
+    names = [":".join(parts[:count]) for count in range(2, len(parts) + 1)]
+    return [(name if at == 0 else parts[at + 1], name) for at, name in enumerate(names)]
+
+
+def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]]:
+    """Return the filters that there are, by their headings, with what each value leads to."""
+    found = {
+        "Namespaces": _tree(facets.by_namespace, namespace, place),
+        "Types": _choices("type", facets.by_kind, place),
+        "Ages": [
+            choice._replace(label=AGES[choice.label])
+            for choice in _choices("age", facets.by_age, place)
+            if choice.count or choice.chosen
+        ],
+        "Tags": _choices("tag", facets.by_tag, place),
+        "Authors": _choices("author", facets.by_author, place),
+    }
+    return {title: choices for title, choices in found.items() if choices}
+
+
+def _choices(name: str, counts: Mapping[str, int], place: Place) -> list[Choice]:
+    chosen = place.all(name)
+    missing = {value: 0 for value in chosen if value not in counts}
+    return [
+        Choice(value, count, _with(place, name, _toggled(chosen, value, name)), value in chosen)
+        for value, count in {**counts, **missing}.items()
+    ]
+
+
+def _toggled(chosen: Sequence[str], value: str, name: str) -> list[str]:
+    if value in chosen:
+        return [each for each in chosen if each != value]
+    return [*chosen, value] if name == "tag" else [value]
+
+
+def _with(place: Place, name: str, values: list[str]) -> Mapping[str, Any]:
+    return {**place.query, name: values, "cursor": None}
+
+
+def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choice]:
+    """Return the namespaces below one, each with the memories of all below it."""
+    sums: dict[str, int] = {}
+    above = namespace.count(":")
+    for name, count in counts.items():
+        parts = name.split(":")
+        for depth in range(above + 1, len(parts) + 1):
+            part = ":".join(parts[:depth])
+            sums[part] = sums.get(part, 0) + count
+    return [
+        Choice(
+            name if name == namespace else name.rpartition(":")[2],
+            sums[name],
+            _with(place, "namespace", [name]),
+            name == namespace,
+            min(name.count(":") - above, 6),
+        )
+        for name in sorted(sums)
+    ]

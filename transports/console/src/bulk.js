@@ -1,0 +1,103 @@
+// Lists from which several are chosen, and what is done with them, one after the other.
+import { ask, tellDone } from "./forms.js";
+import { refresh, tell } from "./page.js";
+import { undoOf } from "./undo.js";
+
+const EACH = {
+  tag: (row, typed) => ["update_memory", { ...named(row), tags: [...new Set([...row.tags, wanted(typed)])] }],
+  untag: (row, typed) => ["update_memory", { ...named(row), tags: row.tags.filter((tag) => tag !== wanted(typed)) }],
+  helpful: (row) => ["rate_memory", { memory_id: row.id, rating: 1 }],
+  misleading: (row) => ["rate_memory", { memory_id: row.id, rating: -1 }],
+  reviewed: (row) => ["update_memory", { ...named(row), unreviewed: false }],
+  forget: (row) => ["forget_memory", named(row)],
+};
+
+/** Sends forms with `data-bulk`, counts what is chosen, and chooses all. */
+export function doForMany() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("form[data-bulk]");
+    if (!form) return;
+    event.preventDefault();
+    submit(form, event.submitter);
+  });
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest?.("form[data-bulk]");
+    if (!form) return;
+    if (event.target.hasAttribute("data-select-all")) {
+      for (const box of boxes(form)) box.checked = event.target.checked;
+    }
+    const count = chosen(form).length;
+    form.querySelector("[data-count]").textContent = `${count} selected`;
+    if (!count && event.target.type === "checkbox") form.removeAttribute("data-dirty");
+  });
+}
+
+function boxes(form) {
+  return [...form.elements].filter((field) => field.name === "memory");
+}
+
+function chosen(form) {
+  return boxes(form)
+    .filter((box) => box.checked)
+    .map((box) => ({
+      id: box.value,
+      version: Number(box.dataset.version),
+      tags: JSON.parse(box.dataset.tags),
+      name: box.dataset.name,
+    }));
+}
+
+function named(row) {
+  return { memory_id: row.id, expected_version: row.version };
+}
+
+function wanted(typed) {
+  if (!typed) throw new Error("Type the tag first.");
+  return typed;
+}
+
+function requestsOf(act, rows, typed) {
+  if (act !== "merge") return rows.map((row) => [row.name, EACH[act](row, typed)]);
+  if (rows.length < 2) throw new Error("Choose two memories at least.");
+  const [into, ...others] = rows;
+  const expected_versions = Object.fromEntries(rows.map((row) => [row.id, row.version]));
+  const values = { memory_id: into.id, others: others.map((row) => row.id), expected_versions };
+  return [[into.name, ["merge_memories", values]]];
+}
+
+async function submit(form, submitter) {
+  const alert = form.querySelector("[role=alert]");
+  const buttons = [...form.querySelectorAll("button")];
+  const undo = [];
+  const refusals = [];
+  let done = 0;
+  alert.hidden = true;
+  try {
+    const rows = chosen(form);
+    if (!rows.length) throw new Error("Choose memories first.");
+    const requests = requestsOf(submitter.value, rows, form.elements.typed.value.trim());
+    for (const button of buttons) button.disabled = true;
+    for (const [name, [request, values]] of requests) {
+      tell(`${done + refusals.length + 1} of ${requests.length} …`);
+      try {
+        undo.unshift(...undoOf(request, await ask(request, values)));
+        done += 1;
+      } catch (error) {
+        refusals.push(`${name}: ${error.message}`);
+        if (!error.problem) break; // nobody answers
+      }
+    }
+    if (done) {
+      form.reset();
+      form.querySelector("[data-count]").textContent = "0 selected";
+      tellDone(`${done} of ${requests.length} done.`, undo);
+      await refresh();
+    }
+    if (refusals.length) throw new Error(refusals.join("\n"));
+  } catch (error) {
+    alert.textContent = error.message;
+    alert.hidden = false;
+  } finally {
+    for (const button of buttons) button.disabled = false;
+  }
+}

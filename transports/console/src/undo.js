@@ -1,0 +1,27 @@
+// How what was done is taken back: the requests that do it, by the request that was carried out and its answer.
+
+/** Returns requests that take a request back, to be carried out in this order; none where nothing does. */
+export function undoOf(name, answer) {
+  switch (name) {
+    case "update_memory":
+    case "restore_memory":
+      return [before(answer)];
+    case "merge_memories":
+      return answer.changed.map(before).reverse();
+    case "forget_memory":
+      return answer.memories.map((each) => ["restore_memory", { memory_id: each.memory_id, expected_version: each.version }]);
+    case "rate_memory":
+      return [["withdraw_rating", { memory_id: answer.memory_id }]];
+    case "settle_memory_pair": {
+      const { memory_id, other_id, settled } = answer;
+      return [["settle_memory_pair", { memory_id, other_id, settled: !settled }]];
+    }
+    default:
+      return [];
+  }
+}
+
+/** The version before, unless somebody has changed the memory since. */
+function before({ memory_id, version }) {
+  return ["restore_memory", { memory_id, version: version - 1, expected_version: version }];
+}
