@@ -53,6 +53,8 @@ SECURITY: Final = ROOT / "docs" / "security.md"
 BENCHMARKS: Final = ROOT / "docs" / "benchmarks.md"
 CLIENTS: Final = ROOT / "docs" / "how-to" / "clients"
 HOOKS: Final = ROOT / "docs" / "how-to" / "hooks.md"
+CONSOLE: Final = ROOT / "docs" / "how-to" / "use-the-console.md"
+IMAGES: Final = ROOT / "docs" / "images"
 SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
@@ -132,6 +134,7 @@ def main() -> int:
     files[SET_UP] = with_tables(SET_UP.read_text(), {"clients": (head, files_of_clients)})
     head = ("client", "its file", "its event for each hook", "what you do then")
     files[HOOKS] = with_tables(HOOKS.read_text(), {"hooks": (head, hooks_of_clients)})
+    files[CONSOLE] = with_pictures(CONSOLE.read_text())
     stale = []
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:
@@ -155,6 +158,17 @@ def with_tables(
         assert match is not None, f"the page has a place for the table {name}"
         page = page[: match.end(1)] + table(head, rows()) + page[match.start(2) :]
     return page
+
+
+def with_pictures(page: str) -> str:
+    """Return the console's page with the pictures of it that there are: `docs/images/console-VIEW.png`."""
+    before, mark, rest = page.partition("<!-- pictures -->\n")
+    _, end, after = rest.partition("<!-- end -->\n")
+    assert end, "the page has a place for pictures"
+    names = sorted(path.stem for path in IMAGES.glob("console-*.png"))
+    views = [(name, name.removeprefix("console-").replace("-", " ")) for name in names]
+    pictures = "".join(f"\n![The console: {view}](../images/{name}.png)\n" for name, view in views)
+    return before + mark + pictures + end + after
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
