@@ -168,11 +168,10 @@ def test_the_site_has_a_page_for_each_package_and_each_part(site: Path) -> None:
 
 
 @pytest.mark.promise("docs.figures")
-def test_every_figure_has_a_text_a_table_and_the_values_of_that(site: Path) -> None:
+def test_every_figure_has_a_text_a_table_and_the_values_of_that() -> None:
     page = (ROOT / "docs/benchmarks.md").read_text()
     figures = re.findall(r"!\[([^\]]+)\]\((images/[\w-]+\.svg)\)\n\n<!-- table: .*\n((?:\|.*\n)+)", page)
     assert len(figures) == page.count("![") == len(list((ROOT / "docs/images").glob("*.svg"))) > 3
-    shown = (site / "benchmarks.html").read_text()
     for text, image, table in figures:
         assert len(text.split()) > 10
         rows = [[cell.strip() for cell in row.strip("|\n").split("|")] for row in table.splitlines()]
@@ -181,7 +180,6 @@ def test_every_figure_has_a_text_a_table_and_the_values_of_that(site: Path) -> N
         assert sorted(set(values) - set(drawn)) == []
         names = [row[0] for row in rows[2:]] + rows[0][1:] * (len(rows[0]) > 2)
         assert sorted(set(names) - set(drawn)) == []
-        assert f"_images/{Path(image).name}" in shown
 
 
 @pytest.mark.promise("docs.site")
