@@ -44,7 +44,9 @@ class Section(NamedTuple):
 
 def main() -> int:
     """Make the site, and return Sphinx's exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where to put the site")
     site = parser.parse_args().folder.resolve()
     with tempfile.TemporaryDirectory() as work:
@@ -62,7 +64,7 @@ def main() -> int:
 
 
 def stage(sources: Path) -> None:
-    """Copy all pages to where they are in the site, with links that lead there, and what they show or offer."""
+    """Copy all pages to their places in the site, with links that lead there, and what they show or offer."""
     kept = [path for path in DOCS.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     places = {path: path.relative_to(DOCS).as_posix() for path in kept} | ELSEWHERE
     for path, place in places.items():
@@ -104,7 +106,8 @@ def navigation(listed: list[Section]) -> Iterator[str]:
 def run_sphinx(sources: Path, site: Path, doctrees: Path) -> int:
     """Make the HTML; warnings are errors, and each is printed."""
     options = ["--fail-on-warning", "--keep-going", "--quiet", "-b", "html", "-d", doctrees, "-c", DOCS]
-    return subprocess.run([sys.executable, "-m", "sphinx", *options, sources, site], check=False).returncode
+    command = [sys.executable, "-m", "sphinx", *options, sources, site]
+    return subprocess.run(command, check=False).returncode  # noqa: S603  it is what stands here
 
 
 # -- for programs that read ------------------------------------------------------

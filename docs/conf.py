@@ -21,7 +21,9 @@ def setup(app: Sphinx) -> None:
     app.connect("html-page-context", list_titles_alone, priority=400)  # before the theme's, at 500
 
 
-def list_titles_alone(app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+def list_titles_alone(
+    app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object
+) -> None:
     """Let the navigation list pages without copying the headings of all of them for each page.
 
     The theme leaves them out anyway. Copying them took two thirds of the time of a build.

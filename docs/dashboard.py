@@ -58,6 +58,7 @@ def quantile(share: float, name: str, by: str = "", where: str = "") -> str:
 CALLS: Final = 'method="tools/call"'
 FAILED: Final = 'outcome=~"error|tool_error"'
 LASTING: Final = 'method!="subscriptions/listen"'  # whose time is how long somebody listened
+FILLED: Final = "greenroom_store_used_bytes", "greenroom_store_quota_bytes"
 SAVED: Final = "savings_baseline_tokens_total", "savings_answer_tokens_total"
 
 ROWS: Final = {
@@ -72,7 +73,10 @@ ROWS: Final = {
         Panel(
             "Time of a request",
             "s",
-            {f"{share:.0%}": quantile(share, "request_seconds", where=LASTING) for share in (0.5, 0.95, 0.99)},
+            {
+                f"{share:.0%}": quantile(share, "request_seconds", where=LASTING)
+                for share in (0.5, 0.95, 0.99)
+            },
         ),
         Panel(
             "The slowest tools, 99 %",
@@ -142,7 +146,7 @@ ROWS: Final = {
             "Share of the store that is used",
             "percentunit",
             {
-                "used": f"max({series('greenroom_store_used_bytes')} / {series('greenroom_store_quota_bytes')})",
+                "used": f"max({' / '.join(map(series, FILLED))})",
             },
             limits=(0.85, 0.95),
             most=1,
@@ -287,7 +291,14 @@ def laid_out() -> Iterator[dict[str, Any]]:
     for title, panels in ROWS.items():
         number += 1
         place = {"x": 0, "y": top, "w": 24, "h": 1}
-        yield {"id": number, "type": "row", "title": title, "collapsed": False, "gridPos": place, "panels": []}
+        yield {
+            "id": number,
+            "type": "row",
+            "title": title,
+            "collapsed": False,
+            "gridPos": place,
+            "panels": [],
+        }
         top += 1
         for at, panel in enumerate(panels):
             number += 1

@@ -2,9 +2,9 @@
 
 The tools from their requests and replies, the same as paths of HTTP, the prompts from their arguments, the
 settings from their table, the metrics from the fields of statistics, and a page for each public package of
-Python from its sources. A page for each client of `greenroom setup`, and the tables of docs/security.md,
-from the policy, and of docs/how-to/set-up-clients.md. Besides the manual page greenroom(1), and the dashboard for Grafana. What is to be
-changed is the code, never the page.
+Python from its sources. A page for each client of `greenroom setup`, and the tables of docs/security.md, from
+the policy, of docs/how-to/set-up-clients.md, and of docs/benchmarks.md, from what was measured. Besides the
+manual page greenroom(1) and the dashboard for Grafana. What is to be changed is the code, never the page.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import msgspec
 from access_tables import TABLES as ACCESS_TABLES
 from client_pages import client_pages, files_of_clients, hooks_of_clients
 from dashboard import dashboard
+from figures import tables as figure_tables
 from http_page import http_page
 from man_page import man_page
 from python_names import prose, python_pages
@@ -49,8 +50,11 @@ from greenroom.transports.observability.prometheus import (
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
+BENCHMARKS: Final = ROOT / "docs" / "benchmarks.md"
 CLIENTS: Final = ROOT / "docs" / "how-to" / "clients"
 HOOKS: Final = ROOT / "docs" / "how-to" / "hooks.md"
+CONSOLE: Final = ROOT / "docs" / "how-to" / "use-the-console.md"
+IMAGES: Final = ROOT / "docs" / "images"
 SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
@@ -124,11 +128,13 @@ def main() -> int:
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
     files[ROOT / "docs" / "monitoring" / "dashboard.json"] = dashboard()
     files |= {CLIENTS / name: NOTICE + text for name, text in client_pages().items()}
+    files[BENCHMARKS] = with_tables(BENCHMARKS.read_text(), figure_tables())
     files[SECURITY] = with_tables(SECURITY.read_text(), ACCESS_TABLES)
     head = ("client", "its name here", "file, on Linux", "on macOS, where it is another", "variable")
     files[SET_UP] = with_tables(SET_UP.read_text(), {"clients": (head, files_of_clients)})
     head = ("client", "its file", "its event for each hook", "what you do then")
     files[HOOKS] = with_tables(HOOKS.read_text(), {"hooks": (head, hooks_of_clients)})
+    files[CONSOLE] = with_pictures(CONSOLE.read_text())
     stale = []
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:
@@ -152,6 +158,17 @@ def with_tables(
         assert match is not None, f"the page has a place for the table {name}"
         page = page[: match.end(1)] + table(head, rows()) + page[match.start(2) :]
     return page
+
+
+def with_pictures(page: str) -> str:
+    """Return the console's page with the pictures of it that there are: `docs/images/console-VIEW.png`."""
+    before, mark, rest = page.partition("<!-- pictures -->\n")
+    _, end, after = rest.partition("<!-- end -->\n")
+    assert end, "the page has a place for pictures"
+    names = sorted(path.stem for path in IMAGES.glob("console-*.png"))
+    views = [(name, name.removeprefix("console-").replace("-", " ")) for name in names]
+    pictures = "".join(f"\n![The console: {view}](../images/{name}.png)\n" for name, view in views)
+    return before + mark + pictures + end + after
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

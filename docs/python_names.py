@@ -39,7 +39,9 @@ class Exported(NamedTuple):
 
 def python_pages() -> dict[str, str]:
     """Return a page for each public package, by its file below the reference, and the one that lists them."""
-    trees = {f"greenroom.{name}": ast.parse(module_path(f"greenroom.{name}").read_text()) for name in PACKAGES}
+    trees = {
+        f"greenroom.{name}": ast.parse(module_path(f"greenroom.{name}").read_text()) for name in PACKAGES
+    }
     pages = {f"python/{package}.md": package_page(package, tree) for package, tree in trees.items()}
     listed = [f"- [{package}](python/{package}.md): {summary(tree)}\n" for package, tree in trees.items()]
     return {"python.md": "".join([INTRODUCTION, *listed]), **pages}

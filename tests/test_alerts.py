@@ -110,9 +110,11 @@ def unknown(expressions: Iterable[str], samples: Samples) -> list[str]:
         if known is None:
             wrong.append(read.metric)
             continue
-        for label, value in read.labels.items():
-            if label not in OF_PROMETHEUS and (label not in known or value not in {None, *known[label]}):
-                wrong.append(f"{read.metric}: {label}={value}")
+        wrong += [
+            f"{read.metric}: {label}={value}"
+            for label, value in read.labels.items()
+            if label not in OF_PROMETHEUS and (label not in known or value not in {None, *known[label]})
+        ]
     return wrong
 
 
@@ -154,7 +156,9 @@ def test_the_dashboard_asks_whatever_prometheus_is_chosen_about_the_chosen_serve
     sources = [each["datasource"]["uid"] for each in (*panels(), *targets())]
     assert set(sources) == {"${datasource}"}
     for target in targets():
-        assert all({"job", "instance"} <= read.labels.keys() for read in read_by(target["expr"])), target["expr"]
+        assert all({"job", "instance"} <= read.labels.keys() for read in read_by(target["expr"])), target[
+            "expr"
+        ]
         assert set(re.findall(r"\$(\w+)", target["expr"])) <= {*variables, "__rate_interval"}
         named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
         assert all(named <= read.labels.keys() for read in read_by(target["expr"])), target["legendFormat"]

@@ -85,7 +85,7 @@ def pages(site: Path) -> dict[Path, Parsed]:
 
 
 def build(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, root / "docs/build_site.py", folder]
+    command = [sys.executable, str(root / "docs/build_site.py"), str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -108,9 +108,13 @@ def test_every_link_of_the_site_leads_to_a_page_and_its_anchor(pages: dict[Path,
 def test_no_page_of_the_site_loads_anything_from_another_host(site: Path, pages: dict[Path, Parsed]) -> None:
     loads = {page: inside.loads for page, inside in pages.items()}
     loads |= {sheet: loaded_by(sheet.read_text()) for sheet in site.rglob("*.css")}
-    loads |= {image: re.findall(r'(?:href|src)="([^"#]+)', image.read_text()) for image in site.rglob("*.svg")}
+    loads |= {
+        image: re.findall(r'(?:href|src)="([^"#]+)', image.read_text()) for image in site.rglob("*.svg")
+    }
     assert sum(map(len, loads.values())) > len(loads)
-    assert [f"{file.name}: {url}" for file, urls in loads.items() for url in urls if OTHER_HOST.match(url)] == []
+    assert [
+        f"{file.name}: {url}" for file, urls in loads.items() for url in urls if OTHER_HOST.match(url)
+    ] == []
 
 
 @pytest.mark.promise("docs.local")
@@ -130,7 +134,9 @@ def test_search_finds_a_page_in_a_browser_that_has_the_files_alone(site: Path, c
 @pytest.mark.promise("docs.site")
 def test_the_search_index_and_the_text_for_programs_have_every_page(site: Path) -> None:
     sources = {page.relative_to(site / "_sources") for page in (site / "_sources").rglob("*.md")}
-    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    index = json.loads(
+        (site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")")
+    )
     assert {Path(f"{name}.md") for name in index["docnames"]} == sources
     overview, whole = (site / "llms.txt").read_text(), (site / "llms-full.txt").read_text()
     assert re.match(r"# .+\n\n> .+\n\n## ", overview)
@@ -150,13 +156,43 @@ def test_the_site_has_a_page_for_each_package_and_each_part(site: Path) -> None:
         for folder in ROOT.glob("transports/greenroom/adapters/*/__init__.py")
         if folder.parent.name != "base"
     }
-    parts = ("tutorial", "how-to/install", "reference/tools", "reference/settings", "reference/http", "security")
+    parts = (
+        "tutorial",
+        "how-to/install",
+        "reference/tools",
+        "reference/settings",
+        "reference/http",
+        "security",
+    )
     assert all((site / f"{part}.html").is_file() for part in parts)
+
+
+@pytest.mark.promise("docs.figures")
+def test_every_figure_has_a_text_a_table_and_the_values_of_that() -> None:
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    figures = re.findall(r"!\[([^\]]+)\]\((images/[\w-]+\.svg)\)\n\n<!-- table: .*\n((?:\|.*\n)+)", page)
+    assert len(figures) == page.count("![") == len(list((ROOT / "docs/images").glob("*.svg"))) > 3
+    for text, image, table in figures:
+        assert len(text.split()) > 10
+        rows = [[cell.strip() for cell in row.strip("|\n").split("|")] for row in table.splitlines()]
+        drawn = re.findall(r"<text[^>]*>([^<]+)</text>", (ROOT / "docs" / image).read_text())
+        values = sorted(value for _, *values in rows[2:] for value in values)
+        assert sorted(set(values) - set(drawn)) == []
+        names = [row[0] for row in rows[2:]] + rows[0][1:] * (len(rows[0]) > 2)
+        assert sorted(set(names) - set(drawn)) == []
 
 
 @pytest.mark.promise("docs.site")
 def test_a_lost_link_anchor_or_picture_and_a_page_that_is_not_listed_fail_the_site(tmp_path: Path) -> None:
-    for page in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "bench/README", "docs/search", "docs/unlisted"):
+    for page in (
+        "README",
+        "CHANGELOG",
+        "CONTRIBUTING",
+        "SECURITY",
+        "bench/README",
+        "docs/search",
+        "docs/unlisted",
+    ):
         (tmp_path / page).parent.mkdir(exist_ok=True)
         (tmp_path / f"{page}.md").write_text(f"# {page}\n\nText.\n")
     for program in ("conf.py", "build_site.py"):
@@ -167,9 +203,8 @@ def test_a_lost_link_anchor_or_picture_and_a_page_that_is_not_listed_fail_the_si
     whole = f"# All\n\nAll pages.\n\n## Part\n\n{listed}- [Search](search.md)\n"
     index.write_text(whole + "- [Unlisted](unlisted.md)\n")
     assert build(tmp_path, tmp_path / "site").returncode == 0
-    index.write_text(
-        f"{whole}\nSee [it](gone.md), [there](search.md#nowhere), [here](../README.md#part) and ![a picture](no.png).\n"
-    )
+    lost = "[it](gone.md), [there](search.md#nowhere), [here](../README.md#part)"
+    index.write_text(f"{whole}\nSee {lost} and ![a picture](no.png).\n")
     broken = build(tmp_path, tmp_path / "site")
     assert broken.returncode != 0
     assert not (tmp_path / "site/llms.txt").exists()
