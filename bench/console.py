@@ -1,4 +1,4 @@
-"""What 50 open consoles cost the agents, how quickly the console is there, and what a request below `/api/v1` costs.
+"""What 50 open consoles cost the agents, how quickly a page is there, what a request of `/api/v1` costs.
 
 The agents speak MCP over HTTP at a fixed rate, whatever the server does, without and with consoles in turns.
 The consoles (`bench.viewers`) are tabs of one browser that logged in as the folder's owner, over all views.
@@ -84,6 +84,7 @@ def _crowded(plan: Plan, server: Listening, entrance: Entrance) -> Report:
             check(tally.changes, "no console heard of a change")
         return outcome
 
+    loaded()  # what is loaded with the first search is no agent's cost
     rounds = take_turns({ALONE: loaded, BESIDE: beside}, plan.size(5, 1))
     return _crowd_report(load, rounds, tallies)
 
@@ -102,7 +103,7 @@ def _paths(entrance: Entrance, session_id: str) -> list[str]:
 
 def _crowd_report(load: LoadPlan, rounds: dict[str, list[Outcome]], tallies: list[Tally]) -> Report:
     def of(name: str, task: str, percent: str) -> float:
-        times = [each.document()["latency_ms"][task].get(percent, 0.0) for each in rounds[name]]
+        times: list[float] = [each.document()["latency_ms"][task].get(percent, 0.0) for each in rounds[name]]
         return statistics.median(times)
 
     tasks = ("all", *(task.name for task in load.tasks))
@@ -160,9 +161,8 @@ async def _views(entrance: Entrance, count: int) -> list[list[Fetched]]:
     for _ in range(count):
         async with connection(entrance) as kept:
             page = await kept.get("/")
-            parts = [page]
-            for link in dict.fromkeys(_LINKED.findall(page.body)):
-                parts.append(await kept.get(urljoin("/", link.decode())))
+            links = dict.fromkeys(_LINKED.findall(page.body))
+            parts = [page, *[await kept.get(urljoin("/", link.decode())) for link in links]]
         check(all(part.status == 200 and part.body for part in parts), "a part of the first view is missing")
         check(len(parts) > 2, "the first view names no script and no styles")
         found.append(parts)

@@ -1,7 +1,7 @@
 """Open consoles, played by plain HTTP clients that do what the console's script does in a browser.
 
 Each holds an event stream and fetches its page again a moment after a change, and as often as the page says
-itself. Nothing is drawn, so what a browser computes for its pages is not in any figure: the server is measured.
+itself. Nothing is drawn, so what a browser computes for its pages is in no figure: the server is measured.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ import h11
 import trio
 
 from bench.entrance import Entrance, asked
-from bench.harness import check
+from bench.harness import WrongAnswerError, check
 
 GATHER = 0.25  # seconds, as in the script
-SPREAD = (
-    5.0  # seconds in which the consoles are opened, one after the other: as often as a page is fetched again
-)
+SPREAD = 5.0  # seconds in which the consoles are opened, so that they do not all fetch at once
 WRITES = 2
 CHUNK = 65_536
 _TOPICS = re.compile(rb"data-topics='([^']*)'")
@@ -85,12 +83,13 @@ class Connection:
         while True:
             event = self._protocol.next_event()
             if event is h11.NEED_DATA:
-                self._protocol.receive_data(await self._stream.receive_some(CHUNK))
-            else:
-                check(not isinstance(event, h11.ConnectionClosed), "the server ended a connection")
-                yield event
-                if isinstance(event, h11.EndOfMessage):
-                    return
+                self._protocol.receive_data(bytes(await self._stream.receive_some(CHUNK)))
+                continue
+            if not isinstance(event, h11.Event) or isinstance(event, h11.ConnectionClosed):
+                raise WrongAnswerError("the server ended a connection")
+            yield event
+            if isinstance(event, h11.EndOfMessage):
+                return
 
     async def get(self, target: str) -> Fetched:
         """Fetch something whole."""
@@ -144,7 +143,7 @@ class Tab:
         told = _EVERY.search(page)
         every = inf if told is None else float(told[1])
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._hear, topics or [self._topic], bool(topics))
+            await nursery.start(self._hear, topics)
             task_status.started()
             while True:
                 with trio.move_on_after(every):
@@ -160,10 +159,8 @@ class Tab:
         self._tally.times.append(found.last)
         return found.body
 
-    async def _hear(
-        self, topics: Sequence[str], fetches: bool, *, task_status: trio.TaskStatus[None]
-    ) -> None:
-        query = urlencode([("topic", each) for each in topics])
+    async def _hear(self, topics: Sequence[str], *, task_status: trio.TaskStatus[None]) -> None:
+        query = urlencode([("topic", each) for each in topics or [self._topic]])
         async with connection(self._entrance) as kept:
             await kept.send(f"/api/v1/events?{query}")
             async for event in kept.events():
@@ -173,7 +170,7 @@ class Tab:
                     task_status.started()
                 elif isinstance(event, h11.Data) and b"event: change" in event.data:
                     self._tally.changes += event.data.count(b"event: change")
-                    if fetches:
+                    if topics:
                         self._changed.set()
 
 

@@ -249,6 +249,20 @@ async def test_nobody_uses_the_console_any_more_once_all_have_logged_out_or_gone
 
 
 @pytest.mark.promise("api.link")
+async def test_who_came_by_a_link_may_have_many_pages_open(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:
+        key = await create_key(at, "*")
+        await here.settled()
+        owner, other = await browser(here), await browser(here, key)
+        answers = {
+            who: [(await each.get("session")).status for _ in range(25)]
+            for who, each in (("owner", owner), ("other", other))
+        }
+        assert set(answers["owner"]) == {200}
+        assert answers["other"].count(429) > 10
+
+
+@pytest.mark.promise("api.link")
 async def test_who_makes_a_link_is_on_record(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         token = here.browsers.make_link(read_only=True)

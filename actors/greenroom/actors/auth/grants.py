@@ -120,6 +120,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         expires: When it ends, in microseconds since 1970.
         holder: What stands for whoever has it, whatever they showed before or show next: the first key of its
             rotations, or an issuer's subject and client. What they may take is counted under it.
+        is_limited: Whether it is limited how often it may ask.
         seen_by: The agent that shows it and looks on as the agent of the grant; None where it is that one.
     """
 
@@ -128,6 +129,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     by_key: bool
     expires: int
     holder: str
+    is_limited: bool = True
     seen_by: str | None = None
 
 

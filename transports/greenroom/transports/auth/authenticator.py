@@ -337,7 +337,7 @@ class KeyAuthenticator:
     def rate_limit(self, caller: Caller) -> RateLimit | None:
         """Return the buckets of a caller's key; a caller that needed none is not limited."""
         credential = caller.credential
-        if credential is None:
+        if credential is None or not credential.is_limited:
             return None
         holder, limits = credential.holder, credential.grant.limits
         requests = self._requests.of(holder, limits.rate, limits.burst)

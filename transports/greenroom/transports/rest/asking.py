@@ -85,7 +85,7 @@ class Asking:
 
         The folder's owner, who came by a link, is limited as little as programs that need no key.
         """
-        limit = None if visitor.is_of_owner else self._authenticator.rate_limit(visitor.caller)
+        limit = self._authenticator.rate_limit(visitor.caller)
         wait = 0.0 if limit is None else limit.request(trio.current_time())
         return failed(tool_failure(rate_limit_refusal(wait))) if wait > 0 else None
 

@@ -167,7 +167,9 @@ class BrowserSessions:
             return None
         grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if read_only else self._owner
         name = f"{CONSOLE}:{secrets.token_hex(8)}"
-        credential = Credential(id=name, grant=grant, by_key=False, expires=_FOREVER, holder=name)
+        credential = Credential(
+            id=name, grant=grant, by_key=False, expires=_FOREVER, holder=name, is_limited=False
+        )
         return Caller(credential=credential, address=address)
 
     # -- sessions --------------------------------------------------------------------------------

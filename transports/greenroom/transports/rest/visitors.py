@@ -29,7 +29,6 @@ from greenroom.transports.rest.browser_sessions import (
     BrowserSession,
     BrowserSessions,
     LogIn,
-    is_of_owner,
     principal_for,
 )
 from greenroom.transports.rest.seeing_as import SeenAs, looking_on, seen_as
@@ -51,11 +50,6 @@ class Visitor(NamedTuple):
     caller: Caller
     session: BrowserSession | None = None
     looker: Principal | None = None
-
-    @property
-    def is_of_owner(self) -> bool:
-        """Whether it is the folder's owner, who came by a link and needed no key."""
-        return is_of_owner(self.caller)
 
     @property
     def holder(self) -> str:
