@@ -1,4 +1,4 @@
-"""Browsing memories: those that fit, in an order, and how many there are of what. It reads the index's columns."""
+"""Browsing memories, by the index's columns: those that fit, in an order, and how many there are of what."""
 
 from __future__ import annotations
 
@@ -227,9 +227,7 @@ def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:
     return corpus.expires[rows]
 
 
-def _page(
-    corpus: Corpus, wanted: Mask, request: review.BrowseMemories
-) -> tuple[list[int], str | None]:
+def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple[list[int], str | None]:
     """Return the rows of a page in order, and where the next one begins."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 

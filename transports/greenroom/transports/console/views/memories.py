@@ -1,4 +1,4 @@
-"""Memories: a list with filters, what waits for a decision, and each memory with its history and its links."""
+"""Memories: a list with filters, what waits for a decision, and each memory with its history and links."""
 
 from __future__ import annotations
 
