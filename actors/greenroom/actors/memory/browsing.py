@@ -171,7 +171,8 @@ def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
     from greenroom.actors.memory.vector_filters import unreviewed  # noqa: PLC0415 - loaded by now
 
     states: tuple[review.State, ...] = ("unused", "disliked", "expiring")
-    masks = {"unreviewed": unreviewed(corpus), **{each: _in_state(corpus, each, now) for each in states}}
+    masks = {"unreviewed": unreviewed(corpus)}
+    masks |= {str(state): _in_state(corpus, state, now) for state in states}
     return {name: int((wanted & mask).sum()) for name, mask in masks.items()}
 
 

@@ -50,7 +50,7 @@ class _Sight(NamedTuple):
 
     corpus: Corpus
     rows: Mask
-    count: int
+    visible: int
     space: str | None
 
 
@@ -180,7 +180,7 @@ def _compared(
         return [], []
     similar, rarest = yield from near_duplicates.alike(repository, context, sight.corpus, others, entry, text)
     replaced = yield from conflicts.replaced(
-        repository, context, sight.corpus, sight.count, rarest, entry, text, sight.space
+        repository, context, sight.corpus, sight.visible, rarest, entry, text, sight.space
     )
     return similar, replaced
 

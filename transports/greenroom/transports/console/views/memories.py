@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -60,14 +60,14 @@ class Choice(NamedTuple):
 
     Attributes:
         label: What it is called.
-        count: How many memories have it.
+        memories: How many have it.
         query: The URL's parameters after it is chosen, or taken back.
         chosen: Whether it is chosen now.
         depth: How far it is below the first one, where they are a tree.
     """
 
     label: str
-    count: int
+    memories: int
     query: Mapping[str, Any]
     chosen: bool
     depth: int = 0
@@ -198,7 +198,7 @@ def _sessions(memory: Any) -> list[str]:
 
 def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
     """Return what else two versions differ in: the field's name, and both values."""
-    fields = {
+    fields: dict[str, Callable[[Any], str]] = {
         "Tags": lambda each: ", ".join(each.tags),
         "Type": lambda each: each.kind,
         "Importance": lambda each: f"{each.importance:.3g}",
@@ -225,7 +225,7 @@ def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]
         "Ages": [
             choice._replace(label=AGES[choice.label])
             for choice in _choices("age", facets.by_age, place)
-            if choice.count or choice.chosen
+            if choice.memories or choice.chosen
         ],
         "Tags": _choices("tag", facets.by_tag, place),
         "Authors": _choices("author", facets.by_author, place),
