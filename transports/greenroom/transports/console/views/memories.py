@@ -17,6 +17,7 @@ from greenroom.actors import (
 )
 from greenroom.transports.console.differences import differences
 from greenroom.transports.console.view import Place, Reader, View
+from greenroom.transports.rest.seeing_as import PARAMETERS
 
 EVERY: Final = 5.0
 """Seconds after which a page is fetched again: of a namespace no resource tells."""
@@ -128,6 +129,7 @@ async def _list(
         "crumbs": _crumbs(page.namespace),
         "facets": _facets(page.facets, page.namespace, place),
         "given": {**place.query, "cursor": None},
+        "others": [(name, value) for name in PARAMETERS for value in place.query.get(name, ())],
     }
     title = LISTS.get(place.rest, "Memories")
     return View("memories.html", title, values, every=EVERY)
@@ -163,7 +165,7 @@ async def _memory(reader: Reader, place: Place) -> View:
         "sessions": _sessions(memory),
         "types": TYPES,
         "compared": None,
-        "given": {},
+        "given": {name: place.query[name] for name in PARAMETERS if name in place.query},
     }
     if number is not None and number.isascii() and number.isdecimal():
         request = InspectMemory(memory_id=place.rest, version=int(number))
