@@ -53,6 +53,7 @@ NAMES = (
     "knowledge",
     "index",
     "memory_map",
+    "memory_pages",
     "encryption",
     "admission",
     "doors",

@@ -1,4 +1,4 @@
-"""The console's pages of memories in a real browser: changes while they are open, several at once, and undo."""
+"""The console's pages of memories in a real browser: changes while they are open, bulk, and undo."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def test_what_another_client_changes_is_seen_without_loading_the_page(
     page.get_by_text("was forgotten").wait_for()
 
 
+@pytest.mark.promise("console.undo")
 def test_of_two_editors_nobody_loses_what_was_typed(page: Page, console_server: ConsoleServer) -> None:
     memory = store(console_server, "\nfirst line\nsecond", key="edited", tags=["a,b", "c"])
     page.goto(f"{console_server.url}memories/{memory}?edit=1")
@@ -97,6 +98,7 @@ def test_of_two_editors_nobody_loses_what_was_typed(page: Page, console_server: 
     page.locator("main .text").get_by_text("first line").wait_for()
 
 
+@pytest.mark.promise("console.undo")
 def test_what_is_done_with_several_is_taken_back_whole(page: Page, console_server: ConsoleServer) -> None:
     made = [
         store(
@@ -113,7 +115,16 @@ def test_what_is_done_with_several_is_taken_back_whole(page: Page, console_serve
 
     def now() -> list[Any]:
         views = [read(console_server, each) for each in made]
-        names = ("content", "tags", "metadata", "importance", "rating", "ratings", "superseded_by", "deleted_at")
+        names = (
+            "content",
+            "tags",
+            "metadata",
+            "importance",
+            "rating",
+            "ratings",
+            "superseded_by",
+            "deleted_at",
+        )
         return [{name: view.get(name) for name in names} for view in views]
 
     before = now()
@@ -141,8 +152,7 @@ def test_one_that_changed_meanwhile_is_named_and_the_others_are_done(
     page: Page, console_server: ConsoleServer
 ) -> None:
     made = [
-        store(console_server, f"n {number}", key=f"one-{number}", namespace="team:one")
-        for number in range(3)
+        store(console_server, f"n {number}", key=f"one-{number}", namespace="team:one") for number in range(3)
     ]
     page.goto(f"{console_server.url}memories?namespace=team:one")
     page.get_by_label("Select all").check()

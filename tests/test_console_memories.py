@@ -8,18 +8,18 @@ from urllib.parse import quote
 
 import pytest
 from support.agents import json
-from support.console import Looker, Shown, looker
+from support.console import Shown, looker
 from support.keyed import create_key, premises
 
-from greenroom.actors.base.times import to_datetime
 from greenroom.actors import ForgetMemory, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors.base.times import to_datetime
 
 if TYPE_CHECKING:
     from support.agents import Enter
 
     from greenroom.actors import Agent
 
-HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\'\u202e{{7*7}}</textarea></pre>'
+HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'\u202e{{7*7}}</textarea></pre>"
 KEY = "'{{7+7}}&lt;script&gt;%3Cscript%3E&#60;"
 RUNNING = "Run the migration of the billing tables before the release, then restart the workers"
 
@@ -166,7 +166,9 @@ async def test_nothing_of_a_hostile_memory_runs_on_any_page(enter: Enter) -> Non
 async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         ann = at.agent("bot", user="ann", projects=frozenset({"p"}))
-        secret = await store(ann, "the secret " + RUNNING, tags=["secret-tag"], namespace="user:ann:secret-sub")
+        secret = await store(
+            ann, "the secret " + RUNNING, tags=["secret-tag"], namespace="user:ann:secret-sub"
+        )
         mixed = await store(ann, "secret " + RUNNING, key="secret-key", namespace="team:x", scope="private")
         await store(ann, "secret plan " + RUNNING, namespace="project:p", tags=["secret-tag"])
         key = await create_key(at, "*:read", agent="bob", user="bob", projects=[])
@@ -227,7 +229,9 @@ async def test_work_lists_have_what_waits_and_nothing_else(enter: Enter) -> None
         unused = await store(owner, "nobody asked for this")
         at.tick(91 * 86_400)
         found = await store(owner, "a hook found this", unreviewed=True)
-        ends = await store(owner, "gone soon", expiry=(to_datetime(at.clock.now()) + dt.timedelta(days=2)).isoformat())
+        ends = await store(
+            owner, "gone soon", expiry=(to_datetime(at.clock.now()) + dt.timedelta(days=2)).isoformat()
+        )
         low = await store(owner, "wrong", key="low")
         await owner.ask(RateMemory(memory_id=low, rating=-0.5))
         guest = await looker(here)
@@ -251,5 +255,3 @@ async def test_without_the_scope_to_write_nothing_is_offered(enter: Enter) -> No
             page = await guest.look(path)
             assert not [each for each in page.named("form") if "data-request" in each], path
             assert rows(page) == []
-
-

@@ -46,6 +46,7 @@ from greenroom.actors import (
     SetPreferences,
     StartSession,
     StoreMemory,
+    UpdateMemory,
     WorkflowCheckpoint,
     ask_corpus,
     parse_request,
@@ -123,6 +124,14 @@ ASKED = {
     "forget_memory": Asked(MEMORY, '{"memory_id":"MEMORY","confirm":true}'),
     "list_memories": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
     "list_memory_versions": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
+    "browse_memories": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
+    "browse_namespaces": Asked(MEMORY, "{}", '"user:ann"'),
+    "inspect_memory": Asked(MEMORY, '{"memory_id":"MEMORY"}', "MARK"),
+    "list_memory_pairs": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
+    "restore_memory": Asked(MEMORY, '{"memory_id":"OTHER","version":1}'),
+    "merge_memories": Asked(MEMORY, '{"memory_id":"MEMORY","others":["OTHER"]}'),
+    "withdraw_rating": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
+    "settle_memory_pair": Asked(MEMORY, '{"memory_id":"MEMORY","other_id":"OTHER"}'),
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
     "memory_map": Asked(MEMORY, '{"kind":"list"}', "WORD"),
     "set_preferences": Asked(MEMORY, '{"preferences":{}}', "MARK"),
@@ -191,6 +200,9 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     await scribe.ask(EndSession(session_id=names["ENDED"]))
     await scribe.ask(SetMemory(key=f"kept-{word}", value=json(f'"{text}"')))
     names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
+    twin = (await scribe.ask(StoreMemory(key=f"{word}-twin", content="twin"))).memory_id
+    await scribe.ask(UpdateMemory(memory_id=twin, content=text))
+    names["OTHER"] = twin
     names["CORPUS"] = f"user:ann:docs-{number}"
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
     await ask_corpus(at.runtime, scribe.principal, put, make=True)

@@ -1,4 +1,4 @@
-"""Going through memories: what is restored is as it was, merges hide and come back, pairs are found in steps."""
+"""Going through memories: what is restored is as it was, merges come back, pairs are found in steps."""
 
 from __future__ import annotations
 
@@ -273,9 +273,7 @@ async def test_a_newer_memory_that_may_contradict_an_older_one_is_told_at_both(e
         pairs = (await ann.ask(ListMemoryPairs(kind="conflicts"))).pairs
         assert [(each.newer.memory_id, each.older.memory_id) for each in pairs] == [(new, old)]
         assert [each.memory_id for each in (await ann.ask(InspectMemory(memory_id=new))).replaces] == [old]
-        assert [each.memory_id for each in (await ann.ask(InspectMemory(memory_id=old))).replaced_by] == [
-            new
-        ]
+        assert [each.memory_id for each in (await ann.ask(InspectMemory(memory_id=old))).replaced_by] == [new]
 
 
 async def test_facets_count_what_a_reader_sees_through_segments_and_removals(enter: Enter) -> None:

@@ -1,4 +1,4 @@
-"""Browsing memories: those that fit, in an order, and how many there are of what. It reads the index's columns."""
+"""Browsing memories, by the index's columns: those that fit, in an order, and how many there are of what."""
 
 from __future__ import annotations
 
@@ -171,7 +171,8 @@ def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
     from greenroom.actors.memory.vector_filters import unreviewed  # noqa: PLC0415 - loaded by now
 
     states: tuple[review.State, ...] = ("unused", "disliked", "expiring")
-    masks = {"unreviewed": unreviewed(corpus), **{each: _in_state(corpus, each, now) for each in states}}
+    masks = {"unreviewed": unreviewed(corpus)}
+    masks |= {str(state): _in_state(corpus, state, now) for state in states}
     return {name: int((wanted & mask).sum()) for name, mask in masks.items()}
 
 
@@ -227,9 +228,7 @@ def _keys(corpus: Corpus, rows: Places, order: review.Order) -> Keys:
     return corpus.expires[rows]
 
 
-def _page(
-    corpus: Corpus, wanted: Mask, request: review.BrowseMemories
-) -> tuple[list[int], str | None]:
+def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple[list[int], str | None]:
     """Return the rows of a page in order, and where the next one begins."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 

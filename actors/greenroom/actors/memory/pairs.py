@@ -50,7 +50,7 @@ class _Sight(NamedTuple):
 
     corpus: Corpus
     rows: Mask
-    count: int
+    visible: int
     space: str | None
 
 
@@ -148,9 +148,7 @@ def settle(
         other=other.key,
         settled=request.settled,
     )
-    return review.PairSettled(
-        memory_id=request.memory_id, other_id=request.other_id, settled=request.settled
-    )
+    return review.PairSettled(memory_id=request.memory_id, other_id=request.other_id, settled=request.settled)
 
 
 def _sight(repository: MemoryRepository, context: Context, namespace: str) -> Slices[_Sight]:
@@ -165,7 +163,7 @@ def _sight(repository: MemoryRepository, context: Context, namespace: str) -> Sl
 
 
 def _updates(sight: _Sight, below: int | None) -> list[int]:
-    """Return the update numbers of what is compared, the newest first, those below a number if one is given."""
+    """Return the update numbers of what is compared, newest first, below a number if one is given."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     updates = np.sort(sight.corpus.ids[sight.rows])[::-1]
@@ -180,11 +178,9 @@ def _compared(
     text = yield from _text(repository, context, entry)
     if not text.strip():
         return [], []
-    similar, rarest = yield from near_duplicates.alike(
-        repository, context, sight.corpus, others, entry, text
-    )
+    similar, rarest = yield from near_duplicates.alike(repository, context, sight.corpus, others, entry, text)
     replaced = yield from conflicts.replaced(
-        repository, context, sight.corpus, sight.count, rarest, entry, text, sight.space
+        repository, context, sight.corpus, sight.visible, rarest, entry, text, sight.space
     )
     return similar, replaced
 

@@ -163,9 +163,7 @@ def _chain(repository: MemoryRepository, context: Context, number: int) -> Slice
     return chain
 
 
-def _is_below(
-    repository: MemoryRepository, context: Context, number: int, others: list[int]
-) -> Slices[bool]:
+def _is_below(repository: MemoryRepository, context: Context, number: int, others: list[int]) -> Slices[bool]:
     """Return whether one of other entries takes the place of one already, directly or not."""
     for each in others:
         if number in (yield from _chain(repository, context, each)):

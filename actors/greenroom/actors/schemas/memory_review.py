@@ -1,4 +1,4 @@
-"""Requests of people who go through memories: to browse, inspect, restore, merge, and compare them in pairs."""
+"""Requests of people who go through memories: to browse, inspect, restore, merge and compare them."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ class InspectMemory(Message[MemoryInspected], frozen=True, kw_only=True):
 class RestoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a new version that is as an older one was, and bring a forgotten memory back.
 
-    Content, metadata, tags, kind, importance, expiry, and what it takes the place of are as they were. Who may
-    see it stays as it is.
+    Content, metadata, tags, kind, importance, expiry, and what it takes the place of are as they were. Who
+    may see it stays as it is.
 
     Attributes:
         version: The version that it is to be like; the newest unless given, for a forgotten one.

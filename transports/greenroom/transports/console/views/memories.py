@@ -1,8 +1,8 @@
-"""Memories: a list with filters, what waits for a decision, and each memory with its history and its links."""
+"""Memories: a list with filters, what waits for a decision, and each memory with its history and links."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -17,6 +17,7 @@ from greenroom.actors import (
 )
 from greenroom.transports.console.differences import differences
 from greenroom.transports.console.view import Place, Reader, View
+from greenroom.transports.rest.seeing_as import PARAMETERS
 
 EVERY: Final = 5.0
 """Seconds after which a page is fetched again: of a namespace no resource tells."""
@@ -60,14 +61,14 @@ class Choice(NamedTuple):
 
     Attributes:
         label: What it is called.
-        count: How many memories have it.
+        memories: How many have it.
         query: The URL's parameters after it is chosen, or taken back.
         chosen: Whether it is chosen now.
         depth: How far it is below the first one, where they are a tree.
     """
 
     label: str
-    count: int
+    memories: int
     query: Mapping[str, Any]
     chosen: bool
     depth: int = 0
@@ -128,6 +129,7 @@ async def _list(
         "crumbs": _crumbs(page.namespace),
         "facets": _facets(page.facets, page.namespace, place),
         "given": {**place.query, "cursor": None},
+        "others": [(name, value) for name in PARAMETERS for value in place.query.get(name, ())],
     }
     title = LISTS.get(place.rest, "Memories")
     return View("memories.html", title, values, every=EVERY)
@@ -163,7 +165,7 @@ async def _memory(reader: Reader, place: Place) -> View:
         "sessions": _sessions(memory),
         "types": TYPES,
         "compared": None,
-        "given": {},
+        "given": {name: place.query[name] for name in PARAMETERS if name in place.query},
     }
     if number is not None and number.isascii() and number.isdecimal():
         request = InspectMemory(memory_id=place.rest, version=int(number))
@@ -198,7 +200,7 @@ def _sessions(memory: Any) -> list[str]:
 
 def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
     """Return what else two versions differ in: the field's name, and both values."""
-    fields = {
+    fields: dict[str, Callable[[Any], str]] = {
         "Tags": lambda each: ", ".join(each.tags),
         "Type": lambda each: each.kind,
         "Importance": lambda each: f"{each.importance:.3g}",
@@ -225,7 +227,7 @@ def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]
         "Ages": [
             choice._replace(label=AGES[choice.label])
             for choice in _choices("age", facets.by_age, place)
-            if choice.count or choice.chosen
+            if choice.memories or choice.chosen
         ],
         "Tags": _choices("tag", facets.by_tag, place),
         "Authors": _choices("author", facets.by_author, place),
