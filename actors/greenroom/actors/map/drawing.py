@@ -255,8 +255,11 @@ def _edges(
         (source, target, similar)
         for source, target in zip(near.source[closest].tolist(), near.target[closest].tolist(), strict=True)
     ]
-    source, target, types = ([each[column] for each in found] for column in range(3))
-    return schemas.MapLinks(source=source, target=target, type=types)
+    return schemas.MapLinks(
+        source=[source for source, _, _ in found],
+        target=[target for _, target, _ in found],
+        type=[kind for _, _, kind in found],
+    )
 
 
 def _nodes(
