@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from greenroom.actors.auth.namespaces import is_below, user_namespace
+from greenroom.actors.auth.namespaces import is_below, root_of, user_namespace
 from greenroom.actors.entities import EntityMatcher, MatchedNames
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.map import layout
@@ -40,11 +40,12 @@ Check = Callable[[], None]
 
 
 class _Other(NamedTuple):
-    """A node that is no memory: its type, what its page is found by, what it is called."""
+    """A node that is no memory: its type, what its page is found by, what it is called, below what it is."""
 
     type: NodeType
     id: str
     label: str
+    namespace: str | None = None
 
 
 class _Link(NamedTuple):
@@ -91,6 +92,7 @@ def drawn(
         notes.append("entities are missing: not all texts were looked through")
     found = [
         *_supersedings(memories),
+        *_conflicts(memories, known),
         *_origins(memories, known),
         *_mentions(roots, memories, known, check),
     ]
@@ -117,7 +119,7 @@ def drawn(
         types=list(_TYPES),
         links=list(_LINKS),
         kinds=list(_numbers(memory.kind for memory in memories.shown)),
-        namespaces=list(_numbers(memory.namespace for memory in memories.shown)),
+        namespaces=list(_namespaces(memories.shown, others)),
         memories=len(memories.shown),
         total=sum(root.total for root in roots),
         without_vectors=len(memories.shown) - (0 if vectors is None else len(vectors.nodes)),
@@ -182,6 +184,13 @@ def _supersedings(memories: _Memories) -> Iterator[_Link]:
             yield _Link(node, earlier, "supersedes")
 
 
+def _conflicts(memories: _Memories, known: Known) -> Iterator[_Link]:
+    nodes = {memory.memory_id: node for node, memory in enumerate(memories.shown)} if known.conflicts else {}
+    for newer, older in known.conflicts:
+        if newer in nodes and older in nodes:
+            yield _Link(nodes[newer], nodes[older], "contradicts")
+
+
 def _origins(memories: _Memories, known: Known) -> Iterator[_Link]:
     """Yield links to the sessions and conversations that memories come from."""
     own = user_namespace(known.principal)
@@ -195,7 +204,8 @@ def _origins(memories: _Memories, known: Known) -> Iterator[_Link]:
         if memory.conversation in known.purposes:
             yield _Link(node, _session(memory.conversation, known), "session")
         elif memory.conversation is not None:
-            conversation = _Other("conversation", memory.conversation, label(memory.conversation))
+            root, name = root_of(memory.namespace), memory.conversation
+            conversation = _Other("conversation", name, label(name), root)
             yield _Link(node, conversation, "conversation")
 
 
@@ -267,7 +277,7 @@ def _nodes(
 ) -> schemas.MapNodes:
     count = len(memories) + len(others)
     kinds = _numbers(memory.kind for memory in memories)
-    namespaces = _numbers(memory.namespace for memory in memories)
+    namespaces = _namespaces(memories, others)
     degrees = np.bincount(links.target, minlength=count)
     sizes = np.minimum(_LARGEST, 2 + np.log2(1 + degrees))
     sizes[: len(memories)] = [_size(memory) for memory in memories]
@@ -279,7 +289,8 @@ def _nodes(
         + [other.label or other.type for other in others],
         type=[0] * len(memories) + [_TYPES.index(other.type) for other in others],
         kind=[kinds[memory.kind] for memory in memories] + [-1] * len(others),
-        namespace=[namespaces[memory.namespace] for memory in memories] + [-1] * len(others),
+        namespace=[namespaces[memory.namespace] for memory in memories]
+        + [namespaces.get(other.namespace, -1) for other in others],
         size=np.round(sizes, 1).tolist(),
         uses=[memory.uses for memory in memories] + nothing,
         rating=[round(memory.rating, 2) for memory in memories] + [0.0] * len(others),
@@ -287,6 +298,12 @@ def _nodes(
         x=at[:, 0].tolist(),
         y=at[:, 1].tolist(),
     )
+
+
+def _namespaces(memories: Sequence[MappedMemory], others: Iterable[_Other]) -> dict[str | None, int]:
+    """Return the numbers of all namespaces."""
+    below = [other.namespace for other in others if other.namespace is not None]
+    return {**_numbers([*(memory.namespace for memory in memories), *below])}
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
