@@ -30,7 +30,7 @@ _LINKS: Final[tuple[LinkType, ...]] = get_args(LinkType)
 _LARGEST: Final = 10.0
 _SECOND: Final = 1_000_000
 _PLANE_STEPS, _PLANE_REACH = 40, 0.05
-_GRAPH_STEPS, _GRAPH_REACH = 120, 0.1
+_GRAPH_STEPS, _GRAPH_REACH = 90, 0.1
 _DIGITS: Final = 4
 _NOWHERE: Final = np.zeros((0, 2), np.float32)
 
@@ -119,7 +119,7 @@ def drawn(
         types=list(_TYPES),
         links=list(_LINKS),
         kinds=list(_numbers(memory.kind for memory in memories.shown)),
-        namespaces=list(_namespaces(memories.shown, others)),
+        namespaces=list(_numbers(_namespaces(memories.shown, others))),
         memories=len(memories.shown),
         total=sum(root.total for root in roots),
         without_vectors=len(memories.shown) - (0 if vectors is None else len(vectors.nodes)),
@@ -277,7 +277,7 @@ def _nodes(
 ) -> schemas.MapNodes:
     count = len(memories) + len(others)
     kinds = _numbers(memory.kind for memory in memories)
-    namespaces = _namespaces(memories, others)
+    namespaces = _numbers(_namespaces(memories, others))
     degrees = np.bincount(links.target, minlength=count)
     sizes = np.minimum(_LARGEST, 2 + np.log2(1 + degrees))
     sizes[: len(memories)] = [_size(memory) for memory in memories]
@@ -290,7 +290,7 @@ def _nodes(
         type=[0] * len(memories) + [_TYPES.index(other.type) for other in others],
         kind=[kinds[memory.kind] for memory in memories] + [-1] * len(others),
         namespace=[namespaces[memory.namespace] for memory in memories]
-        + [namespaces.get(other.namespace, -1) for other in others],
+        + [-1 if other.namespace is None else namespaces[other.namespace] for other in others],
         size=np.round(sizes, 1).tolist(),
         uses=[memory.uses for memory in memories] + nothing,
         rating=[round(memory.rating, 2) for memory in memories] + [0.0] * len(others),
@@ -300,10 +300,10 @@ def _nodes(
     )
 
 
-def _namespaces(memories: Sequence[MappedMemory], others: Iterable[_Other]) -> dict[str | None, int]:
-    """Return the numbers of all namespaces."""
+def _namespaces(memories: Sequence[MappedMemory], others: Iterable[_Other]) -> list[str]:
+    """Return the namespaces of all nodes that have one."""
     below = [other.namespace for other in others if other.namespace is not None]
-    return {**_numbers([*(memory.namespace for memory in memories), *below])}
+    return [*(memory.namespace for memory in memories), *below]
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
