@@ -31,14 +31,18 @@ async def test_each_memory_leads_to_its_page_and_to_what_it_is_linked_to(open_at
             content="Tuesdays.", key="tuesday", supersedes=old.memory_id, conversation_id="release"
         )
         made = await bot.ask(new)
+        await bot.ask(StoreMemory(content="x", key="said", conversation_id="a/b &c"))
         page = await (await looker(here)).look("/map")
         page.check_inert()
-        assert (page.status, page.headings[0], rows(page)) == (200, "Map", 2)
-        for path in (f"memories/{old.memory_id}", f"memories/{made.memory_id}", "sessions/release"):
+        assert (page.status, page.headings[0], rows(page)) == (200, "Map", 3)
+        talk = "memories?conversation=a%2Fb%20%26c&namespace=user%3Aowner"
+        assert "said" in (await (await looker(here)).look(f"/{talk}")).text
+        assert "tuesday" not in (await (await looker(here)).look(f"/{talk}")).text
+        for path in (talk, f"memories/{old.memory_id}", f"memories/{made.memory_id}", "sessions/release"):
             assert f"./{path}" in page.links
         assert "superseded by tuesday" in page.text
         assert "from session Plan the release" in page.text
-        assert "2 memories here" in page.text
+        assert "3 memories here" in page.text
         assert any("map.js" in (each.get("src") or "") for each in page.named("script"))
         (drawn,) = [each for each in page.named("section") if "data-map" in each]
         assert "hidden" in drawn, "without the script there is no empty frame"

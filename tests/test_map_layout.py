@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from greenroom.actors.map.layout import Links, amid, around, components, relaxed, spiral
 from greenroom.actors.map.neighbours import NEIGHBOURS, neighbours
 
 
-def groups(count: int, number: int, *, seed: int = 1) -> np.ndarray:
+def groups(count: int, number: int, *, seed: int = 1) -> npt.NDArray[np.float32]:
     """Return vectors of length 1 that lie in groups, one group after the other."""
     chance = np.random.default_rng(seed)
     middles = np.repeat(chance.normal(size=(number, 64)), count // number, axis=0)
     found = middles + 0.5 * chance.normal(size=middles.shape)
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / lengths, np.float32)
 
 
 def go_on() -> None:

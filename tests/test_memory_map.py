@@ -94,6 +94,18 @@ async def test_memories_are_linked_to_what_they_replace_and_come_from(enter: Ent
         assert hidden.total == mapped.total - 1
 
 
+async def test_a_memory_is_linked_to_an_older_one_that_it_may_contradict(enter: Enter) -> None:
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        for number in range(30):
+            await store(ann, f"filler{number} words{number} of{number} no{number} matter{number}")
+        await store(ann, "The payments team deploys to Frankfurt with Jenkins every Tuesday", key="before")
+        now = "The payments team no longer deploys with Jenkins to Frankfurt; it moved to Argo on Friday"
+        await store(ann, now, key="now")
+        assert links(await ann.ask(MemoryMap())) == {("now", "contradicts", "before")}
+        assert links(await ann.ask(MemoryMap(limit=1))) == set(), "of what is not shown there are no links"
+
+
 async def test_memories_are_linked_to_the_entities_that_they_mention(enter: Enter) -> None:
     async with enter() as at:
         ann = at.agent("bot", user="ann")

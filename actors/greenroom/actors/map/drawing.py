@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from greenroom.actors.auth.namespaces import is_below, user_namespace
+from greenroom.actors.auth.namespaces import is_below, root_of, user_namespace
 from greenroom.actors.entities import EntityMatcher, MatchedNames
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.map import layout
@@ -30,7 +30,7 @@ _LINKS: Final[tuple[LinkType, ...]] = get_args(LinkType)
 _LARGEST: Final = 10.0
 _SECOND: Final = 1_000_000
 _PLANE_STEPS, _PLANE_REACH = 40, 0.05
-_GRAPH_STEPS, _GRAPH_REACH = 120, 0.1
+_GRAPH_STEPS, _GRAPH_REACH = 90, 0.1
 _DIGITS: Final = 4
 _NOWHERE: Final = np.zeros((0, 2), np.float32)
 
@@ -40,11 +40,12 @@ Check = Callable[[], None]
 
 
 class _Other(NamedTuple):
-    """A node that is no memory: its type, what its page is found by, what it is called."""
+    """A node that is no memory: its type, what its page is found by, what it is called, below what it is."""
 
     type: NodeType
     id: str
     label: str
+    namespace: str | None = None
 
 
 class _Link(NamedTuple):
@@ -91,6 +92,7 @@ def drawn(
         notes.append("entities are missing: not all texts were looked through")
     found = [
         *_supersedings(memories),
+        *_conflicts(memories, known),
         *_origins(memories, known),
         *_mentions(roots, memories, known, check),
     ]
@@ -117,7 +119,7 @@ def drawn(
         types=list(_TYPES),
         links=list(_LINKS),
         kinds=list(_numbers(memory.kind for memory in memories.shown)),
-        namespaces=list(_numbers(memory.namespace for memory in memories.shown)),
+        namespaces=list(_numbers(_namespaces(memories.shown, others))),
         memories=len(memories.shown),
         total=sum(root.total for root in roots),
         without_vectors=len(memories.shown) - (0 if vectors is None else len(vectors.nodes)),
@@ -182,6 +184,13 @@ def _supersedings(memories: _Memories) -> Iterator[_Link]:
             yield _Link(node, earlier, "supersedes")
 
 
+def _conflicts(memories: _Memories, known: Known) -> Iterator[_Link]:
+    nodes = {memory.memory_id: node for node, memory in enumerate(memories.shown)} if known.conflicts else {}
+    for newer, older in known.conflicts:
+        if newer in nodes and older in nodes:
+            yield _Link(nodes[newer], nodes[older], "contradicts")
+
+
 def _origins(memories: _Memories, known: Known) -> Iterator[_Link]:
     """Yield links to the sessions and conversations that memories come from."""
     own = user_namespace(known.principal)
@@ -195,7 +204,8 @@ def _origins(memories: _Memories, known: Known) -> Iterator[_Link]:
         if memory.conversation in known.purposes:
             yield _Link(node, _session(memory.conversation, known), "session")
         elif memory.conversation is not None:
-            conversation = _Other("conversation", memory.conversation, label(memory.conversation))
+            root, name = root_of(memory.namespace), memory.conversation
+            conversation = _Other("conversation", name, label(name), root)
             yield _Link(node, conversation, "conversation")
 
 
@@ -255,8 +265,11 @@ def _edges(
         (source, target, similar)
         for source, target in zip(near.source[closest].tolist(), near.target[closest].tolist(), strict=True)
     ]
-    source, target, types = ([each[column] for each in found] for column in range(3))
-    return schemas.MapLinks(source=source, target=target, type=types)
+    return schemas.MapLinks(
+        source=[source for source, _, _ in found],
+        target=[target for _, target, _ in found],
+        type=[kind for _, _, kind in found],
+    )
 
 
 def _nodes(
@@ -264,7 +277,7 @@ def _nodes(
 ) -> schemas.MapNodes:
     count = len(memories) + len(others)
     kinds = _numbers(memory.kind for memory in memories)
-    namespaces = _numbers(memory.namespace for memory in memories)
+    namespaces = _numbers(_namespaces(memories, others))
     degrees = np.bincount(links.target, minlength=count)
     sizes = np.minimum(_LARGEST, 2 + np.log2(1 + degrees))
     sizes[: len(memories)] = [_size(memory) for memory in memories]
@@ -276,7 +289,8 @@ def _nodes(
         + [other.label or other.type for other in others],
         type=[0] * len(memories) + [_TYPES.index(other.type) for other in others],
         kind=[kinds[memory.kind] for memory in memories] + [-1] * len(others),
-        namespace=[namespaces[memory.namespace] for memory in memories] + [-1] * len(others),
+        namespace=[namespaces[memory.namespace] for memory in memories]
+        + [-1 if other.namespace is None else namespaces[other.namespace] for other in others],
         size=np.round(sizes, 1).tolist(),
         uses=[memory.uses for memory in memories] + nothing,
         rating=[round(memory.rating, 2) for memory in memories] + [0.0] * len(others),
@@ -284,6 +298,12 @@ def _nodes(
         x=at[:, 0].tolist(),
         y=at[:, 1].tolist(),
     )
+
+
+def _namespaces(memories: Sequence[MappedMemory], others: Iterable[_Other]) -> list[str]:
+    """Return the namespaces of all nodes that have one."""
+    below = [other.namespace for other in others if other.namespace is not None]
+    return [*(memory.namespace for memory in memories), *below]
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:

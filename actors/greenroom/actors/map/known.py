@@ -27,12 +27,14 @@ class Known(NamedTuple):
         principal: Who asks.
         entities: What memories may mention.
         purposes: Of sessions, by their ids.
+        conflicts: Ids of memories, each with that of an older one that it may contradict.
         notes: What is missing so far.
     """
 
     principal: Principal
     entities: list[MappedEntity]
     purposes: dict[str, str]
+    conflicts: list[tuple[str, str]]
     notes: list[str]
 
 

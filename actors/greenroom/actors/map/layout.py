@@ -52,7 +52,7 @@ def components(vectors: Floats) -> Floats:
     """
     centred = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    places = centred @ axes[:, : -min(2, vectors.shape[1]) - 1 : -1].astype(np.float32)
+    places: Floats = centred @ axes[:, : -min(2, vectors.shape[1]) - 1 : -1].astype(np.float32)
     if places.shape[1] == 1:
         places = np.column_stack((places, np.zeros(len(places), np.float32)))
     skews = np.sign((places.astype(np.float64) ** 3).sum(axis=0))

@@ -13,7 +13,7 @@ from msgspec import Meta
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes
-from greenroom.actors.auth.namespaces import below_root
+from greenroom.actors.auth.namespaces import below_root, memory_address
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.corpus.entity_table import can_match
@@ -25,6 +25,7 @@ from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.entities import NameEntities
 from greenroom.actors.schemas.memory_map import MappedEntity, MappedRoot, MapRoot
 from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.memory_review import ListMemoryPairs
 from greenroom.actors.session.directory import ListSessions
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
@@ -34,6 +35,9 @@ ENTITIES: Final = 300
 SESSIONS: Final = 200
 PAGES: Final = 5
 """Pages of so many sessions that are asked what they are for."""
+CONFLICTED: Final = 5
+"""Roots whose newest memories are compared with older ones, a page of each."""
+PAIRS: Final = 200
 _DRAWING: Final = "greenroom.actors.map.drawing"
 
 
@@ -63,7 +67,8 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, kw_only=True):
             namespace=self.namespace,
             found=sum(len(each.memories) for each in found.roots),
         )
-        known = Known(context.principal, entities, await _purposes(context), found.notes)
+        purposes, conflicts = await _purposes(context), await self._conflicts(context, filters, found)
+        known = Known(context.principal, entities, purposes, conflicts, found.notes)
         await run_in_thread(import_module, _DRAWING)  # numpy
         from greenroom.actors.map.drawing import drawn  # noqa: PLC0415 - needs numpy, loaded by now
 
@@ -94,6 +99,19 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, kw_only=True):
                 asked = msgspec.structs.replace(wanted, limit=limits[root.name])
                 found.roots.extend(await self._answers(context, [root], asked, found))
         return found
+
+    async def _conflicts(
+        self, context: ProcedureContext, filters: MemoryFilters, found: _Found
+    ) -> list[tuple[str, str]]:
+        """Return which of the newest memories may contradict older ones; in a list nobody looks for them."""
+        pairs: list[tuple[str, str]] = []
+        for root in [each.root for each in found.roots][:CONFLICTED] if self.kind != "list" else []:
+            asked = ListMemoryPairs(namespace=filters.namespace or root, kind="conflicts", limit=PAIRS)
+            answers = await ask_each(context, [Root(root, memory_address(root))], asked)
+            pairs += [
+                (pair.newer.memory_id, pair.older.memory_id) for each in answers.found for pair in each.pairs
+            ]
+        return pairs
 
     @staticmethod
     async def _answers(

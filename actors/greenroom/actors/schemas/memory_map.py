@@ -21,7 +21,7 @@ MapKind = Annotated[
 MapOrder = Annotated[Literal["used", "newest"], Meta(description="which come first where not all have room")]
 MapLimit = Annotated[int, Meta(ge=1, le=MOST_NODES, description="memories at most")]
 NodeType = Literal["memory", "session", "conversation", "entity"]
-LinkType = Literal["supersedes", "session", "conversation", "mentions", "similar"]
+LinkType = Literal["supersedes", "contradicts", "session", "conversation", "mentions", "similar"]
 
 
 class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,8 @@ class MapNodes(msgspec.Struct, frozen=True, kw_only=True):
         label: What it is called, in one line in which nothing is hidden.
         type: A place in `MemoryMapped.types`.
         kind: A place in `MemoryMapped.kinds`; -1 for what is no memory.
-        namespace: A place in `MemoryMapped.namespaces`; -1 for what has none.
+        namespace: A place in `MemoryMapped.namespaces`, of a conversation that below which it is; -1 for what
+            has none.
         size: How large it is drawn, 1 to 10: of a memory by its uses and ratings, else by its links.
         uses: How often a memory was used; 0 for others.
         rating: The mean of a memory's ratings, -1 to 1.

@@ -30,7 +30,10 @@ export class Graph {
 
   /** Returns the path of a node's page. */
   path(node) {
-    return this.paths[this.type(node)] + encodeURIComponent(this.nodes.id[node]);
+    const path = this.paths[this.type(node)] + encodeURIComponent(this.nodes.id[node]);
+    const namespace = this.namespace(node);
+    if (this.type(node) === "memory" || namespace === undefined) return path;
+    return `${path}&namespace=${encodeURIComponent(namespace)}`;
   }
 
   /** Returns what a node is linked to: how, and to which. */

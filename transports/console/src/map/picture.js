@@ -29,6 +29,7 @@ export class Picture {
     this.dim = resolved("--dim", beside);
     this.accent = resolved("--accent", beside);
     this.warn = resolved("--warn", beside);
+    this.bad = resolved("--bad", beside);
     this.stamps = this.colours.groups.map((group) => ({ colour: resolved(group.colour, beside), shape: group.shape, sizes: new Map() }));
   }
 
@@ -121,32 +122,42 @@ export class Picture {
     return x > -margin && y > -margin && x < this.width + margin && y < this.height + margin;
   }
 
+  /** Draws the links, those last that somebody should look at. */
   drawLinks(context) {
+    const { links } = this.graph.mapped;
+    const telling = { supersedes: this.warn, contradicts: this.bad };
+    context.lineWidth = 1;
+    context.strokeStyle = this.dim;
+    context.globalAlpha = this.found ? 0.1 : 0.28;
+    this.strokeLinks(context, (type) => !(links[type] in telling));
+    context.globalAlpha = 0.9;
+    for (const [name, colour] of Object.entries(telling)) {
+      context.strokeStyle = colour;
+      context.setLineDash(name === "contradicts" ? [4, 3] : []);
+      this.strokeLinks(context, (type) => links[type] === name);
+    }
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  strokeLinks(context, isWanted) {
     const { source, target, type } = this.graph.edges;
     const { across, along } = this;
-    const superseding = this.graph.mapped.links.indexOf("supersedes");
-    context.lineWidth = 1;
-    for (const isSuperseding of [false, true]) {
-      context.strokeStyle = isSuperseding ? this.warn : this.dim;
-      context.globalAlpha = isSuperseding ? 0.8 : this.found ? 0.1 : 0.28;
-      let batch = 0;
-      context.beginPath();
-      for (let edge = 0; edge < source.length; edge += 1) {
-        const from = source[edge];
-        const to = target[edge];
-        if ((type[edge] === superseding) !== isSuperseding) continue;
-        if (!this.isSeen(from) && !this.isSeen(to)) continue;
-        context.moveTo(across[from], along[from]);
-        context.lineTo(across[to], along[to]);
-        batch += 1;
-        if (batch % BATCH === 0) {
-          context.stroke();
-          context.beginPath();
-        }
+    let batch = 0;
+    context.beginPath();
+    for (let edge = 0; edge < source.length; edge += 1) {
+      const from = source[edge];
+      const to = target[edge];
+      if (!isWanted(type[edge]) || (!this.isSeen(from) && !this.isSeen(to))) continue;
+      context.moveTo(across[from], along[from]);
+      context.lineTo(across[to], along[to]);
+      batch += 1;
+      if (batch % BATCH === 0) {
+        context.stroke();
+        context.beginPath();
       }
-      context.stroke();
     }
-    context.globalAlpha = 1;
+    context.stroke();
   }
 
   drawNodes(context, transform) {

@@ -23,12 +23,13 @@ KINDS: Final = ("semantic", "episodic", "procedural")
 PATHS: Final = {
     "memory": "memories/",
     "session": "sessions/",
-    "conversation": "memories?conversation_id=",
+    "conversation": "memories?conversation=",
     "entity": "search?q=",
 }
-"""Where the page of a node is, by its type; its id follows."""
+"""Where the page of a node is, by its type; its id follows, and what it is below unless it is a memory."""
 _HOW: Final = {
     "supersedes": ("supersedes", "superseded by"),
+    "contradicts": ("may contradict", "may be contradicted by"),
     "session": ("from session", "has"),
     "conversation": ("from conversation", "has"),
     "mentions": ("mentions", "mentioned by"),
@@ -132,4 +133,8 @@ def _rows(listed: MemoryMapped) -> list[Row]:
 
 
 def _path(listed: MemoryMapped, node: int) -> str:
-    return PATHS[listed.types[listed.nodes.type[node]]] + quote(listed.nodes.id[node], safe="")
+    kind, namespace = listed.types[listed.nodes.type[node]], listed.nodes.namespace[node]
+    path = PATHS[kind] + quote(listed.nodes.id[node], safe="")
+    if kind == "memory" or namespace < 0:
+        return path
+    return f"{path}&namespace={quote(listed.namespaces[namespace], safe='')}"

@@ -101,6 +101,7 @@ async def _list(
         tag_match="all",
         kind=cast("Any", place.get("type")),
         author=place.get("author"),
+        conversation_id=place.get("conversation"),
         superseded=place.get("superseded") is not None,
         unreviewed=unreviewed,
     )
