@@ -14,6 +14,7 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import serving
 from support.exchanges import line, text
+from support.forking import forked_program
 
 from greenroom.transports.cli.support import progress_bar
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def run(home: Path, *arguments: str | Path) -> CompletedProcess[str]:
     command = [
-        *PROGRAM,
+        *forked_program(),
         *map(str, arguments),
         "--data",
         str(home / "store"),

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import lmdb
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.commands import run, run_on_store, sentence, serving
+from support.forking import forked_program
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
@@ -226,7 +227,7 @@ def test_where_there_is_no_store_only_what_writes_makes_one(tmp_path: Path, comm
     queries.write_text('{"query": "x", "relevant": ["a"]}\n')
     arguments = [str(queries) if each == __file__ else each for each in ARGUMENTS.get(command, [])]
     done = subprocess.run(
-        [*PROGRAM, *command.split(), *arguments, "--data", str(tmp_path / "store")],
+        [*forked_program(), *command.split(), *arguments, "--data", str(tmp_path / "store")],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.commands import serving
+from support.forking import forked_program
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -18,7 +19,15 @@ WORDS, WRONG = "correct horse", "wrong words"
 
 
 def run(home: Path, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
-    command = [*PROGRAM, "passport", *map(str, arguments), "--data", str(home / "store"), "--user", "ann"]
+    command = [
+        *forked_program(),
+        "passport",
+        *map(str, arguments),
+        "--data",
+        str(home / "store"),
+        "--user",
+        "ann",
+    ]
     environ = clean_environment(home, **environment)
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 

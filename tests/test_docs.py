@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 from harness import PATIENCE
+from support.forking import forked_program
 
 from greenroom.actors.ranking import documents
 
@@ -65,13 +67,22 @@ def matches(printed: str, shown: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what `PATH` is for the commands of pages: `greenroom` is forked, see `support.forking`."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "greenroom").write_text(f'#!/bin/sh\nexec {shlex.join(forked_program())} "$@"\n')
+    (folder / "greenroom").chmod(0o755)
+    return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str) -> Path:
     """Make an empty folder the current one and the home, with this environment's programs on the path."""
     for variable in [name for name in os.environ if name.startswith(("GREENROOM_", "XDG_"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", programs)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -7,8 +7,9 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.commands import serving
+from support.forking import forked_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.promise("entities.command")
 
 def run(home: Path, *arguments: str | Path) -> CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *map(str, arguments), "--data", str(home / "store"), "--user", "ann"],
+        [*forked_program(), *map(str, arguments), "--data", str(home / "store"), "--user", "ann"],
         env=clean_environment(home),
         cwd=home,
         capture_output=True,

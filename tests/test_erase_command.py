@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import run_on_store, serving
+from support.forking import forked_program
 
 from greenroom.transports.base import exit_codes
 
@@ -92,7 +93,12 @@ def hook(home: Path, user: str) -> None:
     told = json.dumps({"session_id": user, "prompt": f"I am {user}", "prompt_response": "Hello."})
     command = ["hook", "stop", "--client", "gemini", "--user", user, "--data", str(home / "store")]
     subprocess.run(
-        [*PROGRAM, *command], input=told, text=True, env=clean_environment(home), cwd=home, check=True
+        [*forked_program(), *command],
+        input=told,
+        text=True,
+        env=clean_environment(home),
+        cwd=home,
+        check=True,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conformance import node
 from harness import PROGRAM, clean_environment
+from support.forking import forked_program
 from support.model_stand_in import COMMAND, SAID, StandIn, model_stand_in
 
 from greenroom.actors.auth.namespaces import project_of_path
@@ -200,7 +201,7 @@ def test_a_session_of_claude_code_is_given_what_is_known_and_what_was_said_is_ke
         for tag, text in known
     ]
     (tmp_path / "known.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    imported = [*PROGRAM, "import", "known.jsonl", "--user", "ann", "--data", "data"]
+    imported = [*forked_program(), "import", "known.jsonl", "--user", "ann", "--data", "data"]
     subprocess.run(imported, cwd=tmp_path, env=clean_environment(tmp_path), check=True, capture_output=True)
     with_greenroom("claude-code", tmp_path)
     prompt = "Why does the linker run out of memory in the build?"

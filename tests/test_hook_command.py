@@ -17,6 +17,7 @@ import pytest
 import trio
 from harness import PROGRAM, clean_environment
 from support.commands import Server, run_on_store, serving
+from support.forking import forked_program
 from support.hook_inputs import KEY, STOPS, called, returned, said, transcript
 
 from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
@@ -26,9 +27,9 @@ from greenroom.transports.hooks.spool import names_in, read_entry, waiting
 pytestmark = [pytest.mark.slow, pytest.mark.promise("hooks.never-in-the-way")]
 
 
-def start(home: Path, *arguments: str, **pipes: Any) -> subprocess.Popen[bytes]:
+def start(home: Path, *arguments: str, program: list[str] = PROGRAM, **pipes: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*PROGRAM, "hook", *arguments],
+        [*program, "hook", *arguments],
         env=clean_environment(home),
         cwd=home,
         **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes},
@@ -38,7 +39,8 @@ def start(home: Path, *arguments: str, **pipes: Any) -> subprocess.Popen[bytes]:
 def hook(home: Path, name: str, told: object, *arguments: str, data: str = "store") -> Any:
     """Run a hook to its end; return the object that it answers, None if it answers nothing."""
     content = told if isinstance(told, bytes) else json.dumps(told).encode()
-    process = start(home, name, "--data", str(home / data), "--user", "ann", "--limit", "60", *arguments)
+    whose = ("--data", str(home / data), "--user", "ann", "--limit", "60")
+    process = start(home, name, *whose, *arguments, program=forked_program())
     output, _ = process.communicate(content)
     assert process.returncode == 0
     return json.loads(output) if output else None

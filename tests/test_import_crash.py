@@ -13,6 +13,7 @@ import trio
 from harness import PROGRAM, clean_environment, secrets_of
 from support.commands import serving
 from support.exchanges import export, line, text
+from support.forking import forked_program
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.memory.import_staging import topic_of
@@ -179,7 +180,7 @@ def test_an_export_waits_for_an_import_that_was_killed_after_its_decision(
     path, folder = _file(tmp_path), tmp_path / "data"
     _killed(tmp_path, "importing", share, path, folder)
     out = tmp_path / "out.jsonl"
-    command = [*PROGRAM, "export", str(out), "--data", str(folder), *WHO, "--json"]
+    command = [*forked_program(), "export", str(out), "--data", str(folder), *WHO, "--json"]
     done = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.exchanges import ANN, memories, read, taken
+from support.forking import forked_program
 
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.actors.transfer.sources import open_source
@@ -82,7 +83,15 @@ def test_links_out_of_a_folder_are_not_followed_and_are_told(tmp_path: Path) -> 
         source = open_source(vault, "auto", ANN)
         assert [json.loads(line.raw)["content"] for line in source.read()] == ["mine", "mine"]
         assert [name for name in source.left_out if not name.startswith("folder/")] == left_out
-    command = [*PROGRAM, "import", str(inside), "--data", str(tmp_path / "data"), "--embedder", "none"]
+    command = [
+        *forked_program(),
+        "import",
+        str(inside),
+        "--data",
+        str(tmp_path / "data"),
+        "--embedder",
+        "none",
+    ]
     done = subprocess.run(
         [*command, "--json"], env=clean_environment(tmp_path), capture_output=True, check=False, text=True
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import serving
+from support.forking import forked_program
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 
 def command(home: Path, *arguments: str | Path) -> list[str]:
     whose = ("--data", str(home / "store"), "--user", "ann", "--embedder", "none")
-    return [*PROGRAM, "ingest", *map(str, arguments), *whose]
+    return ["ingest", *map(str, arguments), *whose]
 
 
 def run(home: Path, *arguments: str | Path) -> CompletedProcess[str]:
     return subprocess.run(
-        command(home, *arguments), env=clean_environment(home), capture_output=True, text=True, check=False
+        [*forked_program(), *command(home, *arguments)],
+        env=clean_environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -81,7 +86,7 @@ def test_what_cannot_be_ingested_is_told(
 def test_a_terminal_sees_a_bar(tmp_path: Path, docs: Path) -> None:
     terminal, other = pty.openpty()
     with subprocess.Popen(
-        command(tmp_path, docs),
+        [*PROGRAM, *command(tmp_path, docs)],
         env={**clean_environment(tmp_path), "TERM": "xterm"},
         stdout=subprocess.PIPE,
         stderr=other,
@@ -101,7 +106,7 @@ def test_a_terminal_sees_a_bar(tmp_path: Path, docs: Path) -> None:
 @pytest.mark.promise("documents.watch")
 def test_watching_takes_in_what_changes_until_it_is_interrupted(tmp_path: Path, docs: Path) -> None:
     with subprocess.Popen(
-        command(tmp_path, docs, "--watch", "--json"),
+        [*PROGRAM, *command(tmp_path, docs, "--watch", "--json")],
         env=clean_environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

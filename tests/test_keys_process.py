@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trustme
-from harness import PATIENCE, PROGRAM, clean_environment
+from harness import PATIENCE, clean_environment
 from support.commands import Server, serving
+from support.forking import forked_program
 from support.programs import running
 from support.websocket_programs import answer, connected, port_in, server
 from support.websockets import Peer
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def keys(home: Path, *arguments: str, code: int = 0) -> str:
     """Run `greenroom keys`; return what it prints on standard output."""
     done = subprocess.run(
-        [*PROGRAM, "keys", *arguments, "--data", str(home / "store")],
+        [*forked_program(), "keys", *arguments, "--data", str(home / "store")],
         capture_output=True,
         env=clean_environment(home),
         timeout=PATIENCE,

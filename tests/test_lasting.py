@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
-from harness import PATIENCE, PROGRAM, clean_environment
+from harness import PATIENCE, clean_environment
 from support.agents import AuditTrail, House, house, refused
+from support.forking import forked_program
 from support.keyed import administrator, create_key, revoke_key
 from support.passports import begun, forged, member, signers, text_of
 from support.stores import small_disk
@@ -239,7 +240,7 @@ def _restored(home: Path, *, without_list: bool = False) -> str:
     """Bring the backup back by the command; return what it says."""
     if without_list:
         next(home.rglob("*.lasting")).unlink()
-    command = [*PROGRAM, "restore", "--data", str(home / "store"), str(home / "old.mdb")]
+    command = [*forked_program(), "restore", "--data", str(home / "store"), str(home / "old.mdb")]
     done = subprocess.run(
         command, env=clean_environment(home), capture_output=True, text=True, timeout=PATIENCE, check=True
     )

@@ -144,6 +144,8 @@ ASKED = {
     "list_corpora": Asked(CORPUS, "{}", "CORPUS"),
     "ingest_documents": Asked(CORPUS, '{"texts":[{"path":"b.md","text":"x"}],"corpus":"CORPUS"}'),
     "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
+    "list_documents": Asked(CORPUS, '{"corpus":"CORPUS"}', '"path":'),
+    "list_entities": Asked(CORPUS, '{"corpus":"CORPUS"}', '"name":"WORD"'),
     "find_vendor_info": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "search_code_semantic": Asked(BY_SCOPE, '{"query":"document_of"}', '"state":"off"'),
     "dependency_search": Asked(BY_SCOPE, '{"target":"document_of"}', '"state":"off"'),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import PATIENCE, clean_environment, server_process
+from support.forking import forked_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 
 def command(home: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, "savings", "--data", str(home / "store"), *flags],
+        [*forked_program(), "savings", "--data", str(home / "store"), *flags],
         capture_output=True,
         text=True,
         check=False,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
+from support.forking import forked_program
 from support.programs import running
 from test_setup_changes import FILES
 
@@ -27,7 +28,7 @@ def setup(
     home: Path, *arguments: str, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, "setup", *arguments],
+        [*forked_program(), "setup", *arguments],
         cwd=cwd or home,
         env=clean_environment(home, PATH=f"{home}/bin:/usr/bin:/bin") | environment,
         stdin=subprocess.DEVNULL,

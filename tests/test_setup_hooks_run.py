@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import PROGRAM, clean_environment
+from support.forking import forked_program
 
 from greenroom.transports.setup.hook_files import hook_entries
 
@@ -15,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-hooks")]
 
 def setup(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, "setup", *arguments],
+        [*forked_program(), "setup", *arguments],
         cwd=home,
         env=clean_environment(home),
         stdin=subprocess.DEVNULL,

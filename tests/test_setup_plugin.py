@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from conformance import node
 from harness import PROGRAM, clean_environment
+from support.forking import forked_program
 
 from greenroom.transports.mcp.tool_profiles import PROFILES
 
@@ -32,9 +33,9 @@ def run(home: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Path) -> None:
     claude = node.command("claude-code")
-    assert run(tmp_path, *PROGRAM, "setup", "claude-code", "--hooks", "--yes").returncode == 0
+    assert run(tmp_path, *forked_program(), "setup", "claude-code", "--hooks", "--yes").returncode == 0
     folder = tmp_path / "a plugin"
-    written = run(tmp_path, *PROGRAM, "setup", "--plugin", str(folder))
+    written = run(tmp_path, *forked_program(), "setup", "--plugin", str(folder))
     assert written.returncode == 0, written.stderr
     texts = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
     for strictness in (["--strict"], ["--profile", "directory"]):
@@ -67,6 +68,6 @@ def test_claude_code_finds_the_plugin_valid_and_installs_all_of_it(tmp_path: Pat
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
     for place, why in {tmp_path: "holds something else", tmp_path / "notes": "Not a directory"}.items():
-        refused = run(tmp_path, *PROGRAM, "setup", "--plugin", str(place))
+        refused = run(tmp_path, *forked_program(), "setup", "--plugin", str(place))
         assert (refused.returncode, why in refused.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == ["notes"]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from harness import PATIENCE, PROGRAM, clean_environment, greenroom, server_process
+from harness import PATIENCE, clean_environment, greenroom, server_process
 from support.agents import begin
+from support.forking import forked_program
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises
 from support.listed import CORE, LISTED
@@ -144,7 +145,7 @@ def test_a_command_line_that_names_an_unknown_profile_is_told_which_there_are(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     done = subprocess.run(
-        [*PROGRAM, *command, "--data", str(tmp_path / "store")],
+        [*forked_program(), *command, "--data", str(tmp_path / "store")],
         capture_output=True,
         env=clean_environment(tmp_path),
         timeout=PATIENCE,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from harness import PROGRAM, ServerProcess, clean_environment, server_process
+from harness import ServerProcess, clean_environment, server_process
+from support.forking import forked_program
 from support.programs import Program, running
 
 from greenroom.transports.cli.commands.watch import coloured, plain
@@ -130,7 +131,7 @@ async def test_any_server_on_the_folder_will_do_and_the_next_one_too(tmp_path: P
                 stats = json.loads(
                     (
                         await trio.run_process(
-                            [*PROGRAM, "stats", "--json", *store],
+                            [*forked_program(), "stats", "--json", *store],
                             env=clean_environment(tmp_path),
                             capture_stdout=True,
                         )

@@ -18,6 +18,7 @@ import trio
 import trustme
 from harness import PATIENCE, PROGRAM, clean_environment
 from support.effort import by_night
+from support.forking import forked_program
 from support.websocket_programs import answer, connected, port_in, server, until
 from support.websockets import CLOSE, Peer, frame
 
@@ -34,7 +35,7 @@ HEAP_KB = 6 * 1024  # how much the heap may grow or shrink however many clients 
 def refused(home: Path, *flags: str) -> tuple[int, str]:
     """Return how a server that cannot start ends, and what it says."""
     done = subprocess.run(
-        [*PROGRAM, "serve", "--data", str(home / "store"), *flags],
+        [*forked_program(), "serve", "--data", str(home / "store"), *flags],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=clean_environment(home),
@@ -244,7 +245,7 @@ def threads(pid: int) -> int:
 
 def statistics(home: Path) -> dict[str, Any]:
     """Return what `greenroom stats` says of the running server."""
-    command = [*PROGRAM, "stats", "--data", str(home / "store"), "--json"]
+    command = [*forked_program(), "stats", "--data", str(home / "store"), "--json"]
     done = subprocess.run(command, capture_output=True, env=clean_environment(home), check=True)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 from conformance import node
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
+from support.forking import forked_program
 
 _NOWHERE = "http://127.0.0.1:9"
 """The proxy that clients are told of, so that nothing of theirs leaves this machine."""
@@ -42,7 +43,7 @@ class ClientHome:
 
     def setup(self, *arguments: str) -> str:
         """Run `greenroom setup`, which must succeed; return what it printed."""
-        return self.run(*PROGRAM, "setup", *arguments)
+        return self.run(*forked_program(), "setup", *arguments)
 
     def run(self, *command: str) -> str:
         """Run a command, which must succeed; return what it printed."""

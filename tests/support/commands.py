@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness import PROGRAM, clean_environment
+from support.forking import forked_program
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -87,7 +88,7 @@ def serving(home: Path, *arguments: str, errors: Path | None = None, **more: str
 
 def run(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *arguments],
+        [*forked_program(), *arguments],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import trio
 from conformance import lines
-from harness import PATIENCE, PROGRAM, clean_environment
+from harness import PATIENCE, clean_environment
 from mcp import Client, StdioServerParameters
 from mcp_types import Implementation, TextResourceContents
+from support.forking import forked_program
 from support.programs import running
 
 from greenroom.transports import websocket_client
@@ -47,7 +48,7 @@ async def served(home: Path, transport: Transport, *flags: str) -> AsyncIterator
     Over stdio every client has a server of its own, so there is one at a time.
     """
     if transport == "stdio":
-        command = [*PROGRAM, "serve", "--data", str(home / "store"), *flags]
+        command = [*forked_program(), "serve", "--data", str(home / "store"), *flags]
         yield partial(_connected, _over_pipes(home, command))
         return
     async with listening(home, transport, *flags) as url:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.entity_tools import EntityQuestion as EntityQuestion
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
+    from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
     from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
     from greenroom.actors.corpus.managing import DropCorpus as DropCorpus
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.client_session import SessionLocator as SessionLocator
     from greenroom.actors.orchestrations.complete_code import CompleteCode as CompleteCode
     from greenroom.actors.orchestrations.compress_text import CompressText as CompressText
+    from greenroom.actors.orchestrations.dependency_search import DependencySearch as DependencySearch
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
     from greenroom.actors.orchestrations.erase import UserErased as UserErased
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
@@ -89,6 +91,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.import_export import ImportMemories as ImportMemories
     from greenroom.actors.orchestrations.ingest_documents import DocumentText as DocumentText
     from greenroom.actors.orchestrations.ingest_documents import IngestDocuments as IngestDocuments
+    from greenroom.actors.orchestrations.list_documents import CorpusDocuments as CorpusDocuments
+    from greenroom.actors.orchestrations.outline import Outline as Outline
     from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
@@ -169,6 +173,8 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.corpus import PutDocument as PutDocument
     from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
     from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
+    from greenroom.actors.schemas.corpus_listing import DocumentsShown as DocumentsShown
+    from greenroom.actors.schemas.corpus_listing import EntitiesShown as EntitiesShown
     from greenroom.actors.schemas.entities import DeclarationFile as DeclarationFile
     from greenroom.actors.schemas.entities import EntitiesDefined as EntitiesDefined
     from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound

@@ -34,6 +34,7 @@ from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.listing import CorpusEntities
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
@@ -55,6 +56,7 @@ from greenroom.actors.orchestrations.erase import EraseUser
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
+from greenroom.actors.orchestrations.list_documents import CorpusDocuments
 from greenroom.actors.orchestrations.outline import Outline
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
@@ -209,6 +211,8 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "memory_map": MemoryMap,
     **_TO_NAMESPACE_BY_CONSOLE,
     "browse_namespaces": BrowseNamespaces,
+    "list_documents": CorpusDocuments,
+    "list_entities": CorpusEntities,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

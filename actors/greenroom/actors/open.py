@@ -29,6 +29,7 @@ from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.listing import CorpusEntities, ReadPage
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
@@ -237,6 +238,8 @@ async def open_greenroom(
             SearchCorpora,
             ReadPassages,
             ListCorpora,
+            CorpusEntities,
+            ReadPage,
             AskForCode,
             FindVendorInfo,
             FindEntity,

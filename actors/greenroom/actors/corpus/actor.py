@@ -28,6 +28,7 @@ from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.schemas import code, code_relations, completion, entities, workspace
 from greenroom.actors.schemas import corpus as requests
+from greenroom.actors.schemas.corpus_listing import CountEachEntity
 from greenroom.actors.schemas.erasure import EraseFrom
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.projects import CountEntities
@@ -78,6 +79,7 @@ class CorpusActor(Actor):
     declare = _by(entities.DeclareEntities, declaring.declare)
     count_entities = _by(CountEntities, entity_search.count_entities)
     find_entities = _by(entities.FindEntities, entity_search.find)
+    count_each = _by(CountEachEntity, entity_search.count_each)
     name_entities = _by(entities.NameEntities, entity_search.name_entities)
     count_names = _by(entities.CountNames, entity_search.count_names)
     manifests = _by(entities.ReadManifests, entity_search.manifests)

@@ -19,6 +19,7 @@ from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
+from greenroom.actors.schemas.corpus_listing import CountEachEntity, EntitiesCountedEach
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
 from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.projects import CountEntities, EntitiesCounted
@@ -80,6 +81,31 @@ def name_entities(
         MappedEntity(entity.name, entity.type, entity.names, entity.ambiguous)
         for entity in islice(table.by_number.values(), request.limit)
     ]
+
+
+def count_each(
+    repository: CorpusRepository, request: CountEachEntity, context: Context
+) -> Slices[EntitiesCountedEach]:
+    """Answer a page of entities with their mentions, those first that are mentioned most."""
+    repository.check(context.principal, request.corpus)
+    table = yield from repository.entities.loaded(context)
+    mentions.go_on(repository, context)
+    counts = yield from _counts(repository, context)
+    holding = request.holding.casefold()
+    meant: list[tuple[int, EntityRecord]] = []
+    for entity in table.by_number.values():
+        is_named = not holding or any(holding in name.casefold() for name in entity.names)
+        if is_named and request.entity_type in {None, entity.type}:
+            meant.append((counts.mentions(entity.number), entity))
+        if context.should_yield():
+            yield
+    meant.sort(key=lambda each: (-each[0], each[1].name))
+    page = meant[request.start : request.start + request.limit]
+    return EntitiesCountedEach(
+        entities=[_view(entity, counts, is_full=True) for _, entity in page],
+        total=len(meant),
+        waiting=mentions.waiting(repository),
+    )
 
 
 def count_entities(

@@ -202,8 +202,15 @@ def page(
     start = None if request.after is None else _after(request.after)
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
+    holding = request.holding.casefold()
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
+        if context.should_yield():
+            yield
         if key == start:  # where names are hidden, there is no key that comes right after another
+            continue
+        if request.kind not in {None, document.kind}:
+            continue
+        if holding and holding not in f"{document.path}\n{document.title}".casefold():
             continue
         if len(found) == request.limit:
             return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
@@ -218,10 +225,9 @@ def page(
                 modified_at=document.modified_at,
                 indexed_at=document.indexed_at,
                 chunks=len(document.places),
+                is_file=document.is_file,
             )
         )
-        if context.should_yield():
-            yield
     return requests.DocumentPage(documents=found, after=None)
 
 

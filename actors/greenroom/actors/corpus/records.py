@@ -127,6 +127,11 @@ class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
     modified_at: int
     indexed_at: int
     places: list[msgspec.Raw]
+    prints: msgspec.Raw
+    blocks: msgspec.Raw
+    text_bytes: int
+    stored_bytes: int
+    is_file: bool = False
 
 
 class Passage(msgspec.Struct, frozen=True, array_like=True):

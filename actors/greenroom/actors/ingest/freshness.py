@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -37,10 +37,25 @@ async def with_changes(said: FreshnessView, files: Sequence[IndexedFile], reach:
     """
     if not files or (reach.roots == () and not reach.takes_client_folders):
         return said
+    return with_states(said, await states_of(files, reach))
+
+
+async def states_of(files: Sequence[IndexedFile], reach: Reach) -> dict[str, bool | None]:
+    """Return of each file that could be looked at whether it differs from what was read; None: it is gone."""
     look = _Look(files, reach)
     with trio.move_on_after(SECONDS):
         await trio.to_thread.run_sync(look.run, limiter=_threads(), abandon_on_cancel=True)
-    return look.added_to(said)
+    return look.end()
+
+
+def with_states(said: FreshnessView, states: Mapping[str, bool | None]) -> FreshnessView:
+    """Return how fresh an answer is, with what `states_of` its files says."""
+    return msgspec.structs.replace(
+        said,
+        files_checked=len(states),
+        changed_files=[path for path, differs in states.items() if differs] or UNSET,
+        missing_files=[path for path, differs in states.items() if differs is None] or UNSET,
+    )
 
 
 def _threads() -> trio.CapacityLimiter:
@@ -76,13 +91,7 @@ class _Look:
                 if error.errno in _GONE:
                     self._states[file.path] = None
 
-    def added_to(self, said: FreshnessView) -> FreshnessView:
+    def end(self) -> dict[str, bool | None]:
         """End it, and return what it found so far."""
         self._is_over.set()
-        states = dict(self._states)
-        return msgspec.structs.replace(
-            said,
-            files_checked=len(states),
-            changed_files=[path for path, differs in states.items() if differs] or UNSET,
-            missing_files=[path for path, differs in states.items() if differs is None] or UNSET,
-        )
+        return dict(self._states)

@@ -188,6 +188,7 @@ class DocumentListed(msgspec.Struct, frozen=True, kw_only=True):
     modified_at: int
     indexed_at: int
     chunks: int
+    is_file: bool = False
 
 
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,11 +203,18 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
-    """List the documents of a corpus, in pages; what is put in or removed meanwhile may be missed."""
+    """List the documents of a corpus, in pages; what is put in or removed meanwhile may be missed.
+
+    Attributes:
+        holding: Only those whose path or title has this text, in any case.
+        kind: Only files of this kind.
+    """
 
     corpus: CorpusName
     after: str | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    holding: str = ""
+    kind: str | None = None
 
 
 def is_text(text: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.transports.console.view import Entry
+from greenroom.transports.console.views.code import code
+from greenroom.transports.console.views.knowledge import knowledge
 from greenroom.transports.console.views.map import memory_map
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.console.views.overview import overview
@@ -15,5 +17,7 @@ ENTRIES: Final = (
     Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
     Entry("memories", "Memories", "m", memories, needs="list_memories"),
     Entry("map", "Map", "p", memory_map, needs="memory_map"),
+    Entry("knowledge", "Knowledge", "k", knowledge, needs="list_corpora"),
+    Entry("code", "Code", "c", code, needs="outline"),
 )
 """Every view."""

@@ -1,0 +1,92 @@
+"""Paging through the entities and the documents of a corpus."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.corpus.asking import corpus_row
+from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.schemas import corpus as schemas
+from greenroom.actors.schemas import corpus_listing as listing
+from greenroom.actors.schemas.entities import AnEntityType
+from greenroom.runtime import Procedure, ProcedureContext
+
+
+class CorpusEntities(Procedure[listing.EntitiesShown], frozen=True, kw_only=True):
+    """List the entities that are declared in a corpus, in pages, those first that are mentioned most."""
+
+    corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
+    holding: listing.Holding = ""
+    entity_type: AnEntityType | None = None
+    limit: listing.PageLimit = 50
+    cursor: listing.Position | None = None
+
+    async def run(self, context: ProcedureContext) -> listing.EntitiesShown:
+        """Ask the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is none.
+        """
+        start = _start(self.cursor)
+        row = await corpus_row(context, self.corpus)
+        asked = listing.CountEachEntity(
+            corpus=row.full_name,
+            holding=self.holding,
+            entity_type=self.entity_type,
+            start=start,
+            limit=self.limit,
+        )
+        found = await context.ask(corpus_address(row), asked)
+        audit_record.record_read(
+            context, context.principal, "list_entities", None, corpus=row.full_name, found=found.total
+        )
+        end = start + len(found.entities)
+        return listing.EntitiesShown(
+            entities=found.entities,
+            total=found.total,
+            waiting_for_matching=found.waiting,
+            corpus=row.full_name,
+            next_cursor=str(end) if end < found.total else None,
+        )
+
+
+def _start(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal()):
+        raise auth_errors.invalid("cursor", "cursor: it is no next_cursor of list_entities")
+    return int(cursor[:9])
+
+
+class ReadPage(Procedure[listing.PageRead], frozen=True, kw_only=True):
+    """Read a page of the documents of a corpus; `CorpusDocuments` asks it."""
+
+    deed: ClassVar[str] = "list_documents"
+
+    corpus: schemas.CorpusName
+    holding: str
+    kind: str | None
+    limit: int
+    cursor: str | None
+
+    async def run(self, context: ProcedureContext) -> listing.PageRead:
+        """Ask the corpus.
+
+        Raises:
+            Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is none.
+        """
+        row = await corpus_row(context, self.corpus)
+        asked = schemas.ListDocuments(
+            corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding, kind=self.kind
+        )
+        page = await context.ask(corpus_address(row), asked)
+        view = await context.ask(corpus_address(row), schemas.DescribeCorpus(row=row))
+        audit_record.record_read(
+            context, context.principal, self.deed, None, corpus=row.full_name, found=len(page.documents)
+        )
+        freshness = schemas.FreshnessView(
+            indexed_at=view.indexed_at, waiting_for_vectors=view.waiting_for_vectors
+        )
+        return listing.PageRead(corpus=row.full_name, page=page, freshness=freshness)

@@ -1,0 +1,100 @@
+"""What people page through in a corpus: its documents, and the entities that are declared in it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas.corpus import CorpusName, DocumentPage, FreshnessView
+from greenroom.actors.schemas.corpus_words import EntityType
+from greenroom.actors.schemas.entities import EntityView
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Message
+
+Holding = Annotated[str, Meta(max_length=500, description="only those that have this text, in any case")]
+PageLimit = Annotated[int, Meta(ge=1, le=200, description="how many")]
+Position = Annotated[str, Meta(max_length=20_000, description="next_cursor of the page before")]
+Kind = Annotated[str, Meta(min_length=1, max_length=100, description="kind of file, such as markdown")]
+OnDisk = Literal["unchanged", "changed", "missing"]
+
+
+class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in a listing.
+
+    Attributes:
+        bytes: Of its file.
+        modified_at: When the file was changed, as it was read; null for what was sent as a text.
+        indexed_at: When it was taken in.
+        chunks: How many passages it has.
+        on_disk: How its file is now, in comparison; absent where that was not looked at.
+    """
+
+    path: str
+    title: str
+    kind: str
+    bytes: int
+    modified_at: datetime | None
+    indexed_at: datetime
+    chunks: int
+    on_disk: OnDisk | UnsetType = UNSET
+
+
+class DocumentsShown(Reply, frozen=True, kw_only=True):
+    """Answers `CorpusDocuments`, in an order that means nothing and stays.
+
+    Attributes:
+        freshness: Of the corpus, and of the files of this page.
+    """
+
+    documents: list[DocumentShown]
+    corpus: str
+    freshness: FreshnessView
+    next_cursor: str | None
+
+
+class PageRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of documents as the corpus has them, and how fresh it is."""
+
+    corpus: str
+    page: DocumentPage
+    freshness: FreshnessView
+
+
+class CountEachEntity(Message["EntitiesCountedEach"], frozen=True, kw_only=True):
+    """List entities of a corpus with their mentions, those first that are mentioned most; not a tool.
+
+    Attributes:
+        start: How many are before the page.
+    """
+
+    corpus: CorpusName
+    holding: str = ""
+    entity_type: EntityType | None = None
+    start: int = 0
+    limit: int = 50
+
+
+class EntitiesCountedEach(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CountEachEntity`; members as in `EntitiesShown`."""
+
+    entities: list[EntityView]
+    total: int
+    waiting: int
+
+
+class EntitiesShown(Reply, frozen=True, kw_only=True):
+    """Answers `CorpusEntities`, those first that are mentioned most.
+
+    Attributes:
+        total: How many there are in all.
+        waiting_for_matching: Documents in which names are still to be looked for.
+    """
+
+    entities: list[EntityView]
+    total: int
+    waiting_for_matching: int
+    corpus: str
+    next_cursor: str | None

@@ -1,0 +1,251 @@
+"""Knowledge and code in the console: corpora, documents, entities, workspaces, files and symbols."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+import trio
+from support.console import looker
+from support.corpora import document_of
+from support.keyed import create_key, premises
+from support.workspaces import folder_of_code
+
+from greenroom.actors import (
+    Agent,
+    DefineEntities,
+    IngestDocuments,
+    Principal,
+    PutDocument,
+    Reach,
+    SearchCodeSemantic,
+    StoreMemory,
+    ask_corpus,
+)
+from greenroom.actors.workspace.keeper import open_workspaces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.agents import House
+    from support.console import Shown
+    from support.passports import Opens
+
+OWNER = Principal(agent_id="bot", user="owner")
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e{{7*7}}'
+CORPUS = "user:owner:docs"
+
+
+async def put(at: House, path: str, *parts: tuple[list[str], str], title: str | None = None) -> None:
+    document = document_of(path, parts or [(["One"], "some text")], title=title)
+    await ask_corpus(at.runtime, OWNER, PutDocument(corpus="docs", document=document), make=True)
+
+
+def rows(page: Shown) -> int:
+    return len([each for each in page.named("tr") if "data-row" in each])
+
+
+async def test_corpora_documents_and_their_outlines_are_shown(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        guest = await looker(here)
+        empty = await guest.look("/knowledge")
+        assert "There are no corpora yet. greenroom ingest FOLDER" in empty.text
+        await put(at, "a b/ü#?.md", (["Birds"], "# Birds\n\nherons"), (["Birds", "Reeds"], "in the reeds"))
+        await put(at, "plain.md", (["Fish"], "```\n# no heading\n```\npikes"))
+        listed = await guest.look("/knowledge")
+        listed.check_inert()
+        assert "user:owner:docs 2 3" in listed.text
+        assert f"./knowledge/{quote(CORPUS, safe='')}" in listed.links
+        corpus = await guest.look(f"/knowledge/{CORPUS}")
+        corpus.check_inert()
+        assert rows(corpus) == 2
+        (lead,) = [link for link in corpus.links if "%C3%BC" in link]
+        page = await guest.look(lead.removeprefix(".."))
+        page.check_inert()
+        assert "Path a b/ü#?.md Kind markdown, 27 B, 2 passages" in page.text, page.text
+        assert "it was sent as a text" in page.text
+        assert "Outline Birds Reeds Birds herons Reeds in the reeds" in page.text
+        assert [link for link in page.links if "#section" in link] == ["#section-1", "#section-2"]
+        fenced = await guest.look(f"/knowledge/{CORPUS}?document=plain.md")
+        assert "Outline" not in fenced.text
+        assert "# no heading" in fenced.text
+
+
+async def test_documents_come_in_pages_and_filters_go_along(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        for number in range(53):
+            await put(at, f"birds/{number:02}.md", title=f"Heron {number}")
+        await put(at, "fish.md", title="Pike")
+        guest = await looker(here)
+        first = await guest.look(f"/knowledge/{CORPUS}?holding=HERON&kind=markdown")
+        (following,) = [link for link in first.links if "cursor=" in link]
+        assert "holding=HERON" in following
+        second = await guest.look(following.removeprefix(".."))
+        assert (rows(first), rows(second)) == (50, 3)
+        assert not [link for link in second.links if "fish" in link]
+        assert rows(await guest.look(f"/knowledge/{CORPUS}?holding=fish.md")) == 1
+        none = await guest.look(f"/knowledge/{CORPUS}?kind=pdf")
+        assert "There are no documents here." in none.text
+
+
+@pytest.mark.promise("console.freshness")
+async def test_files_that_changed_or_are_gone_are_told_apart(open_at: Opens, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("same", "other", "gone"):
+        (folder / f"{name}.md").write_text(f"# {name}\n\ntext of {name}\n")
+    reach = Reach((str(folder),))
+    async with open_at() as at, premises(at, reach=reach) as here:
+        bot = Agent(at.runtime, OWNER, reach=reach)
+        await bot.ask(IngestDocuments(paths=[str(folder)], corpus="docs"))
+        await put(at, str(folder / "same.txt"))  # a text under the name of a file is no file
+        guest = await looker(here)
+        page = await guest.look(f"/knowledge/{CORPUS}")
+        assert "changed since" not in page.text
+        assert page.text.count("as it was read") == 3
+        (folder / "other.md").write_text("# other\n\nnow another text\n")
+        (folder / "gone.md").unlink()
+        page = await guest.look(f"/knowledge/{CORPUS}")
+        assert "Of 3 files on this page 1 changed since they were read and 1 are gone." in page.text
+        states = ("as it was read", "changed since", "not looked at")
+        assert [page.text.count(state) for state in states] == [1, 2, 1]
+        one = await guest.look(f"/knowledge/{CORPUS}?document={quote(str(folder / 'gone.md'))}")
+        assert "On disk now gone" in one.text
+    async with open_at() as at, premises(at, reach=Reach(())) as here:
+        page = await (await looker(here)).look(f"/knowledge/{CORPUS}")
+        assert page.text.count("not looked at") == 4
+
+
+async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        await put(at, "a.md", (["Stores"], "Acme Queue and Bolt DB hold what waits"))
+        bot = at.agent("bot", user="owner")
+        declared = [
+            {"name": "Acme Queue", "type": "vendor", "aliases": ["AQ"], "description": "holds messages"},
+            {"name": "Bolt DB", "type": "library", "relations": [{"type": "used_by", "to": "Acme Queue"}]},
+        ]
+        await bot.ask(DefineEntities(entities=declared, corpus="docs"))
+        await bot.ask(StoreMemory(content="Acme Queue is slow on Mondays", key="mondays"))
+        guest = await looker(here)
+        listed = await guest.look(f"/knowledge/{CORPUS}?show=entities")
+        assert re.search(r"Acme Queue vendor holds messages 1 Bolt DB library 1", listed.text), listed.text
+        assert rows(await guest.look(f"/knowledge/{CORPUS}?show=entities&type=library")) == 1
+        assert rows(await guest.look(f"/knowledge/{CORPUS}?show=entities&holding=aq")) == 1
+        page = await guest.look(f"/knowledge/{CORPUS}?entity=Acme%20Queue")
+        page.check_inert()
+        for told in (
+            "Type vendor",
+            "Also called AQ",
+            "hold what waits",
+            "mondays",
+            "Bolt DB used_by Acme Queue",
+        ):
+            assert told in page.text, (told, page.text)
+        none = await guest.look(f"/knowledge/{CORPUS}?entity=zzzzqqqq")
+        assert "Nothing of this name is declared" in none.text
+
+
+async def test_a_search_leads_to_documents(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        await put(at, "heron.md", (["Heron"], "the heron stands in the reeds"))
+        guest = await looker(here)
+        for path in ("/knowledge", f"/knowledge/{CORPUS}"):
+            page = await guest.look(f"{path}?q=heron")
+            assert "the heron stands in the reeds" in page.text
+            assert [link for link in page.links if link.endswith("docs?document=heron.md")]
+        assert "Nothing was found." in (await guest.look("/knowledge?q=zzzzqqqq")).text
+
+
+@pytest.mark.promise("console.inert")
+async def test_what_documents_say_stays_text(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        path = f"javascript:alert(1)/{HOSTILE}.md"
+        await put(at, path, ([HOSTILE], f"# {HOSTILE}\n\n{HOSTILE}\n" + "x" * 100_000), title=HOSTILE)
+        entity = {
+            "name": HOSTILE[:100],
+            "type": "vendor",
+            "description": HOSTILE,
+            "aliases": ["javascript:x"],
+        }
+        await at.agent("bot", user="owner").ask(DefineEntities(entities=[entity], corpus="docs"))
+        guest = await looker(here)
+        shown = [
+            await guest.look(f"/knowledge/{CORPUS}{query}")
+            for query in (
+                "",
+                f"?document={quote(path, safe='')}",
+                "?show=entities",
+                f"?entity={quote(HOSTILE[:100], safe='')}",
+                "?q=alert",
+            )
+        ]
+        for page in shown:
+            page.check_inert()
+            assert page.status == 200
+            assert "<script>alert(1)</script>" in page.text
+
+
+async def test_what_the_url_says_wrong_and_what_others_have_is_refused(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        await put(at, "a.md")
+        bob = await create_key(at, "knowledge:read", agent="bot", user="bob")
+        closed = await create_key(at, "memory:read", agent="bot", user="owner")
+        await here.settled()
+        owner, other, shut = [await looker(here, key) for key in (None, bob, closed)]
+        for query, status in {
+            "?cursor=x": 422,
+            "?show=entities&cursor=-1": 422,
+            "?show=entities&type=poem": 422,
+            "?document=never.md": 404,
+            f"?q={'x' * 501}": 422,
+        }.items():
+            assert (await owner.look(f"/knowledge/{CORPUS}{query}")).status == status, query
+        assert (await owner.look("/knowledge/user:owner:never")).status == 404
+        assert (await owner.look("/code/user:owner:docs")).status == 404
+        assert CORPUS not in (await other.look("/knowledge")).text
+        assert (await other.look(f"/knowledge/{CORPUS}")).status == 404
+        page = await shut.look("/knowledge")
+        assert (page.status, "knowledge:read" in page.text) == (403, True)
+        assert not [link for link in (await shut.look("/")).links if "knowledge" in link or "code" in link]
+
+
+async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, tmp_path: Path) -> None:
+    code = folder_of_code(tmp_path, 2)
+    (code / "user.py").write_text(
+        "import json\n\nfrom part_0 import part_0\n\n\ndef use():\n    return part_0()\n"
+    )
+    reach = Reach((), workspaces=(str(code),))
+    async with open_at() as at, premises(at, reach=reach) as here, open_workspaces(at.runtime) as kept:
+        guest = await looker(here)
+        assert "No code is indexed yet." in (await guest.look("/code")).text
+        bot = Agent(at.runtime, OWNER, reach=reach, workspaces=kept)
+        while (await bot.ask(SearchCodeSemantic(query="anchor"))).freshness.state != "watching":
+            await trio.lowlevel.checkpoint()
+        listed = await guest.look("/code")
+        listed.check_inert()
+        assert f"{code} as the files are 3" in listed.text
+        assert "There are no corpora yet." in (await guest.look("/knowledge")).text
+        (lead,) = [link.removeprefix(".") for link in listed.links if "./code/" in link]
+        page = await guest.look(lead)
+        page.check_inert()
+        assert rows(page) == 3
+        assert rows(await guest.look(f"{lead}?holding=user.py")) == 1
+        found = await guest.look(f"{lead}?symbol=part_0")
+        assert "part_0 function part_0.py:1" in found.text
+        assert "user.py:7 call use by scopes and imports" in found.text
+        assert [link for link in found.links if link.endswith("?file=user.py")]
+        of_user = await guest.look(f"{lead}?file=user.py")
+        of_user.check_inert()
+        assert "def use()" in of_user.text
+        assert (
+            "It needs part_0.py From outside json It is needed by No file of the workspace." in of_user.text
+        )
+        assert "It is needed by user.py" in (await guest.look(f"{lead}?file=part_0.py")).text
+        unknown = await guest.look(f"{lead}?file=never.py")
+        assert "no symbols of" in unknown.text
+    async with open_at() as at, premises(at, reach=Reach(())) as here:
+        page = await (await looker(here)).look(f"{lead}?symbol=part_0")
+        assert "it is not known which folder of code is meant" in page.text
+        assert rows(page) == 3

@@ -1,0 +1,132 @@
+"""Knowledge: corpora of documents, what is in them, how fresh that is, and the entities that they name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from greenroom.actors import (
+    CorpusResource,
+    DocumentResource,
+    FindEntity,
+    GetFullContent,
+    ReadResource,
+    SemanticSearch,
+)
+from greenroom.actors.base.parse import check_request
+from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri
+from greenroom.transports.console.view import Place, Reader, View
+from greenroom.transports.console.views import corpora
+
+RESULTS: Final = 20
+TYPES: Final = ("vendor", "library", "framework", "service")
+TOPICS: Final = 20
+_PASSAGES: Final = 10
+"""Passages that an entity's page shows."""
+_HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(\S.*)$", re.MULTILINE)
+_MARKED: Final = frozenset({"markdown", "html", "pdf", "docx", "notebook", "rst"})
+"""Kinds of files whose headings are told in their text."""
+
+
+class Section(NamedTuple):
+    """A part of a document, from one heading to the next.
+
+    Attributes:
+        level: How deep the heading is; 0 before the first.
+        heading: Its words.
+        text: What is below it.
+    """
+
+    level: int
+    heading: str
+    text: str
+
+
+async def knowledge(reader: Reader, place: Place) -> View:
+    """Return the list of corpora, or a page of one: documents, entities, a document, an entity."""
+    if not place.rest:
+        return await _all(reader, place)
+    shown = {"corpus": place.rest, "kept": corpora.as_whom(place), "types": TYPES}
+    if (path := place.get("document")) is not None:
+        return await _document(reader, shown, path)
+    if (name := place.get("entity")) is not None:
+        return await _entity(reader, shown, name)
+    return await _corpus(reader, place, shown)
+
+
+async def _all(reader: Reader, place: Place) -> View:
+    listed = await corpora.corpora(reader, of_code=False)
+    shown = {"corpora": listed, "found": None, "kept": corpora.as_whom(place)}
+    if (query := place.get("q")) is not None:
+        shown["found"] = await _found(reader, query, "*")
+    topics = tuple(corpus_uri(each.corpus) for each in listed[:TOPICS])
+    return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
+
+
+async def _found(reader: Reader, query: str, corpus: str) -> Any:
+    asked = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
+    check_request(asked)
+    return await reader.ask(asked)
+
+
+async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
+    name = shown["corpus"]
+    read = await reader.ask(ReadResource(uri=corpus_uri(name)))
+    assert isinstance(read, CorpusResource), "it is the URI of a corpus"
+    tab = "entities" if place.get("show") == "entities" else "documents"
+    shown |= {"view": read.corpus, "tab": tab, "found": None, "page": None}
+    if (query := place.get("q")) is not None:
+        shown["found"] = await _found(reader, query, name)
+    elif tab == "entities":
+        shown["page"] = await corpora.entities(reader, place, name)
+    else:
+        shown["page"] = await corpora.documents(reader, place, name)
+    return View("corpus.html", name, shown, topics=(corpus_uri(name),))
+
+
+async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
+    corpus = shown["corpus"]
+    uri = document_uri(corpus, path)
+    read = await reader.ask(ReadResource(uri=uri))
+    assert isinstance(read, DocumentResource), "it is the URI of a document"
+    listed = Place("", "", {"holding": [path[:500]]})
+    beside = (await corpora.documents(reader, listed, corpus)).documents
+    shown |= {
+        "document": read,
+        "listed": next((each for each in beside if each.path == path), None),
+        "sections": sections(read.text) if read.kind in _MARKED else [Section(0, "", read.text)],
+    }
+    return View("document.html", read.title, shown, topics=(uri,))
+
+
+def sections(text: str) -> list[Section]:
+    """Return a document's text in parts, each below its heading; what is fenced is no heading."""
+    parts = [Section(0, "", "")]
+    is_fenced = False
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_fenced = not is_fenced
+        heading = None if is_fenced else _HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        parts[-1] = parts[-1]._replace(text="\n".join(lines).strip("\n"))
+        parts.append(Section(len(heading[1]), heading[2].strip(), ""))
+        lines = []
+    parts[-1] = parts[-1]._replace(text="\n".join(lines).strip("\n"))
+    return [part for part in parts if part.level or part.text]
+
+
+async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
+    corpus = shown["corpus"]
+    asked = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
+    check_request(asked)
+    found = await reader.ask(asked)
+    entity = next(iter(found.entities), None)
+    passages = None
+    if entity is not None and entity.source_chunks:
+        wanted = GetFullContent(chunk_ids=entity.source_chunks[:_PASSAGES], corpus=corpus)
+        passages = await reader.ask(wanted)
+    shown |= {"found": found, "entity": entity, "name": name, "passages": passages}
+    return View("entity.html", name if entity is None else entity.name, shown, topics=(corpus_uri(corpus),))
