@@ -69,6 +69,7 @@ from greenroom.actors.orchestrations.workflows import (
     SuggestNextAction,
     WorkflowCheckpoint,
 )
+from greenroom.actors.passport.issued import ListPassports
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
 from greenroom.actors.recall import fallback_lookup
@@ -89,6 +90,7 @@ from greenroom.actors.schemas.preferences import SetPreferences
 from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.resource_uris import is_of_current_session, is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.session.browsing import FindSessions
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -209,6 +211,8 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "memory_map": MemoryMap,
     **_TO_NAMESPACE_BY_CONSOLE,
     "browse_namespaces": BrowseNamespaces,
+    "find_sessions": FindSessions,
+    "list_passports": ListPassports,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

@@ -115,6 +115,8 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "merge_memories": "memory:write",
     "withdraw_rating": "memory:write",
     "settle_memory_pair": "memory:write",
+    "find_sessions": SESSIONS,
+    "list_passports": SESSIONS,
 }
 """What each request needs that only people's console asks, by its name."""
 
