@@ -117,6 +117,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "settle_memory_pair": "memory:write",
     "find_sessions": SESSIONS,
     "list_passports": SESSIONS,
+    "read_transcript": SESSIONS,
 }
 """What each request needs that only people's console asks, by its name."""
 
