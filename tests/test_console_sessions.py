@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json as plain_json
+import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from support.agents import begin, json, say
 from support.console import looker
 from support.keyed import create_key, premises
 from support.passports import HOME, begun, member
+from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import (
     AddMessage,
@@ -27,6 +30,7 @@ from greenroom.actors import (
     StartSession,
     UpdateSession,
 )
+from greenroom.testing import DAY
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -138,7 +142,7 @@ async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> 
         await agent.ask(
             AddMessage(
                 session_id="s",
-                content=HOSTILE * 100 + "x" * 9_000,
+                content=HOSTILE * 20 + "x" * 5_000,
                 message_type=HOSTILE[:50],
                 metadata=hostile,
                 parent_message_id=first,
@@ -161,7 +165,7 @@ async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> 
             "/sessions/s",
             "/sessions/s?order=threads",
             "/sessions/s/context",
-            f"/sessions/s/context?tool={line.replace(' ', '+')}",
+            f"/sessions/s/context?tool={quote(line)}",
             "/sessions/s/passports",
             "/sessions/s/history",
             "/sessions?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
@@ -178,9 +182,10 @@ async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> 
 
 async def test_agents_names_are_links_that_lead_nowhere_else(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
+        agent = at.agent("bot", user="owner")
         for name in ("javascript:alert(1)", "//evil.example", "a?b=c&d#e", "../../../x"):
-            agent = Agent(at.runtime, Principal(agent_id=name, user="owner"))
             await agent.ask(CreateSession(purpose=name, project_id=name))
+            await agent.ask(StartSession(workspace_path=name, purpose=name, new=True))
         page = await (await looker(here)).look("/sessions")
         page.check_inert()
         assert all(link.startswith(("./", "?")) or link == "#main" for link in page.links), page.links
@@ -271,9 +276,9 @@ async def test_answers_stand_below_what_they_answer(enter: Enter) -> None:
 
 
 async def test_long_messages_are_folded_and_the_longest_cut(enter: Enter) -> None:
-    async with enter(content_limit=2_000_000) as at, premises(at) as here:
+    async with enter(content_limit=1_000_000) as at, premises(at) as here:
         alice = await begin(at)
-        await say(alice, "s", "short", "y" * 5_000, "start " + "z" * 1_000_000)
+        await say(alice, "s", "short", "y" * 5_000, "start " + "z" * 900_000)
         guest = await looker(here)
         page = await guest.look("/sessions/s")
         folded = [each for each in page.named("details") if each.get("class") == "long"]
@@ -281,7 +286,7 @@ async def test_long_messages_are_folded_and_the_longest_cut(enter: Enter) -> Non
         assert len(page.answer.body) < 60_000
         whole = next(link for link in page.links if "message=" in link)
         alone = await guest.look(f"/sessions/{whole.partition('sessions/')[2]}")
-        assert "z" * 1_000_000 in alone.text
+        assert "z" * 900_000 in alone.text
 
 
 async def test_a_session_shows_what_it_keeps_and_what_a_client_is_given(enter: Enter) -> None:
@@ -325,9 +330,13 @@ async def test_passports_are_listed_with_who_took_them(enter: Enter) -> None:
         assert made.passport_id[:8] in came.text.partition("Redeemed")[2]
         assert "not finished" not in came.text
         assert "Restored from a passport" in (await guest.look(f"/sessions/{restored.session_id}/history")).text
-        at.tick(2 * 86_400 + 3_600)
-        await here.settled()
-        assert made.passport_id[:8] not in (await guest.look(f"/sessions/{session}/passports")).text
+        at.clock.jump(2 * DAY)
+    async with enter() as at:
+        await wait_all_tasks_blocked(0.05)
+        owner = member(at.runtime, "claude-code", user="owner")
+        for session_id in (session, restored.session_id):
+            found = await owner.ask(ListPassports(session_id=session_id))
+            assert (found.issued, found.redeemed) == ([], [])
 
 
 async def test_passports_of_others_need_the_right_to_read_the_audit_log(enter: Enter) -> None:
@@ -355,7 +364,8 @@ async def test_hand_overs_are_stretches_of_time(enter: Enter) -> None:
         at.tick(120)
         await zed.ask(EndSession(session_id=session))
         page = await (await looker(here)).look(f"/sessions/{session}/history")
-        assert page.headings[1:4] == ["claude-code", "zed", "Ended"]
+        line = page.text.partition("Hand-overs")[2].partition("Who wrote here")[0]
+        assert re.search("claude-code claude-code , from .* zed zed , from .* Ended", line), line
         assert "10 min" in page.text
         assert "2 min" in page.text
         assert "the tests are next" in page.text
@@ -393,7 +403,7 @@ async def test_strange_addresses_are_refused_with_a_sentence(enter: Enter) -> No
             "/sessions?cursor=nonsense": 422,
             "/sessions/s?before=1": 200,
             f"/sessions/s?from={10**15}": 200,
-            f"/sessions/s?from={'9' * 16}": 200,
+            f"/sessions/s?from={'9' * 16}": 422,
         }.items():
             page = await guest.look(path)
             assert page.status == status, (path, page.text)
