@@ -31,7 +31,12 @@ def seeds(console_server: ConsoleServer) -> None:
         session_id="release",
         files_accessed=[{"path": "docs/release.md", "note": "the plan"}],
         decisions=[{"what": "release on Monday", "why": "nobody is there on Friday"}],
-        workflow_state={"task": "the release", "status": "blocked", "blockers": ["the tests"], "next": ["tag it"]},
+        workflow_state={
+            "task": "the release",
+            "status": "blocked",
+            "blockers": ["the tests"],
+            "next": ["tag it"],
+        },
     )
     ask("migrate_session", session_id="release", to_tool="zed", note="the tests are next")
     ask("export_session", session_id="release")

@@ -1,4 +1,4 @@
-"""The console's sessions without a browser: the list and its filters, what is said, kept, carried and handed over."""
+"""The console's sessions without a browser: the list, and what is said, kept and handed over in one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import (
     AddMessage,
-    Agent,
     CreateSession,
     EndSession,
     ExportSession,
     FindSessions,
     ListPassports,
     MigrateSession,
-    Principal,
     ReadTranscript,
     RecordContext,
     RestoreSession,
@@ -232,7 +230,9 @@ async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
         for path in ("/sessions/s", "/sessions/s/context", "/sessions/s/history", "/sessions/s/passports"):
             page = await guest.look(path)
             assert page.status == 404, path
-            there = await guest.look(path.replace("/s", "/nothing", 2).replace("/nothingessions", "/sessions"))
+            there = await guest.look(
+                path.replace("/s", "/nothing", 2).replace("/nothingessions", "/sessions")
+            )
             assert page.text.replace("'s'", "") == there.text.replace("'nothing'", ""), path
 
 
@@ -303,7 +303,14 @@ async def test_a_session_shows_what_it_keeps_and_what_a_client_is_given(enter: E
             )
         )
         page = await (await looker(here)).look("/sessions/s/context")
-        for text in ("use LMDB", "one file", "the release", "tag it", "src/main.py", "The summary for a new client"):
+        for text in (
+            "use LMDB",
+            "one file",
+            "the release",
+            "tag it",
+            "src/main.py",
+            "The summary for a new client",
+        ):
             assert text in page.text
         cells = page.text.partition("Tokens, about")[2].split()
         assert "Newest, as they are" in page.text
@@ -329,7 +336,9 @@ async def test_passports_are_listed_with_who_took_them(enter: Enter) -> None:
         came = await guest.look(f"/sessions/{restored.session_id}/passports")
         assert made.passport_id[:8] in came.text.partition("Redeemed")[2]
         assert "not finished" not in came.text
-        assert "Restored from a passport" in (await guest.look(f"/sessions/{restored.session_id}/history")).text
+        assert (
+            "Restored from a passport" in (await guest.look(f"/sessions/{restored.session_id}/history")).text
+        )
         at.clock.jump(2 * DAY)
     async with enter() as at:
         await wait_all_tasks_blocked(0.05)
@@ -339,16 +348,18 @@ async def test_passports_are_listed_with_who_took_them(enter: Enter) -> None:
             assert (found.issued, found.redeemed) == ([], [])
 
 
-async def test_passports_of_others_need_the_right_to_read_the_audit_log(enter: Enter) -> None:
+async def test_passports_are_listed_for_who_issued_or_redeemed_them(enter: Enter) -> None:
     async with enter() as at:
-        ann = member(at.runtime, "claude-code", user="ann")
+        ann, bob = (member(at.runtime, "claude-code", user=user) for user in ("ann", "bob"))
         session = await begun(ann, "hello")
-        await ann.ask(ExportSession(session_id=session))
-        reads = frozenset({"sessions:read"})
-        bob = Agent(at.runtime, Principal(agent_id="bob", user="bob", scopes=reads))
-        auditor = Agent(at.runtime, Principal(agent_id="eve", user="eve", scopes=reads | {"audit:read"}))
-        found = [len((await each.ask(ListPassports(session_id=session))).issued) for each in (ann, bob, auditor)]
-        assert found == [1, 0, 1]
+        made: Any = await ann.ask(ExportSession(session_id=session))
+        await ann.ask(EndSession(session_id=session))
+        restored: Any = await bob.ask(RestoreSession(passport=made.claim))
+        for agent, issued, redeemed in ((ann, 1, 0), (bob, 0, 1)):
+            one = await agent.ask(ListPassports(session_id=session))
+            other = await agent.ask(ListPassports(session_id=restored.session_id))
+            assert (len(one.issued), len(other.redeemed)) == (issued, redeemed)
+            assert (len(one.redeemed), len(other.issued)) == (0, 0)
 
 
 async def test_hand_overs_are_stretches_of_time(enter: Enter) -> None:
@@ -356,7 +367,9 @@ async def test_hand_overs_are_stretches_of_time(enter: Enter) -> None:
         claude = member(at.runtime, "claude-code", user="owner")
         session = await begun(claude, "hello")
         at.tick(600)
-        moved: Any = await claude.ask(MigrateSession(session_id=session, to_tool="zed", note="the tests are next"))
+        moved: Any = await claude.ask(
+            MigrateSession(session_id=session, to_tool="zed", note="the tests are next")
+        )
         claude.close()
         at.tick(60)
         zed = member(at.runtime, "zed", user="owner")
@@ -378,7 +391,11 @@ async def test_what_can_be_done_is_offered_to_who_may(enter: Enter) -> None:
         guest, reader = await looker(here), await looker(here, read_only=True)
 
         async def offered(who: Any, path: str = "/sessions/s") -> set[str]:
-            return {each["data-request"] for each in (await who.look(path)).named("form") if "data-request" in each}
+            return {
+                each["data-request"]
+                for each in (await who.look(path)).named("form")
+                if "data-request" in each
+            }
 
         assert await offered(guest) == {"add_message", "end_session", "update_session"}
         assert await offered(guest, "/sessions/s/context") >= {"record_context"}
@@ -420,3 +437,32 @@ async def test_a_transcript_is_asked_from_one_side(enter: Enter) -> None:
         assert [(each.sender, each.messages) for each in page.writers] == [("alice", 3)]
         with pytest.raises(Exception, match="not both"):
             await alice.ask(ReadTranscript(session_id="s", start=1, before=2))
+
+
+async def test_a_session_is_seen_as_another_agent_sees_it(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        alice = await begin(at)
+        await say(alice, "s", "a secret of alice", visibility="private")
+        await say(alice, "s", "planners only", visibility="agent_only")
+        guest = await looker(here)
+        page = await guest.look("/sessions/s?as=alice&as_type=")
+        assert "You see what alice may read" in page.text
+        assert "a secret of alice" in page.text
+        assert "planners only" not in page.text
+        assert not [each for each in page.named("form") if "data-request" in each]
+        inside = [link for link in page.links if "sessions/s" in link]
+        assert inside
+        assert all("as=alice" in link for link in inside)
+        page = await guest.look("/sessions/s?as=alice&as_type=planner")
+        assert "planners only" in page.text
+        for tab in ("context", "passports", "history"):
+            seen = await guest.look(f"/sessions/s/{tab}?as=alice")
+            assert (seen.status, "You see what alice may read" in seen.text) == (200, True)
+        assert "as=alice" in next(
+            link for link in (await guest.look("/sessions?as=alice&q=p")).links if "sessions/s" in link
+        )
+        key = await create_key(at, "*:read", user="ann")
+        await here.settled()
+        other = await looker(here, key)
+        assert (await other.look("/sessions/s?as=alice")).status == 403
+        assert "See it as another agent" not in (await other.look("/sessions/s")).text

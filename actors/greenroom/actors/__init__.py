@@ -308,10 +308,10 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.sessions import SearchByTimerange as SearchByTimerange
     from greenroom.actors.schemas.sessions import SearchContext as SearchContext
     from greenroom.actors.schemas.sessions import UpdateSession as UpdateSession
+    from greenroom.actors.schemas.transcripts import ReadTranscript as ReadTranscript
     from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
-    from greenroom.actors.schemas.transcripts import ReadTranscript as ReadTranscript
     from greenroom.actors.schemas.workflows import ActionsSuggested as ActionsSuggested
     from greenroom.actors.schemas.workflows import CheckpointKept as CheckpointKept
     from greenroom.actors.schemas.workflows import NextAction as NextAction

@@ -7,8 +7,7 @@ A passport has rows at the sessions that it has to do with, as long as it rememb
 
 Invariants:
 
-- The user who issued a passport sees that row, and who redeemed one sees the other; whoever may read the audit
-  log sees all of them.
+- The user who issued a passport sees that row, and who redeemed one sees the other.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import msgspec
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.auth.scopes import AUDIT
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
@@ -139,7 +137,9 @@ class ListPassports(Query[PassportList], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> Slices[PassportList]:
         """Read the rows at the session, as far as the caller may see them."""
-        base = reader.get(directory.INDEX, directory.BASE, Address("session", self.session_id), directory.BaseRow)
+        base = reader.get(
+            directory.INDEX, directory.BASE, Address("session", self.session_id), directory.BaseRow
+        )
         issued: list[PassportIssued] = []
         redeemed: list[PassportRedeemed] = []
         if base is not None and policy.may_see_session(reader.principal, base.project_id):
@@ -153,7 +153,9 @@ class ListPassports(Query[PassportList], frozen=True, kw_only=True):
                 if taker.session_id == self.session_id and _may_see(reader.principal, taker.owner):
                     expires_at = to_datetime(taken.value.expires)
                     redeemed.append(
-                        PassportRedeemed(passport_id=taken.address.key, expires_at=expires_at, by=_taken(taker))
+                        PassportRedeemed(
+                            passport_id=taken.address.key, expires_at=expires_at, by=_taken(taker)
+                        )
                     )
                 if reader.should_yield():
                     yield
@@ -243,7 +245,7 @@ def _tag(name: str) -> bytes:
 
 
 def _may_see(principal: Principal, owner: str) -> bool:
-    return owner == user_namespace(principal) or policy.allows(principal.scopes, AUDIT)
+    return owner == user_namespace(principal)
 
 
 def _issued(passport_id: str, row: IssuedRow, now: int) -> PassportIssued:

@@ -60,7 +60,7 @@ class FindSessions(Query[SessionsFound], frozen=True, kw_only=True):
     limit: types.Limit200 = 50
 
     def run(self, reader: IndexReader) -> Slices[SessionsFound]:
-        """Go through the reader's sessions until a page is full and its rest is counted, or for long enough."""
+        """Go through the reader's sessions until a page is full and what follows is counted."""
         given = [self.status, self.project_id, self.agent, self.tool, self.text]
         binding = f"found sessions {msgspec.json.encode(given).decode()}"
         after = b"" if self.cursor is None else paging.decode(self.cursor, binding)

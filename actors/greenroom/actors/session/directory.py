@@ -12,7 +12,7 @@ The public audience's rows are there from the start and also move when the sessi
 
 import functools
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 

@@ -19,8 +19,8 @@ from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields
-from greenroom.actors.session.transcript import TranscribedSession
 from greenroom.actors.session.records import STATE, Header
+from greenroom.actors.session.transcript import TranscribedSession
 from greenroom.runtime import Address, Context, Slices, handles
 
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import GetSessionContext, ListPassports, ReadResource, ReadTranscript
-from greenroom.actors.auth.scopes import AUDIT, allows
 from greenroom.actors.base.paging import estimate_tokens
 from greenroom.actors.schemas.resource_uris import conversation_uri, session_uri
 from greenroom.transports.console.view import Place, Reader, View
@@ -77,7 +76,6 @@ async def passports(reader: Reader, place: Place, session_id: str) -> View:
     values = {
         **await _head(reader, session_id),
         "passports": await reader.ask(ListPassports(session_id=session_id)),
-        "sees_all": allows(reader.who.scopes, AUDIT),
     }
     return _view("session_passports.html", "passports", values, place, session_uri(session_id), every=5.0)
 
@@ -105,7 +103,7 @@ def kept(place: Place) -> Mapping[str, list[str]]:
 
 
 class TierView(NamedTuple):
-    """A tier of a conversation: how many messages are in it, and about how many tokens of a model they take."""
+    """A tier of a conversation: how many messages are in it, and about how many tokens they take."""
 
     name: str
     messages: int
@@ -133,7 +131,9 @@ async def _head(reader: Reader, session_id: str) -> dict[str, Any]:
 
 def _message_id(place: Place, name: str) -> int | None:
     given = place.get(name)
-    return int(given) if given and given.isascii() and given.isdecimal() and len(given) <= _ID_DIGITS else None
+    return (
+        int(given) if given and given.isascii() and given.isdecimal() and len(given) <= _ID_DIGITS else None
+    )
 
 
 def _view(
