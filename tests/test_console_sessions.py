@@ -324,7 +324,7 @@ async def test_passports_are_listed_with_who_took_them(enter: Enter) -> None:
         session = await begun(owner, "hello")
         made: Any = await owner.ask(ExportSession(session_id=session, one_time=True, expires_in=3_600))
         await owner.ask(EndSession(session_id=session))
-        other = member(at.runtime, "zed", user="ann")
+        other = member(at.runtime, "zed", user="owner")
         restored: Any = await other.ask(RestoreSession(passport=made.claim))
         guest = await looker(here)
         page = await guest.look(f"/sessions/{session}/passports")
