@@ -18,6 +18,7 @@ from greenroom.actors import (
     AddMessage,
     CreateSession,
     EndSession,
+    EraseUser,
     ExportSession,
     FindSessions,
     ListPassports,
@@ -189,6 +190,7 @@ async def test_agents_names_are_links_that_lead_nowhere_else(enter: Enter) -> No
         assert all(link.startswith(("./", "?")) or link == "#main" for link in page.links), page.links
 
 
+@pytest.mark.promise("console.sessions")
 async def test_what_others_said_for_themselves_is_not_shown_nor_counted(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -236,6 +238,7 @@ async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
             assert page.text.replace("'s'", "") == there.text.replace("'nothing'", ""), path
 
 
+@pytest.mark.promise("console.sessions")
 async def test_older_messages_are_paged_to_the_first(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -360,6 +363,22 @@ async def test_passports_are_listed_for_who_issued_or_redeemed_them(enter: Enter
             other = await agent.ask(ListPassports(session_id=restored.session_id))
             assert (len(one.issued), len(other.redeemed)) == (issued, redeemed)
             assert (len(one.redeemed), len(other.issued)) == (0, 0)
+
+
+async def test_who_is_erased_is_in_no_list_of_passports(enter: Enter) -> None:
+    async with enter() as at:
+        ann, bob = (member(at.runtime, f"of-{user}", user=user) for user in ("ann", "bob"))
+        session = await begun(ann, "hello")
+        made: Any = await ann.ask(ExportSession(session_id=session))
+        await ann.ask(EndSession(session_id=session))
+        await bob.ask(RestoreSession(passport=made.claim))
+        taken = (await ann.ask(ListPassports(session_id=session))).issued[0].taken
+        assert [each.agent for each in taken] == ["of-bob"]
+        await at.agent("root").ask(EraseUser(user="bob", confirm=True))
+        assert (await ann.ask(ListPassports(session_id=session))).issued[0].taken == []
+        await at.agent("root").ask(EraseUser(user="ann", confirm=True))
+        other = member(at.runtime, "of-ann", user="ann")
+        assert (await other.ask(ListPassports(session_id=session))).issued == []
 
 
 async def test_hand_overs_are_stretches_of_time(enter: Enter) -> None:

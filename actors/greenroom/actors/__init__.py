@@ -201,14 +201,6 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memories import RateMemory as RateMemory
     from greenroom.actors.schemas.memories import ReadMemory as ReadMemory
     from greenroom.actors.schemas.memories import StoreMemory as StoreMemory
-    from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
-    from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
-    from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
-    from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
-    from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
-    from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
-    from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
-    from greenroom.actors.schemas.memory_review import WithdrawRating as WithdrawRating
     from greenroom.actors.schemas.memories import UpdateMemory as UpdateMemory
     from greenroom.actors.schemas.memory_map import MemoryMapped as MemoryMapped
     from greenroom.actors.schemas.memory_replies import ForgottenMemory as ForgottenMemory
@@ -223,6 +215,14 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import SimilarMemory as SimilarMemory
     from greenroom.actors.schemas.memory_replies import UsedMemory as UsedMemory
     from greenroom.actors.schemas.memory_replies import VersionView as VersionView
+    from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
+    from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
+    from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
+    from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
+    from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
+    from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
+    from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
+    from greenroom.actors.schemas.memory_review import WithdrawRating as WithdrawRating
     from greenroom.actors.schemas.passports import MemoryPassport as MemoryPassport
     from greenroom.actors.schemas.passports import SessionExported as SessionExported
     from greenroom.actors.schemas.passports import SessionMigrated as SessionMigrated

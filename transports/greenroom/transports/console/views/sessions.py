@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from greenroom.actors import FindSessions
 from greenroom.transports.console.view import Place, Reader, View
@@ -26,7 +26,7 @@ async def sessions(reader: Reader, place: Place) -> View:
 
 
 async def _listed(reader: Reader, place: Place) -> View:
-    given = {field: place.get(name) for name, field in _FILTERS.items()}
+    given: dict[str, Any] = {field: place.get(name) for name, field in _FILTERS.items()}
     page = await reader.ask(FindSessions(**given, cursor=place.get("cursor")))
     values = {
         "page": page,
