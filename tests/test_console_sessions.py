@@ -61,6 +61,7 @@ async def several(at: House) -> None:
         await agent.ask(CreateSession(session_id=f"s{number}", **arguments))
         at.tick()
     await bob.ask(EndSession(session_id="s2"))
+    at.tick()
     zed = member(at.runtime, "zed", user="owner")
     await zed.ask(StartSession(workspace_path=HOME, purpose="in zed", new=True))
 
@@ -315,7 +316,7 @@ async def test_a_session_shows_what_it_keeps_and_what_a_client_is_given(enter: E
             "The summary for a new client",
         ):
             assert text in page.text
-        cells = page.text.partition("Tokens, about")[2].split()
+        cells = page.text.partition("About so many tokens")[2].split()
         assert "Newest, as they are" in page.text
         assert cells[4].isdigit()
         assert int(cells[5].replace(",", "")) > 1_000
