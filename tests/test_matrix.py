@@ -93,6 +93,9 @@ ASKED = {
     "create_session": Asked(SESSION, '{"purpose":"p","project_id":"p"}'),
     "get_session": Asked(SESSION, OF_SESSION, "MARK"),
     "list_sessions": Asked(SESSION, "{}", "SESSION"),
+    "find_sessions": Asked(SESSION, "{}", "SESSION"),
+    "read_transcript": Asked(SESSION, OF_SESSION, "MARK"),
+    "list_passports": Asked(MEMORY, OF_SESSION, "PASSPORT"),
     "update_session": Asked(SESSION, '{"session_id":"SESSION","status":"paused"}'),
     "reopen_session": Asked(SESSION, '{"session_id":"ENDED"}'),
     "add_message": Asked(SESSION, '{"session_id":"SESSION","content":"hello"}'),
@@ -198,6 +201,7 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     text = f"{word} {names['MARK']}"
     await scribe.ask(CreateSession(purpose=word, session_id=names["SESSION"], project_id="p"))
     await scribe.ask(AddMessage(session_id=names["SESSION"], content=text))
+    names["PASSPORT"] = (await scribe.ask(ExportSession(session_id=names["SESSION"]))).passport_id
     await scribe.ask(CreateSession(purpose="p", session_id=names["ENDED"], project_id="p"))
     await scribe.ask(EndSession(session_id=names["ENDED"]))
     await scribe.ask(SetMemory(key=f"kept-{word}", value=json(f'"{text}"')))

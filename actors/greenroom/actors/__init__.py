@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.workflows import RecordWorkflowStep as RecordWorkflowStep
     from greenroom.actors.orchestrations.workflows import SuggestNextAction as SuggestNextAction
     from greenroom.actors.orchestrations.workflows import WorkflowCheckpoint as WorkflowCheckpoint
+    from greenroom.actors.passport.issued import ListPassports as ListPassports
     from greenroom.actors.prompts.library import PromptLibrary as PromptLibrary
     from greenroom.actors.prompts.library import open_prompts as open_prompts
     from greenroom.actors.prompts.requests import CompletePrompt as CompletePrompt
@@ -313,6 +314,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.sessions import SearchByTimerange as SearchByTimerange
     from greenroom.actors.schemas.sessions import SearchContext as SearchContext
     from greenroom.actors.schemas.sessions import UpdateSession as UpdateSession
+    from greenroom.actors.schemas.transcripts import ReadTranscript as ReadTranscript
     from greenroom.actors.schemas.transfer import MemoriesExported as MemoriesExported
     from greenroom.actors.schemas.transfer import MemoriesImported as MemoriesImported
     from greenroom.actors.schemas.transfer import MemoryLine as MemoryLine
@@ -340,6 +342,7 @@ if TYPE_CHECKING:
     from greenroom.actors.services.session import Session as Session
     from greenroom.actors.services.session import SessionService as SessionService
     from greenroom.actors.session.actor import SessionActor as SessionActor
+    from greenroom.actors.session.browsing import FindSessions as FindSessions
     from greenroom.actors.session.directory import ListSessions as ListSessions
     from greenroom.actors.workspace.keeper import Workspaces as Workspaces
     from greenroom.actors.workspace.keeper import open_workspaces as open_workspaces

@@ -71,6 +71,7 @@ from greenroom.actors.orchestrations.workflows import (
     SuggestNextAction,
     WorkflowCheckpoint,
 )
+from greenroom.actors.passport.issued import ListPassports
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
 from greenroom.actors.recall import fallback_lookup
@@ -91,6 +92,8 @@ from greenroom.actors.schemas.preferences import SetPreferences
 from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.resource_uris import is_of_current_session, is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
+from greenroom.actors.schemas.transcripts import ReadTranscript
+from greenroom.actors.session.browsing import FindSessions
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -125,6 +128,7 @@ _TO_OWN_SESSION: dict[str, type[Message[Any]]] = {
     "get_session_context": travel.GetSessionContext,
     "end_session": travel.EndSession,
 }
+_TO_CONSOLE_SESSION: dict[str, type[Message[Any]]] = {"read_transcript": ReadTranscript}
 _TO_MEMORY: dict[str, type[Message[Any]]] = {
     "set_memory": memory.SetMemory,
     "get_memory": memory.GetMemory,
@@ -213,6 +217,9 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "browse_namespaces": BrowseNamespaces,
     "list_documents": CorpusDocuments,
     "list_entities": CorpusEntities,
+    "find_sessions": FindSessions,
+    "list_passports": ListPassports,
+    **_TO_CONSOLE_SESSION,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 
@@ -266,7 +273,7 @@ def _routes() -> dict[type[Message[Any]], _Route]:
     tables: dict[
         Literal["session", "agent", "namespace", "preferences", "uri"], dict[str, type[Message[Any]]]
     ] = {
-        "session": {**_TO_SESSION, **_TO_OWN_SESSION},
+        "session": {**_TO_SESSION, **_TO_OWN_SESSION, **_TO_CONSOLE_SESSION},
         "agent": _TO_MEMORY,
         "namespace": {**_TO_NAMESPACE, **_TO_NAMESPACE_BY_CONSOLE},
         "preferences": _TO_PREFERENCES,

@@ -48,6 +48,7 @@ from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.orchestrations.workflows import FindProject
+from greenroom.actors.passport import issued
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.preferences.actor import PreferencesActor
@@ -62,6 +63,7 @@ from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.project import ReadProject
 from greenroom.actors.savings.actor import SavingsActor
 from greenroom.actors.session import directory, migrations
+from greenroom.actors.session.browsing import FindSessions
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.erasure import ErasableSession
 from greenroom.actors.text.analyze import use_languages
@@ -120,6 +122,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
     return [
         Index(directory.INDEX, names=directory.names_in),
         Index(migrations.INDEX, names=migrations.names_in),
+        Index(issued.INDEX, names=issued.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
         Index(root_summary.INDEX, names=root_summary.names_in),
         Index(catalogue.INDEX, names=catalogue.row_names),
@@ -206,6 +209,8 @@ async def open_greenroom(
         indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
             ListSessions,
+            FindSessions,
+            issued.ListPassports,
             directory.SessionsOfProgram,
             ListResources,
             CompleteResource,

@@ -5,6 +5,7 @@ import { sendForms } from "./forms.js";
 import { hearKeys } from "./keyboard.js";
 import { keepLive } from "./live.js";
 import { switchTheme } from "./theme.js";
+import { followTranscript } from "./transcript.js";
 
 switchTheme();
 sendForms();
@@ -12,3 +13,4 @@ doForMany();
 hearKeys();
 drawCharts();
 keepLive();
+followTranscript();

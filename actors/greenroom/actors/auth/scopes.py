@@ -117,6 +117,9 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "settle_memory_pair": "memory:write",
     "list_documents": "knowledge:read",
     "list_entities": "knowledge:read",
+    "find_sessions": SESSIONS,
+    "list_passports": SESSIONS,
+    "read_transcript": SESSIONS,
 }
 """What each request needs that only people's console asks, by its name."""
 

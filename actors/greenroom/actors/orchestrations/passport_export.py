@@ -84,6 +84,9 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
                 memories=len(content.memories),
                 size=len(made.text),
                 is_last=number == len(starts) - 1,
+                signer=made.signer,
+                one_time=self.one_time,
+                encrypted=self.passphrase is not None,
             )
             await client.ask(address, kept)
         client.on_export(made.size)

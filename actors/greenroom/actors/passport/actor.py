@@ -18,10 +18,11 @@ from greenroom.actors.auth import errors, passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
+from greenroom.actors.passport import issued
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resources
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
-from greenroom.runtime import Actor, Context, Replay, Slices, handles
+from greenroom.runtime import Actor, Context, Replay, Restate, Slices, handles
 
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
@@ -35,6 +36,7 @@ _LINK_TAKEN: Final = "link"
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
 _REDEMPTION: Final = b"r"
+_WITH_ATTEMPTS: Final = frozenset({_REDEMPTION, issued.TAKEN})
 _OWNERS: Final = "greenroom/passport/owner"
 _OWNER_BYTES: Final = 16
 
@@ -83,8 +85,14 @@ def _open_link(context: Context) -> StoredLink | None:
     return None if link is None or link.expires <= context.now else link
 
 
+def _taker(attempt: str, session_id: str, context: Context) -> issued.Taker:
+    principal: Principal = context.principal
+    owner = user_namespace(principal)
+    return issued.Taker(attempt, owner, principal.agent_id, context.now, session_id, done=False)
+
+
 def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    return ((1, len(key)),) if key[:1] == _REDEMPTION and len(key) > 1 else ()
+    return ((1, len(key)),) if key[:1] in _WITH_ATTEMPTS and len(key) > 1 else ()
 
 
 class PassportActor(Actor):
@@ -103,6 +111,21 @@ class PassportActor(Actor):
         context.put(_PIECE + request.number.to_bytes(4), request.text)
         if request.is_last:
             context.put(_HEAD, PassportHeader(owner))
+            issued.put_issued(
+                context,
+                issued.IssuedRow(
+                    request.session_id,
+                    owner,
+                    context.principal.agent_id,
+                    context.now,
+                    to_microseconds(request.expires_at),
+                    request.signer,
+                    request.size,
+                    request.memories,
+                    request.one_time,
+                    request.encrypted,
+                ),
+            )
             audit_record.record(
                 context,
                 "keep_passport",
@@ -182,6 +205,7 @@ class PassportActor(Actor):
             return requests.Redemption(attempt=attempt, session_id=stored.session_id or request.session_id)
         stored = StoredRedemption(owner, request.session_id, context.now, done=False, agent=agent)
         context.put(_REDEMPTION + attempt.encode(), stored)
+        issued.put_taken(context, _taker(attempt, request.session_id, context), expires)
         self._forget_at(context, expires)
         if request.one_time:
             redeemed = requests.Redeemed(
@@ -200,8 +224,12 @@ class PassportActor(Actor):
         if stored is not None and not stored.done and stored.owner == owner:
             changed = msgspec.structs.replace(stored, session_id=request.session_id, done=True)
             context.put(key, changed)
+            expires = to_microseconds(request.expires_at)
+            was = issued.taken(context, request.attempt)
+            if was is not None:
+                taker = msgspec.structs.replace(was.taker, session_id=request.session_id, done=True)
+                issued.put_taken(context, taker, expires)
             if request.one_time:
-                expires = to_microseconds(request.expires_at)
                 redeemed = requests.Redeemed(
                     attempt=request.attempt, owner=owner, done=True, expires=expires, agent=stored.agent
                 )
@@ -245,8 +273,11 @@ class PassportActor(Actor):
         if link is not None and request.person.has_root(user_namespace(link.maker)):
             counts["passport_links"] = 1
             keys.append(_LINK)
-        if keys and not request.dry_run:
+        if not request.dry_run:
             context.use_reserve()
+            if _HEAD in keys:
+                issued.remove_issued(context)
+            issued.remove_taken(context, lambda taker: request.person.has_root(taker.owner))
             for key in keys:
                 context.delete(key)
                 if context.should_yield():
@@ -257,10 +288,18 @@ class PassportActor(Actor):
     def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:
         """Remove everything."""
         context.use_reserve()
+        issued.remove_taken(context, lambda _taker: True)
+        issued.remove_issued(context)
         for key in [key for key, _ in context.scan(msgspec.Raw)]:
             context.delete(key)
             if context.should_yield():
                 yield
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which lists of a session's passports find this one."""
+        context.use_reserve()
+        issued.list_again(context)
 
     def _forget_at(self, context: Context, expires: int) -> None:
         """Forget it a day after it expired: clocks are set back."""

@@ -193,6 +193,7 @@ class KeepPassport(Message[None], frozen=True, kw_only=True):
         session_id: Which session is in it.
         memories: How many memories are.
         size: How many characters it has in all.
+        signer: The public key of who signed it; empty from an older program, which says nothing of these.
     """
 
     number: int
@@ -202,6 +203,9 @@ class KeepPassport(Message[None], frozen=True, kw_only=True):
     memories: int
     size: int
     is_last: bool
+    signer: str = ""
+    one_time: bool = False
+    encrypted: bool = False
 
 
 class KeepLink(Message[datetime], frozen=True, kw_only=True):

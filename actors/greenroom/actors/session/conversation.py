@@ -96,10 +96,14 @@ def _compressed(entry: Entry) -> CompressedMessage:
 
 def _line(entry: Entry) -> MessageLine:
     message = entry.message
-    beginning = " ".join(message.content[: LINE_CHARACTERS * 4].split())
     return MessageLine(
         message_id=entry.message_id,
         sender=message.sender,
         timestamp=to_datetime(message.timestamp),
-        line=preview(beginning, "", LINE_CHARACTERS).text,
+        line=beginning(message.content),
     )
+
+
+def beginning(content: str) -> str:
+    """Return how a message begins, as one line."""
+    return preview(" ".join(content[: LINE_CHARACTERS * 4].split()), "", LINE_CHARACTERS).text

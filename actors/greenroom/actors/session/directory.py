@@ -23,6 +23,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies, types
+from greenroom.actors.session import migrations
 from greenroom.actors.session.records import Header, seen_status
 from greenroom.runtime import Address, Context, IndexReader, Query, Slices
 
@@ -35,7 +36,10 @@ _INVERTED = (1 << 64) - 1
 
 
 class BaseRow(msgspec.Struct, frozen=True, array_like=True):
-    """What a listing shows of a session; see `Header`."""
+    """What a listing shows of a session; see `Header`.
+
+    ``tool`` is the client tool that it is in; None where none took it up, or an older program wrote the row.
+    """
 
     purpose: str
     status: types.SessionStatus
@@ -44,6 +48,7 @@ class BaseRow(msgspec.Struct, frozen=True, array_like=True):
     app_name: str | None
     user_id: str | None
     project_id: str | None
+    tool: str | None = None
 
 
 class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
@@ -59,6 +64,7 @@ class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
 
 def put_base(context: "Context", header: "Header") -> None:
     """Stage what listings show of the session."""
+    work = context.get(migrations.WORK, migrations.ToolState)
     row = BaseRow(
         header.purpose,
         header.status,
@@ -67,6 +73,7 @@ def put_base(context: "Context", header: "Header") -> None:
         header.app_name,
         header.user_id,
         header.project_id,
+        None if work is None else work.tool,
     )
     context.put_row(INDEX, BASE, row)
 
@@ -194,7 +201,7 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
         page: list[replies.SessionSummary] = []
         positions: list[bytes] = []
         has_more = False
-        for place in heapq.merge(*(_places(reader, *numbered, after) for numbered in enumerate(audiences))):
+        for place in places(reader, audiences, after):
             summary = self._summary(reader, place, audiences)
             if summary is not None:
                 if len(page) == self.limit:
@@ -219,46 +226,56 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
     def _summary(
         self, reader: IndexReader, place: Place, audiences: tuple[str, ...]
     ) -> replies.SessionSummary | None:
-        """Return what to show of the session at ``place``, or None when it has no place there."""
-        base = reader.get(INDEX, BASE, place.address, BaseRow)
-        if base is None or not policy.may_see_session(reader.principal, base.project_id):
+        base = base_at(reader, place)
+        if base is None or self.project_id not in {None, base.project_id}:
             return None
-        if self.project_id is not None and base.project_id != self.project_id:
+        summary = summary_at(reader, place, audiences, base)
+        if summary is None or self.status not in {None, summary.status}:
             return None
-        activities = {
-            audience: activity
-            for audience in audiences
-            if (
-                activity := reader.get(
-                    INDEX,
-                    point_key(audience),
-                    place.address,
-                    ActivityRow,
-                )
-            )
-        }
-        if not activities:  # they were lost in a repair; the session itself can be read
-            return None
-        newest = max(activities, key=lambda audience: activities[audience].at)
-        if audiences[place.order] != newest or activities[newest].at != time_of(place.position):
-            return None
-        messages = sum(activity.messages for activity in activities.values())
-        others = sum(activity.others for activity in activities.values())
-        status = seen_status(base.status, messages - others)
-        if self.status is not None and status != self.status:
-            return None
-        return replies.SessionSummary(
-            session_id=place.address.key,
-            purpose=base.purpose,
-            status=status,
-            created_at=to_datetime(base.created_at),
-            created_by=base.created_by,
-            app_name=base.app_name,
-            user_id=base.user_id,
-            project_id=base.project_id,
-            message_count=messages,
-            last_activity=to_datetime(activities[newest].at),
-        )
+        return summary
+
+
+def places(reader: IndexReader, audiences: tuple[str, ...], after: bytes) -> Iterator[Place]:
+    """Yield the places of sessions in the orders of audiences, newest activity first, behind a position."""
+    return heapq.merge(*(_places(reader, *numbered, after) for numbered in enumerate(audiences)))
+
+
+def base_at(reader: IndexReader, place: Place) -> BaseRow | None:
+    """Return what listings show of the session at ``place``, or None where the reader may not know of it."""
+    base = reader.get(INDEX, BASE, place.address, BaseRow)
+    if base is None or not policy.may_see_session(reader.principal, base.project_id):
+        return None
+    return base
+
+
+def summary_at(
+    reader: IndexReader, place: Place, audiences: tuple[str, ...], base: BaseRow
+) -> replies.SessionSummary | None:
+    """Return what to show of the session at ``place``, or None when it has no place there."""
+    activities = {
+        audience: activity
+        for audience in audiences
+        if (activity := reader.get(INDEX, point_key(audience), place.address, ActivityRow))
+    }
+    if not activities:  # they were lost in a repair; the session itself can be read
+        return None
+    newest = max(activities, key=lambda audience: activities[audience].at)
+    if audiences[place.order] != newest or activities[newest].at != time_of(place.position):
+        return None
+    messages = sum(activity.messages for activity in activities.values())
+    others = sum(activity.others for activity in activities.values())
+    return replies.SessionSummary(
+        session_id=place.address.key,
+        purpose=base.purpose,
+        status=seen_status(base.status, messages - others),
+        created_at=to_datetime(base.created_at),
+        created_by=base.created_by,
+        app_name=base.app_name,
+        user_id=base.user_id,
+        project_id=base.project_id,
+        message_count=messages,
+        last_activity=to_datetime(activities[newest].at),
+    )
 
 
 def _places(reader: IndexReader, order: int, audience: str, after: bytes) -> Iterator[Place]:

@@ -169,6 +169,8 @@ class HandoverSession(PortableSession):
         holders = [msgspec.structs.replace(request.holder, at=context.now)]
         work = ToolState(request.tool, request.tool, request.workspace_path, context.now, holders=holders)
         context.put(migrations.WORK, work)
+        assert self._header is not None, "it was made"
+        directory.put_base(context, self._header)
         self._log(context, "started", None, request.tool)
         if request.purpose is None:
             context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())

@@ -233,6 +233,14 @@ class SenderCounters:
         """Return how many agents have messages in these partitions."""
         return len({counter.sender for counter in self._of(partitions) if counter.count})
 
+    def writers(self, partitions: Iterable[Partition]) -> dict[str, tuple[int, int]]:
+        """Return by sender how many messages lie in these partitions, and the latest time of one."""
+        found: dict[str, tuple[int, int]] = {}
+        for counter in self._of(partitions):
+            count, last_at = found.get(counter.sender, (0, 0))
+            found[counter.sender] = (count + counter.count, max(last_at, counter.last_at))
+        return {sender: counted for sender, counted in found.items() if counted[0]}
+
     def newest(self, partitions: Iterable[Partition]) -> int:
         """Return the highest id that a message in these partitions ever had, or 0."""
         return max((counter.last_id for counter in self._of(partitions)), default=0)

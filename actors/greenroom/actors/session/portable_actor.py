@@ -19,7 +19,7 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import project_topic, work_topic
 from greenroom.actors.schemas.transfer import import_address
-from greenroom.actors.session import log, migrations, passport_payload, work_context
+from greenroom.actors.session import directory, log, migrations, passport_payload, work_context
 from greenroom.actors.session.client_tools import briefing
 from greenroom.actors.session.event_batches import EventBatches
 from greenroom.actors.session.migrations import StoredMigration, ToolState
@@ -295,6 +295,7 @@ class PortableSession(EventBatches):
         work = context.get(migrations.WORK, ToolState) or ToolState(tool, None, None, context.now)
         holders = work.holders if holders is None else holders
         context.put(migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
+        directory.put_base(context, header)
         migrations.put_recent(context, user_namespace(context.principal), header.project_id, tool)
 
     def _restored(self, context: Context, header: Header, work: ToolState, tool: str) -> payloads.Restored:

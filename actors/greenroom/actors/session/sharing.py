@@ -19,12 +19,12 @@ from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields
-from greenroom.actors.session.hook_turns import HookedSession
 from greenroom.actors.session.records import STATE, Header
+from greenroom.actors.session.transcript import TranscribedSession
 from greenroom.runtime import Address, Context, Slices, handles
 
 
-class SharingSession(HookedSession):
+class SharingSession(TranscribedSession):
     """A session that shares state with others, or holds what others share."""
 
     @handles(requests.CreateSharing)

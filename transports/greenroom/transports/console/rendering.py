@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import msgspec
 import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -66,6 +67,7 @@ def _environment() -> Environment:
         "part": path_part,
         "query": query,
         "cut": cut,
+        "json_text": json_text,
     }
     environment.filters.update(filters)
     return environment
@@ -140,3 +142,8 @@ def cut(text: str, length: int = 200) -> str:
     """Return a text's beginning on one line, with an ellipsis where there is more."""
     line = " ".join(text[: 2 * length].split())
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
+
+
+def json_text(value: bytes | msgspec.Raw) -> str:
+    """Return JSON laid out to be read."""
+    return msgspec.json.format(bytes(value), indent=2).decode()

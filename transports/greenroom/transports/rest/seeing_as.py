@@ -72,9 +72,10 @@ def seen_as(head: RequestHead) -> SeenAs | None:
         sentence = f"{next(iter(given))} is given without the agent that it belongs to: as=AGENT"
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
     user = given.get("as_user", [None])[0]
+    agent_type = given.get("as_type", [None])[0]  # a form sends an empty one where nothing was typed
     return SeenAs(
         agent=_checked("as", given["as"][0]),
-        agent_type=_checked("as_type", given["as_type"][0]) if "as_type" in given else None,
+        agent_type=_checked("as_type", agent_type) if agent_type else None,
         user=_checked("as_user", user) if user else user,
         projects=tuple(dict.fromkeys(_checked("as_project", each) for each in given.get("as_project", ()))),
     )
