@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from greenroom.actors.hooks.findings import Extractor as Extractor
     from greenroom.actors.hooks.findings import Finding as Finding
     from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
+    from greenroom.actors.hooks.why import ListTold as ListTold
     from greenroom.actors.hooks.why import WhyGiven as WhyGiven
     from greenroom.actors.ingest.places import Reach as Reach
     from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
@@ -183,7 +184,10 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.entities import Suggestion as Suggestion
     from greenroom.actors.schemas.hook_work import GivenRead as GivenRead
     from greenroom.actors.schemas.hook_work import GivenView as GivenView
+    from greenroom.actors.schemas.hook_work import MemoriesTold as MemoriesTold
     from greenroom.actors.schemas.hook_work import MemoryGiven as MemoryGiven
+    from greenroom.actors.schemas.hook_work import TellingView as TellingView
+    from greenroom.actors.schemas.hook_work import ToldMemory as ToldMemory
     from greenroom.actors.schemas.hooks import HookAnswer as HookAnswer
     from greenroom.actors.schemas.hooks import HookEvent as HookEvent
     from greenroom.actors.schemas.hooks import Turn as Turn

@@ -34,6 +34,7 @@ from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
+from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
@@ -209,6 +210,7 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "memory_map": MemoryMap,
     **_TO_NAMESPACE_BY_CONSOLE,
     "browse_namespaces": BrowseNamespaces,
+    "list_told": ListTold,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

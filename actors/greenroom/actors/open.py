@@ -39,7 +39,7 @@ from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
 from greenroom.actors.hooks.findings import Extractor
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
-from greenroom.actors.hooks.why import WhyGiven
+from greenroom.actors.hooks.why import ListTold, WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.map.request import MemoryMap
 from greenroom.actors.memory import directory as namespaces
@@ -246,6 +246,7 @@ async def open_greenroom(
             ReadProject,
             AnswerHook,
             TakeHookEvent,
+            ListTold,
             WhyGiven,
             *queries,
         ],

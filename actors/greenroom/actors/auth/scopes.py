@@ -115,6 +115,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "merge_memories": "memory:write",
     "withdraw_rating": "memory:write",
     "settle_memory_pair": "memory:write",
+    "list_told": "memory:read",
 }
 """What each request needs that only people's console asks, by its name."""
 

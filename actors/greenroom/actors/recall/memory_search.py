@@ -18,6 +18,7 @@ from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.query_times import warmed
+from greenroom.actors.recall.recalled import note_recall
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
 from greenroom.actors.recall.time_window import time_window, time_zone
@@ -168,11 +169,12 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             kind=self.kind,
             unreviewed=self.unreviewed,
         )
-        search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
+        search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, debug=True)
         outcome = await find(context, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
+        note_recall(context, self.task, outcome, kept, tokens)
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

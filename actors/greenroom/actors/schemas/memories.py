@@ -191,6 +191,12 @@ class NoteUses(Message[None], frozen=True, kw_only=True):
     memory_ids: list[str]
 
 
+class LookUpMemories(Message[replies.MemoriesKnown], frozen=True, kw_only=True):
+    """Say what is known by these ids, as far as the sender may see it; no use of it. Not a tool."""
+
+    memory_ids: Annotated[list[str], Meta(max_length=5_000)]
+
+
 class NoteHelp(Message[None], frozen=True, kw_only=True):
     """Count a memory as used, and rate it a little better: an agent that was given it used it. Not a tool.
 

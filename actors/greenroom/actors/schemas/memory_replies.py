@@ -374,6 +374,20 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     is_nothing: bool = False
 
 
+class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory in short: its key, its version now, and how its text begins."""
+
+    key: str
+    version: int
+    text: str
+
+
+class MemoriesKnown(Reply, frozen=True, kw_only=True):
+    """Answers `LookUpMemories`: those that are there and that the sender may see, by their ids."""
+
+    known: dict[str, KnownMemory]
+
+
 class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a memory with a key lies; ``session_id`` is the one that `set_memory` bound it to."""
 
