@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from greenroom.actors.prompts.requests import GetPrompt as GetPrompt
     from greenroom.actors.prompts.requests import ListPrompts as ListPrompts
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
+    from greenroom.actors.recall.explain import ExplainSearch as ExplainSearch
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
     from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
@@ -281,6 +282,11 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
     from greenroom.actors.schemas.savings import SavingsReport as SavingsReport
+    from greenroom.actors.schemas.search_explained import HitExplained as HitExplained
+    from greenroom.actors.schemas.search_explained import ModeExplained as ModeExplained
+    from greenroom.actors.schemas.search_explained import SearchExplained as SearchExplained
+    from greenroom.actors.schemas.search_explained import SignalPart as SignalPart
+    from greenroom.actors.schemas.search_explained import WhyNotFound as WhyNotFound
     from greenroom.actors.schemas.server import Health as Health
     from greenroom.actors.schemas.server import ServerStats as ServerStats
     from greenroom.actors.schemas.session_travel import ContextRead as ContextRead

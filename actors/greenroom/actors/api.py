@@ -75,6 +75,7 @@ from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPro
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
+from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.resources.kinds import ResourceReader, find_kind
@@ -211,6 +212,7 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     **_TO_NAMESPACE_BY_CONSOLE,
     "browse_namespaces": BrowseNamespaces,
     "list_told": ListTold,
+    "explain_search": ExplainSearch,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

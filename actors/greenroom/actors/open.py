@@ -53,6 +53,7 @@ from greenroom.actors.preferences.actor import PreferencesActor
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
+from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
@@ -247,6 +248,7 @@ async def open_greenroom(
             AnswerHook,
             TakeHookEvent,
             ListTold,
+            ExplainSearch,
             WhyGiven,
             *queries,
         ],

@@ -116,6 +116,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "withdraw_rating": "memory:write",
     "settle_memory_pair": "memory:write",
     "list_told": "memory:read",
+    "explain_search": "memory:read",
 }
 """What each request needs that only people's console asks, by its name."""
 

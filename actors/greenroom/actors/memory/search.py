@@ -24,7 +24,7 @@ from greenroom.runtime import Context, Slices
 if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.memory.vector_filters import RowFilter
-    from greenroom.actors.ranking import View
+    from greenroom.actors.ranking import Ranked, RankQuery, View
 
 ANSWER_BYTES = 4 * 1_048_576
 """Contents of one answer, about; those beyond it are left out of their memories."""
@@ -54,6 +54,7 @@ class Hit(NamedTuple):
         quality: 0-1; None where it says nothing.
         components: Why, by name.
         odds: Of it against nothing; None where nothing was ranked.
+        weighed_as: As in `replies.FoundMemory`.
     """
 
     row: int
@@ -62,12 +63,13 @@ class Hit(NamedTuple):
     quality: float | None
     components: Mapping[str, float]
     odds: float | None = None
+    weighed_as: tuple[str, str] | None = None
 
 
 class RankedEntries(NamedTuple):
     """What was found, best first; how many match, or at least match; and what ranked.
 
-    `replies.RootSearchResult` says what ``rivals`` and ``is_nothing`` are.
+    `replies.RootSearchResult` says what ``rivals``, ``is_nothing`` and ``terms`` are.
     """
 
     hits: Sequence[Hit]
@@ -76,6 +78,7 @@ class RankedEntries(NamedTuple):
     is_minimum: bool = False
     rivals: float = 0.0
     is_nothing: bool = False
+    terms: Sequence[replies.TermRead] = ()
 
 
 def find(
@@ -115,6 +118,7 @@ def find(
         model=outcome.model,
         rivals=outcome.rivals,
         is_nothing=outcome.is_nothing,
+        terms=list(outcome.terms),
     )
 
 
@@ -248,6 +252,7 @@ def _ranked(
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.relevance import RIVALS, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
 
     boost = _boost(request)
     vectors = None
@@ -284,10 +289,34 @@ def _ranked(
             if request.debug
             else {},
             float(odds[at]),
+            (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
         )
         for at in order.tolist()
     ]
-    return RankedEntries(hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing)
+    terms = _terms_read(query, ranked) if request.debug else ()
+    return RankedEntries(
+        hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
+    )
+
+
+def _terms_read(query: RankQuery, ranked: Ranked) -> list[replies.TermRead]:
+    """Return how the words of a query were understood."""
+    names = {group.asked for group in ranked.reading.mentions}
+    found = {group.asked: group for group in (*ranked.reading.groups, *ranked.reading.mentions)}
+    read: list[replies.TermRead] = []
+    for term in query.terms:
+        groups = [found[each] for each in (term.term, *term.instead) if each in found]
+        meant = [each for group in groups for each in group.meant if each != term.term]
+        read.append(
+            replies.TermRead(
+                word=term.word,
+                term=term.term,
+                meant=meant,
+                memories=max((len(group.rows) for group in groups), default=0),
+                is_name=term.term in names,
+            )
+        )
+    return read
 
 
 def _shown(
@@ -322,6 +351,7 @@ def _shown(
                 components=dict(hit.components) if request.debug else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
                 own=_is_own(repository, context, entry),
+                weighed_as=hit.weighed_as,
             )
         )
         if context.should_yield():

@@ -79,6 +79,7 @@ class SearchResult(NamedTuple):
         partial: Why memories may be missing that another time would be found; None: none are.
         counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
+        told: The query without the times that it names, and these.
     """
 
     hits: list[FoundMemory]
@@ -93,6 +94,7 @@ class SearchResult(NamedTuple):
     partial: str | None
     counted: bool
     timings: dict[str, float]
+    told: QueryTimes
 
 
 async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
@@ -153,6 +155,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         partial="; ".join(filter(None, missing)) or None,
         counted=counted,
         timings=clock.laps,
+        told=told,
     )
 
 
