@@ -9,6 +9,7 @@ from support.agents import refused
 
 from greenroom.actors import (
     ExplainSearch,
+    ForgetMemory,
     MemorySearch,
     SearchExplained,
     StoreMemory,
@@ -128,8 +129,9 @@ async def test_nobody_learns_of_what_is_hidden_from_them(enter: Enter) -> None:
         ids = await filled(at.agent("bot", user="ann"))
         await filled(bob := at.agent("other", user="bob"))
         said = await bob.ask(ExplainSearch(query="releases stable", memory_id=ids["k2"]))
-        never = "00000000-0000-4000-8000-000000000000"
-        unknown = await bob.ask(ExplainSearch(query="releases stable", memory_id=never))
+        gone = (await bob.ask(StoreMemory(content="soon forgotten"))).memory_id
+        await bob.ask(ForgetMemory(memory_id=gone))
+        unknown = await bob.ask(ExplainSearch(query="releases stable", memory_id=gone))
         assert [each.reasons for each in said.memory] == [each.reasons for each in unknown.memory]
         assert ids["k2"] not in {hit for each in said.modes for hit in each.places}
         with refused("PERMISSION_DENIED"):

@@ -9,13 +9,17 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import memory_address, root_of, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base import paging
 from greenroom.actors.hooks.actor import hook_address
+from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.hook_work import (
     Beginning,
+    ClientSession,
     GivenRead,
+    GivenView,
     Giver,
     MemoriesTold,
     ReadGiven,
@@ -96,6 +100,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, kw_only=True):
                     source=row.hook,
                     client=row.client,
                     session=row.session,
+                    kept_as=_kept_as(row, context.principal),
                     agent=row.agent,
                     project=row.project,
                     reason=row.reason,
@@ -123,6 +128,14 @@ class ListTold(Procedure[MemoriesTold], frozen=True, kw_only=True):
             total=read.total,
             next_cursor=None if last is None else paging.encode(last.to_bytes(8), binding),
         )
+
+
+def _kept_as(row: GivenView, principal: Principal) -> str:
+    """Return the id under which the client's session of a row is kept; empty for none."""
+    if not row.session:
+        return ""
+    of = ClientSession(client=row.client, session=row.session, project=row.project)
+    return session_id_of(of, principal)
 
 
 async def _read(context: ProcedureContext, asked: ReadGiven) -> GivenRead:

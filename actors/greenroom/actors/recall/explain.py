@@ -5,7 +5,7 @@ It searches as the tools do and counts nothing as used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -94,6 +94,9 @@ class ExplainSearch(Procedure[schemas.SearchExplained], frozen=True, kw_only=Tru
             await find(context, asked())  # says what is wrong
         window = self._as("semantic").window(context.now)
         told = next(each.outcome.told for each in done.values())
+        memory = [] if self.memory_id is None else await self._about(context, self.memory_id, done)
+        hits = [hit for each in modes for hit in each.hits]
+        hits += [each.hit for each in memory if each.hit is not None]
         return schemas.SearchExplained(
             query=self.query,
             text=told.text or "",
@@ -104,7 +107,8 @@ class ExplainSearch(Procedure[schemas.SearchExplained], frozen=True, kw_only=Tru
             terms=_terms(each.outcome for each in done.values()),
             window=None if window is None else _within(window),
             modes=modes,
-            memory=[] if self.memory_id is None else await self._about(context, self.memory_id, done),
+            memory=memory,
+            meanings=_meanings(hits),
         )
 
     def _searches(
@@ -309,6 +313,16 @@ def _weights(found: FoundMemory) -> Mapping[str, float]:
 
     kind, vectors = found.weighed_as
     return weights(KINDS[KINDS.index(kind)], VECTOR_SETS[VECTOR_SETS.index(vectors)])
+
+
+def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
+    """Return what the signals of hits are for."""
+    names = {part.name for hit in hits for part in hit.signals}
+    if not names:  # nothing was ranked, so nothing may be loaded
+        return {}
+    from greenroom.actors.ranking.weights import SIGNALS  # noqa: PLC0415 - as above
+
+    return {name: why for name, why in SIGNALS.items() if name in names}
 
 
 def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:

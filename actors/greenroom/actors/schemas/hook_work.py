@@ -285,6 +285,7 @@ class TellingView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         source: The hook, or ``recall``: of that nobody knows whether it was used.
+        kept_as: The id under which the client's session is kept, if it is; empty where there is none.
     """
 
     number: int
@@ -292,6 +293,7 @@ class TellingView(msgspec.Struct, frozen=True, kw_only=True):
     source: Giver
     client: str
     session: str
+    kept_as: str
     agent: str
     project: str
     reason: str

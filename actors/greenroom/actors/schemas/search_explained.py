@@ -126,6 +126,7 @@ class SearchExplained(Reply, frozen=True, kw_only=True):
         window: The times within which memories must have been created, where that was asked for.
         modes: Every mode.
         memory: About the memory that was asked about, by mode.
+        meanings: What each signal that counted is for, by its name.
     """
 
     query: str
@@ -135,3 +136,4 @@ class SearchExplained(Reply, frozen=True, kw_only=True):
     window: TimeRead | None
     modes: list[ModeExplained]
     memory: list[WhyNotFound]
+    meanings: dict[str, str]
