@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -278,16 +278,14 @@ def _ranked(
     order = order[relevances[order] >= (request.min_relevance or 0.0)][: request.limit]
     if has_nothing and request.use:  # nobody else is asked, so this is the answer
         order = order[:0]
-    shares = ranked.shares if request.debug else {}
+    components = _components(ranked, parts, order if request.debug else order[: request.reasons])
     hits = [
         Hit(
             int(ranked.rows[at]),
             float(scores[at]),
             float(relevances[at]),
             float(goodness[at]),
-            {name: round(float(share[at]), 4) for name, share in shares.items()} | _parts(parts, at)
-            if request.debug
-            else {},
+            next(components, {}),
             float(odds[at]),
             (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
         )
@@ -297,6 +295,17 @@ def _ranked(
     return RankedEntries(
         hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
     )
+
+
+def _components(ranked: Ranked, parts: Mapping[str, Any], places: Any) -> Iterator[dict[str, float]]:
+    """Return why each of the rows at some places is there: its signals, and what made its quality."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    if not len(places):
+        return iter(())
+    named = ranked.shares_of(places) | {f"quality.{name}": part[places] for name, part in parts.items()}
+    columns = np.round(np.stack(list(named.values()), axis=1, dtype=np.float64), 4).tolist()
+    return iter([dict(zip(named, column, strict=True)) for column in columns])
 
 
 def _terms_read(query: RankQuery, ranked: Ranked) -> list[replies.TermRead]:
@@ -348,7 +357,7 @@ def _shown(
                 quality=hit.quality,
                 relevance=hit.relevance,
                 odds=hit.odds,
-                components=dict(hit.components) if request.debug else None,
+                components=dict(hit.components) if request.debug or hit.components else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
                 own=_is_own(repository, context, entry),
                 weighed_as=hit.weighed_as,

@@ -33,6 +33,8 @@ HYBRID_BOOST = 0.3
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
 CANDIDATES = 100
+EXPLAINED = 20
+"""Memories of a recall, the best, of which the ledger knows the signals; of the others the score alone."""
 _USUAL_LIMIT = 10
 MOST = 100
 """Memories with one key among which those of the caller are looked for."""
@@ -197,7 +199,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             kind=self.kind,
             unreviewed=self.unreviewed,
         )
-        return SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, debug=True)
+        return SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, reasons=EXPLAINED)
 
 
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -36,6 +36,7 @@ class SearchSpec(NamedTuple):
         filters: What narrows the candidates.
         limit: Most hits.
         debug: Whether the hits say why.
+        reasons: How many of the first hits say why without ``debug``.
         uses: Whether each hit counts as used, whatever becomes of it.
         decompress: Whether what is compressed comes as it was given.
         min_relevance: The least relevance; None where the list is emptied if nothing of it is relevant.
@@ -61,6 +62,7 @@ class SearchSpec(NamedTuple):
     embedding: QueryEmbedding | None = None
     zone: str | None = None
     dated: bool = True
+    reasons: int = 0
 
 
 class SearchResult(NamedTuple):
@@ -122,6 +124,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         limit=search.limit,
         use=counted,
         debug=search.debug,
+        reasons=search.reasons,
         decompress=search.decompress,
     )
     asked = await ask_in_rounds(context, roots, message)

@@ -157,6 +157,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         limit: Most hits.
         use: Whether the hits count as used.
         debug: Whether the hits carry their components.
+        reasons: How many of the first hits carry them without ``debug``.
         decompress: Whether what is compressed comes as it was given.
     """
 
@@ -170,6 +171,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     limit: types.Limit1000 = 10
     use: bool = True
     debug: bool = False
+    reasons: int = 0
     decompress: bool = True
 
 
