@@ -40,6 +40,7 @@ from greenroom.actors import (
     Reach,
     ReadResource,
     RecordContext,
+    RecallContext,
     RecordWorkflowStep,
     RestoreSession,
     SetMemory,
@@ -136,6 +137,8 @@ ASKED = {
     "withdraw_rating": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
     "settle_memory_pair": Asked(MEMORY, '{"memory_id":"MEMORY","other_id":"OTHER"}'),
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
+    "list_told": Asked(INTO_USER, "{}", "told-WORD"),
+    "explain_search": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
     "memory_map": Asked(MEMORY, '{"kind":"list"}', "WORD"),
     "set_preferences": Asked(MEMORY, '{"preferences":{}}', "MARK"),
     "import_memories": Asked(
@@ -209,6 +212,7 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     twin = (await scribe.ask(StoreMemory(key=f"{word}-twin", content="twin"))).memory_id
     await scribe.ask(UpdateMemory(memory_id=twin, content=text))
     names["OTHER"] = twin
+    await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
     await ask_corpus(at.runtime, scribe.principal, put, make=True)

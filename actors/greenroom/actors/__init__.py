@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from greenroom.actors.hooks.findings import Extractor as Extractor
     from greenroom.actors.hooks.findings import Finding as Finding
     from greenroom.actors.hooks.taking import TakeHookEvent as TakeHookEvent
+    from greenroom.actors.hooks.why import ListTold as ListTold
     from greenroom.actors.hooks.why import WhyGiven as WhyGiven
     from greenroom.actors.ingest.places import Reach as Reach
     from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     from greenroom.actors.prompts.requests import GetPrompt as GetPrompt
     from greenroom.actors.prompts.requests import ListPrompts as ListPrompts
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
+    from greenroom.actors.recall.explain import ExplainSearch as ExplainSearch
     from greenroom.actors.recall.index_verification import Imitations as Imitations
     from greenroom.actors.recall.index_verification import MemoriesVerified as MemoriesVerified
     from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
@@ -190,7 +192,10 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.entities import Suggestion as Suggestion
     from greenroom.actors.schemas.hook_work import GivenRead as GivenRead
     from greenroom.actors.schemas.hook_work import GivenView as GivenView
+    from greenroom.actors.schemas.hook_work import MemoriesTold as MemoriesTold
     from greenroom.actors.schemas.hook_work import MemoryGiven as MemoryGiven
+    from greenroom.actors.schemas.hook_work import TellingView as TellingView
+    from greenroom.actors.schemas.hook_work import ToldMemory as ToldMemory
     from greenroom.actors.schemas.hooks import HookAnswer as HookAnswer
     from greenroom.actors.schemas.hooks import HookEvent as HookEvent
     from greenroom.actors.schemas.hooks import Turn as Turn
@@ -284,6 +289,11 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
     from greenroom.actors.schemas.savings import SavingsReport as SavingsReport
+    from greenroom.actors.schemas.search_explained import HitExplained as HitExplained
+    from greenroom.actors.schemas.search_explained import ModeExplained as ModeExplained
+    from greenroom.actors.schemas.search_explained import SearchExplained as SearchExplained
+    from greenroom.actors.schemas.search_explained import SignalPart as SignalPart
+    from greenroom.actors.schemas.search_explained import WhyNotFound as WhyNotFound
     from greenroom.actors.schemas.server import Health as Health
     from greenroom.actors.schemas.server import ServerStats as ServerStats
     from greenroom.actors.schemas.session_travel import ContextRead as ContextRead

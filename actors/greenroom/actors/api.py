@@ -35,6 +35,7 @@ from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.listing import CorpusEntities
+from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
@@ -77,6 +78,7 @@ from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPro
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
+from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.resources.kinds import ResourceReader, find_kind
@@ -220,6 +222,8 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "find_sessions": FindSessions,
     "list_passports": ListPassports,
     **_TO_CONSOLE_SESSION,
+    "list_told": ListTold,
+    "explain_search": ExplainSearch,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

@@ -40,7 +40,7 @@ from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
 from greenroom.actors.hooks.findings import Extractor
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
-from greenroom.actors.hooks.why import WhyGiven
+from greenroom.actors.hooks.why import ListTold, WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.map.request import MemoryMap
 from greenroom.actors.memory import directory as namespaces
@@ -55,6 +55,7 @@ from greenroom.actors.preferences.actor import PreferencesActor
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
+from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
@@ -254,6 +255,8 @@ async def open_greenroom(
             ReadProject,
             AnswerHook,
             TakeHookEvent,
+            ListTold,
+            ExplainSearch,
             WhyGiven,
             *queries,
         ],

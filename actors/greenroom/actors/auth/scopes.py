@@ -120,6 +120,8 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "find_sessions": SESSIONS,
     "list_passports": SESSIONS,
     "read_transcript": SESSIONS,
+    "list_told": "memory:read",
+    "explain_search": "memory:read",
 }
 """What each request needs that only people's console asks, by its name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,9 +12,10 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import DAY, optional_datetime, to_datetime, to_microseconds
+from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.hooks import records
 from greenroom.actors.hooks.records import StoredGiven, StoredHas, StoredMemory, StoredSession
+from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.schemas import hook_work as schemas
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.schemas.hooks import Turn
@@ -23,6 +24,11 @@ from greenroom.runtime import Actor, Address, Context, Slices, handles
 TIMER: Final = "forget"
 EARLIER: Final = 3
 """Sessions of the same project that are told of."""
+WRITE: Final = "recalled"
+WRITTEN_AFTER: Final = 10 * SECOND
+ROW_BYTES: Final = 1_000
+MEMORY_BYTES: Final = 600
+"""What a row of the ledger takes that waits to be written, about, and each memory in it."""
 _MOST_OPEN: Final = 50
 """Rows of a session that are looked at for uses; of older ones none is seen any more."""
 
@@ -37,6 +43,13 @@ class HookActor(Actor):
 
     kind = schemas.KIND
     names = staticmethod(records.names_in)
+
+    def __init__(self) -> None:
+        self._waiting: list[StoredGiven] = []
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of what waits to be written."""
+        return sum(ROW_BYTES + MEMORY_BYTES * len(row.memories) for row in self._waiting)
 
     @handles(schemas.LookUpSession)
     def look_up(self, request: schemas.LookUpSession, context: Context) -> Slices[schemas.HookState]:
@@ -67,8 +80,7 @@ class HookActor(Actor):
             context.delete(records.has_key(request.of))
         if not given.memories and not given.lines:
             return
-        number = context.get(records.NEXT, int) or 0
-        context.put(records.NEXT, number + 1)
+        self._write_waiting(context)
         row = StoredGiven(
             at=context.now,
             client=request.of.client,
@@ -78,14 +90,14 @@ class HookActor(Actor):
             hook=given.hook,
             reason=given.reason,
             query=given.query,
-            memories=[StoredMemory(**msgspec.structs.asdict(each)) for each in given.memories],
+            memories=_stored(given.memories),
             lines=len(given.lines),
             tokens=given.tokens,
             partial=given.partial,
+            least=given.least,
+            left_out=given.left_out,
         )
-        context.put(records.given_key(number), row)
-        if number >= schemas.MOST_GIVEN:
-            context.delete(records.given_key(number - schemas.MOST_GIVEN))
+        number = _add_row(row, context)
         has = context.get(records.has_key(request.of), StoredHas) or StoredHas()
         memories = {**has.memories, **{each.memory_id: each.version for each in given.memories}}
         changed = StoredHas(
@@ -104,6 +116,36 @@ class HookActor(Actor):
             lines=len(given.lines),
             tokens=given.tokens,
         )
+
+    @handles(schemas.NoteRecalled)
+    def note_recalled(self, request: schemas.NoteRecalled, context: Context) -> None:
+        """Remember a recall, and write it with others soon: who recalls waits for no disk."""
+        self._check(context)
+        row = StoredGiven(
+            at=context.now,
+            client="",
+            session="",
+            project="",
+            agent=context.principal.agent_id,
+            hook="recall",
+            reason="",
+            query=without_secrets(request.task)[0],
+            memories=_stored(request.memories),
+            lines=0,
+            tokens=request.tokens,
+            partial=request.partial,
+            left_out=request.left_out,
+        )
+        self._waiting.append(row)
+        if len(self._waiting) > schemas.MOST_WAITING:
+            self._write_waiting(context)
+        elif len(self._waiting) == 1:
+            context.set_timer(WRITE, context.now + WRITTEN_AFTER, schemas.WriteRecalled())
+
+    @handles(schemas.WriteRecalled)
+    def write_recalled(self, _: schemas.WriteRecalled, context: Context) -> None:
+        """Write the recalls that wait."""
+        self._write_waiting(context)
 
     @handles(schemas.NoteTaken)
     def note_taken(self, request: schemas.NoteTaken, context: Context) -> None:
@@ -134,13 +176,15 @@ class HookActor(Actor):
     def read(self, request: schemas.ReadGiven, context: Context) -> Slices[schemas.GivenRead]:
         """Answer rows of the ledger, newest first."""
         self._check(context)
+        self._write_waiting(context)
         shown: list[schemas.GivenView] = []
         total = 0
-        for _, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
-            if row.session.startswith(request.session):
+        for key, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
+            number = records.number_of(key)
+            if _fits(row, number, request):
                 total += 1
-                if len(shown) < request.limit:
-                    shown.append(_view(row))
+                if len(shown) < request.limit and (request.before is None or number < request.before):
+                    shown.append(_view(row, number))
             if context.should_yield():
                 yield
         audit_record.record_read(context, context.principal, "read_given", None, found=len(shown))
@@ -174,17 +218,19 @@ class HookActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Forget all of it, where it is a person's who is erased."""
+        """Forget all of it, where it is a person's who is erased; elsewhere, which of theirs was told."""
+        self._write_waiting(context)
+        if not request.person.has_root(context.address.key):
+            return (yield from _erase_told(request, context))
         counts = {"hook_events": 0, "hook_sessions": 0, "given": 0}
         named = {records.EVENTS: "hook_events", records.SESSIONS: "hook_sessions", records.GIVEN: "given"}
         keys: list[bytes] = []
-        if request.person.has_root(context.address.key):
-            for key, _ in context.scan(msgspec.Raw):
-                keys.append(key)
-                if key[:1] in named:
-                    counts[named[key[:1]]] += 1
-                if context.should_yield():
-                    yield
+        for key, _ in context.scan(msgspec.Raw):
+            keys.append(key)
+            if key[:1] in named:
+                counts[named[key[:1]]] += 1
+            if context.should_yield():
+                yield
         if keys and not request.dry_run:
             context.use_reserve()
             context.cancel_timer(TIMER)
@@ -204,6 +250,17 @@ class HookActor(Actor):
         """
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("hooks", "hooks: they are another's")
+
+    def _write_waiting(self, context: Context) -> None:
+        """Stage the rows that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        context.cancel_timer(WRITE)
+        for row in waiting:
+            _add_row(row, context)
+        if context.timer_due(TIMER) is None:
+            context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
 
     def _touch(
         self,
@@ -300,8 +357,48 @@ def _open(has: StoredHas, context: Context) -> Iterator[tuple[int, datetime, sch
                 yield number, to_datetime(row.at), schemas.GivenMemory(**fields)
 
 
-def _view(row: StoredGiven) -> schemas.GivenView:
-    fields = msgspec.structs.asdict(row)
+def _stored(memories: Iterable[schemas.GivenMemory]) -> list[StoredMemory]:
+    """Return memories as they are kept: without their keys, which say something of what they say."""
+    return [StoredMemory(**{**msgspec.structs.asdict(each), "key": ""}) for each in memories]
+
+
+def _add_row(row: StoredGiven, context: Context) -> int:
+    """Stage a row of the ledger, and the end of the oldest; returns its number."""
+    number = context.get(records.NEXT, int) or 0
+    context.put(records.NEXT, number + 1)
+    context.put(records.given_key(number), row)
+    if number >= schemas.MOST_GIVEN:
+        context.delete(records.given_key(number - schemas.MOST_GIVEN))
+    return number
+
+
+def _fits(row: StoredGiven, number: int, asked: schemas.ReadGiven) -> bool:
+    return (
+        row.session.startswith(asked.session)
+        and asked.agent in {"", row.agent}
+        and asked.by in {None, row.hook}
+        and asked.number in {None, number}
+        and (not asked.memory_id or any(each.memory_id == asked.memory_id for each in row.memories))
+    )
+
+
+def _erase_told(request: EraseFrom, context: Context) -> Slices[ErasedPart]:
+    """Forget which memories of a person who is erased were told to another's agents."""
+    count = 0
+    for key, row in context.scan(StoredGiven, prefix=records.GIVEN):
+        left = [each for each in row.memories if not request.person.has_root(each.namespace)]
+        if len(left) < len(row.memories):
+            count += len(row.memories) - len(left)
+            if not request.dry_run:
+                context.use_reserve()
+                context.put(key, msgspec.structs.replace(row, memories=left))
+        if context.should_yield():
+            yield
+    return ErasedPart(counts={"told": count} if count else {})
+
+
+def _view(row: StoredGiven, number: int) -> schemas.GivenView:
+    fields = msgspec.structs.asdict(row) | {"number": number}
     memories = []
     for memory in row.memories:
         shown = msgspec.structs.asdict(memory)

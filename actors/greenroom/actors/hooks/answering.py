@@ -51,14 +51,14 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
             state = msgspec.structs.replace(state, earlier=[])
         prompt = without_secrets(event.prompt)[0]
         budget = self.max_tokens - envelope_tokens()
-        partial = False
+        partial, least = False, None
         lines: Sequence[Line]
         found = 0
         if is_start:
             found = await found_since(context, event, state) if fresh else 0
-            sections, lines = await briefing(context, event, state, budget)
+            sections, lines, left_out = await briefing(context, event, state, budget)
         else:
-            lines, partial = await memories_for(context, event, prompt, state, budget)
+            lines, partial, least, left_out = await memories_for(context, event, prompt, state, budget)
             sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
         text = delimited(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
@@ -71,6 +71,8 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
             lines=[line.digest for line in lines if line.memory is None],
             tokens=estimate_tokens(text),
             partial=partial,
+            least=least,
+            left_out=left_out,
         )
         await context.ask(address, NoteGiven(of=of, at=event.at, given=given, fresh=fresh))
         return HookAnswer(

@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.hooks.inert import Section
-from greenroom.actors.hooks.lines import Line, may_be_given, of_memory, roots_of, said, within
+from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, roots_of, said, why_withheld, within
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall.search import SearchSpec, find
@@ -42,10 +42,11 @@ _MOST: Final = {"last": 1, "work": 6, "decisions": 8, "preferences": 8, "files":
 
 
 class Briefing(NamedTuple):
-    """Sections of lines, and all lines that are in them."""
+    """Sections of lines, all lines that are in them, and how many memories are not, by the reason."""
 
     sections: list[Section]
     lines: list[Line]
+    left_out: dict[str, int]
 
 
 class _Work(NamedTuple):
@@ -56,9 +57,14 @@ class _Work(NamedTuple):
 async def briefing(context: ProcedureContext, event: HookEvent, state: HookState, budget: int) -> Briefing:
     """Return what a project's next session should know, the most important first, within a token budget."""
     works = await _works(context, event)
-    tagged = [
-        hit for hit in await _tagged(context, event) if may_be_given(hit, event.project, state.memories)
-    ]
+    tagged: list[FoundMemory] = []
+    left_out: Counter[str] = Counter()
+    for hit in await _tagged(context, event):
+        why = why_withheld(hit, event.project, state.memories)
+        if why is None:
+            tagged.append(hit)
+        else:
+            left_out[why] += 1
     since = to_datetime(context.now) - _STALE
     offered = {
         "last": ("How the last session ended", _last(state.earlier, context.principal)),
@@ -81,7 +87,9 @@ async def briefing(context: ProcedureContext, event: HookEvent, state: HookState
             budget = left
             sections.append(Section(title, [line.text for line in kept]))
             lines += kept
-    return Briefing(sections, lines)
+    told = {line.memory.memory_id for line in lines if line.memory is not None}
+    left_out[NO_ROOM] = sum(hit.memory.memory_id not in told for hit in tagged)
+    return Briefing(sections, lines, dict(+left_out))
 
 
 async def found_since(context: ProcedureContext, event: HookEvent, state: HookState) -> int:

@@ -10,6 +10,7 @@ from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, u
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
+from greenroom.actors.recall.recalled import strongest
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
@@ -17,6 +18,8 @@ from greenroom.actors.schemas.memory_replies import FoundMemory
 MOST_OF_MEMORY: Final = 480
 """Characters of a memory that a line has."""
 MOST_OF_SOURCE: Final = 160
+NO_ROOM: Final = "there was no room for it"
+"""Why a line is left out that might be given."""
 _OF_A_PROJECT: Final = re.compile(r".*-[0-9a-f]{8}")
 """What `project_of_path` makes, as a segment of a namespace."""
 
@@ -50,7 +53,7 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
         namespace=memory.namespace,
         key=memory.key,
         score=None if hit.odds is None else round(chance_of(hit), 4),
-        signals=_telling(hit.components or {}),
+        signals=strongest(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
     return Line(said(text, source, MOST_OF_MEMORY).text, given)
@@ -61,20 +64,22 @@ def chance_of(hit: FoundMemory) -> float:
     return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
-def may_be_given(hit: FoundMemory, project: str, has: Mapping[str, int]) -> bool:
-    """Return whether a memory may be put into a context without being asked for.
+def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
+    """Return why a memory may not be put into a context without being asked for; None if it may.
 
     It is the user's, and agents of that user wrote it; it is not unreviewed; it is of no other project; and
     the session has not got this version of it.
     """
     memory = hit.memory
-    return (
-        hit.own
-        and not memory.unreviewed
-        and not memory.withheld
-        and _is_of(memory.namespace, project)
-        and has.get(memory.memory_id) != memory.version
-    )
+    if not hit.own:
+        return "others wrote it"
+    if memory.unreviewed:
+        return "nobody has reviewed it"
+    if memory.withheld:
+        return "it is too large"
+    if not _is_of(memory.namespace, project):
+        return "it is of another project"
+    return "the session has it" if has.get(memory.memory_id) == memory.version else None
 
 
 def roots_of(principal: Principal, project: str) -> list[Root]:
@@ -101,9 +106,3 @@ def _is_of(namespace: str, project: str) -> bool:
     _, _, *below = namespace.split(":")
     own = segment(project) if project else ""
     return not below or below[0] == own or not _OF_A_PROJECT.fullmatch(below[0])
-
-
-def _telling(components: Mapping[str, float]) -> dict[str, float]:
-    """Return the signals that counted, the strongest first."""
-    counted = sorted(components.items(), key=lambda each: -abs(each[1]))
-    return dict([(name, value) for name, value in counted if value][:6])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.lines import Line, chance_of, may_be_given, of_memory, roots_of, within
+from greenroom.actors.hooks.lines import NO_ROOM, Line, chance_of, of_memory, roots_of, why_withheld, within
 from greenroom.actors.hooks.prompt_text import searched
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import HookState
@@ -25,10 +26,19 @@ _CANDIDATES: Final = 50
 
 
 class Found(NamedTuple):
-    """The memories as lines, best first, and whether words alone found them."""
+    """The memories as lines, best first.
+
+    Attributes:
+        lines: The lines.
+        partial: Whether words alone found them.
+        least: The least chance that each had to have.
+        left_out: How many others were found, by the reason why they are not given.
+    """
 
     lines: list[Line]
     partial: bool
+    least: float
+    left_out: dict[str, int]
 
 
 async def memories_for(
@@ -50,10 +60,14 @@ async def memories_for(
     outcome = await find(context, search)
     seen = sum(found.counts.get("visible", 0) for found in outcome.found)
     least = LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
-    hits = [
-        hit
-        for hit in outcome.hits
-        if chance_of(hit) >= least and may_be_given(hit, event.project, state.memories)
-    ]
-    lines, _ = within([of_memory(hit, prompt) for hit in hits], min(budget, MOST_TOKENS), MOST_MEMORIES)
-    return Found(lines, outcome.partial is not None)
+    left_out: Counter[str] = Counter()
+    offered: list[Line] = []
+    for hit in outcome.hits:
+        why = "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.project, state.memories)
+        if why is None:
+            offered.append(of_memory(hit, prompt))
+        else:
+            left_out[why] += 1
+    lines, _ = within(offered, min(budget, MOST_TOKENS), MOST_MEMORIES)
+    left_out[NO_ROOM] = len(offered) - len(lines)
+    return Found(lines, outcome.partial is not None, least, +left_out)

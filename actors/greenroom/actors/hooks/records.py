@@ -16,8 +16,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.schemas.hook_work import ClientSession
-from greenroom.actors.schemas.hooks import HookName
+from greenroom.actors.schemas.hook_work import ClientSession, Giver
 
 EVENTS: Final = b"i"
 FINDINGS: Final = b"f"
@@ -54,7 +53,10 @@ class StoredHas(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory that was given, as in `GivenMemory`; ``used`` is when a use of it was seen."""
+    """A memory that was given, as in `GivenMemory`; ``used`` is when a use of it was seen.
+
+    Its key is in rows of older programs alone: what is forgotten leaves nothing that was said of it.
+    """
 
     memory_id: str
     version: int
@@ -74,13 +76,15 @@ class StoredGiven(msgspec.Struct, frozen=True, array_like=True):
     session: str
     project: str
     agent: str
-    hook: HookName
+    hook: Giver
     reason: str
     query: str
     memories: list[StoredMemory]
     lines: int
     tokens: int
     partial: bool = False
+    least: float | None = None
+    left_out: dict[str, int] = {}
 
 
 def event_key(event_id: str) -> bytes:
@@ -111,6 +115,11 @@ def carried_key(of: ClientSession) -> bytes:
 def given_key(number: int) -> bytes:
     """Return the key of a row of the ledger."""
     return GIVEN + number.to_bytes(_NUMBER_BYTES)
+
+
+def number_of(key: bytes) -> int:
+    """Return the number of the row of the ledger that has this key."""
+    return int.from_bytes(key[len(GIVEN) :])
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:

@@ -100,6 +100,7 @@ class MemoryActor(Actor):
     forget_memories = _by(memories.ForgetMemory, forget.forget)
     rate = _by(memories.RateMemory, ratings.rate)
     read = _by(memories.ReadMemory, reads.read)
+    look_up = _by(memories.LookUpMemories, reads.look_up)
     versions = _by(memories.ListVersions, reads.versions)
     page = _by(memories.ListMemories, reads.page)
     count = _by(memories.MemoryStats, statistics.count)

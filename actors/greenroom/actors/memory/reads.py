@@ -16,7 +16,15 @@ from greenroom.actors.memory import indexing, records
 from greenroom.actors.memory.records import Entry, Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import named
-from greenroom.actors.memory.views import ALL, EntryFilter, newest_first, shown, shown_version, version_id
+from greenroom.actors.memory.views import (
+    ALL,
+    PREVIEW,
+    EntryFilter,
+    newest_first,
+    shown,
+    shown_version,
+    version_id,
+)
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas.keyvalue import GetMemory
@@ -53,6 +61,24 @@ def read(
     return replies.MemoryShown(
         memory=(yield from shown_version(repository, context, entry, number, version, most=None))
     )
+
+
+def look_up(
+    repository: MemoryRepository, request: requests.LookUpMemories, context: Context
+) -> Slices[replies.MemoriesKnown]:
+    """Answer what is known by ids; who only looks does not use it."""
+    yield from indexing.finish(repository, context)
+    known: dict[str, replies.KnownMemory] = {}
+    for memory_id in request.memory_ids:
+        stored = repository.find_id(context, memory_id)
+        if stored is not None:
+            memory = yield from shown(repository, context, stored.entry)
+            known[memory_id] = replies.KnownMemory(
+                key=memory.key, version=memory.version, text=memory.text[:PREVIEW]
+            )
+        if context.should_yield():
+            yield
+    return replies.MemoriesKnown(known=known)
 
 
 def value(repository: MemoryRepository, request: GetMemory, context: Context) -> Slices[MemoryRead]:

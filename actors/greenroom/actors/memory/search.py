@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -24,7 +24,7 @@ from greenroom.runtime import Context, Slices
 if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.memory.vector_filters import RowFilter
-    from greenroom.actors.ranking import View
+    from greenroom.actors.ranking import Ranked, RankQuery, View
 
 ANSWER_BYTES = 4 * 1_048_576
 """Contents of one answer, about; those beyond it are left out of their memories."""
@@ -54,6 +54,7 @@ class Hit(NamedTuple):
         quality: 0-1; None where it says nothing.
         components: Why, by name.
         odds: Of it against nothing; None where nothing was ranked.
+        weighed_as: As in `replies.FoundMemory`.
     """
 
     row: int
@@ -62,12 +63,13 @@ class Hit(NamedTuple):
     quality: float | None
     components: Mapping[str, float]
     odds: float | None = None
+    weighed_as: tuple[str, str] | None = None
 
 
 class RankedEntries(NamedTuple):
     """What was found, best first; how many match, or at least match; and what ranked.
 
-    `replies.RootSearchResult` says what ``rivals`` and ``is_nothing`` are.
+    `replies.RootSearchResult` says what ``rivals``, ``is_nothing`` and ``terms`` are.
     """
 
     hits: Sequence[Hit]
@@ -76,6 +78,7 @@ class RankedEntries(NamedTuple):
     is_minimum: bool = False
     rivals: float = 0.0
     is_nothing: bool = False
+    terms: Sequence[replies.TermRead] = ()
 
 
 def find(
@@ -115,6 +118,7 @@ def find(
         model=outcome.model,
         rivals=outcome.rivals,
         is_nothing=outcome.is_nothing,
+        terms=list(outcome.terms),
     )
 
 
@@ -248,6 +252,7 @@ def _ranked(
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.relevance import RIVALS, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
 
     boost = _boost(request)
     vectors = None
@@ -273,21 +278,54 @@ def _ranked(
     order = order[relevances[order] >= (request.min_relevance or 0.0)][: request.limit]
     if has_nothing and request.use:  # nobody else is asked, so this is the answer
         order = order[:0]
-    shares = ranked.shares if request.debug else {}
+    components = _components(ranked, parts, order if request.debug else order[: request.reasons])
     hits = [
         Hit(
             int(ranked.rows[at]),
             float(scores[at]),
             float(relevances[at]),
             float(goodness[at]),
-            {name: round(float(share[at]), 4) for name, share in shares.items()} | _parts(parts, at)
-            if request.debug
-            else {},
+            next(components, {}),
             float(odds[at]),
+            (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
         )
         for at in order.tolist()
     ]
-    return RankedEntries(hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing)
+    terms = _terms_read(query, ranked) if request.debug else ()
+    return RankedEntries(
+        hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
+    )
+
+
+def _components(ranked: Ranked, parts: Mapping[str, Any], places: Any) -> Iterator[dict[str, float]]:
+    """Return why each of the rows at some places is there: its signals, and what made its quality."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    if not len(places):
+        return iter(())
+    named = ranked.shares_of(places) | {f"quality.{name}": part[places] for name, part in parts.items()}
+    columns = np.round(np.stack(list(named.values()), axis=1, dtype=np.float64), 4).tolist()
+    return iter([dict(zip(named, column, strict=True)) for column in columns])
+
+
+def _terms_read(query: RankQuery, ranked: Ranked) -> list[replies.TermRead]:
+    """Return how the words of a query were understood."""
+    names = {group.asked for group in ranked.reading.mentions}
+    found = {group.asked: group for group in (*ranked.reading.groups, *ranked.reading.mentions)}
+    read: list[replies.TermRead] = []
+    for term in query.terms:
+        groups = [found[each] for each in (term.term, *term.instead) if each in found]
+        meant = [each for group in groups for each in group.meant if each != term.term]
+        read.append(
+            replies.TermRead(
+                word=term.word,
+                term=term.term,
+                meant=meant,
+                memories=max((len(group.rows) for group in groups), default=0),
+                is_name=term.term in names,
+            )
+        )
+    return read
 
 
 def _shown(
@@ -319,9 +357,10 @@ def _shown(
                 quality=hit.quality,
                 relevance=hit.relevance,
                 odds=hit.odds,
-                components=dict(hit.components) if request.debug else None,
+                components=dict(hit.components) if request.debug or hit.components else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,
                 own=_is_own(repository, context, entry),
+                weighed_as=hit.weighed_as,
             )
         )
         if context.should_yield():

@@ -83,10 +83,15 @@ class Ranked(NamedTuple):
     @property
     def shares(self) -> dict[str, Floats]:
         """By name, what each signal adds to the strength: its value times its weight."""
+        return self.shares_of(np.arange(len(self.rows)))
+
+    def shares_of(self, places: Places) -> dict[str, Floats]:
+        """Return `shares` of the rows at some places alone."""
         tables = [weights(kind, self.vectors) for kind in KINDS]
-        gained = {} if self.gains is None else {"succession": self.gains}
+        kinds = self.kinds[places]
+        gained = {} if self.gains is None else {"succession": self.gains[places]}
         return gained | {
-            name: found * np.array([table.get(name, 0) for table in tables], np.float32)[self.kinds]
+            name: found[places] * np.array([table.get(name, 0) for table in tables], np.float32)[kinds]
             for name, found in self.signals.items()
             if any(name in table for table in tables)
         }

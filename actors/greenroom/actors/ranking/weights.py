@@ -30,6 +30,7 @@ Where a query names a time of which there is anything, all notes are of the last
 """
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+VECTOR_SETS: Final[tuple[VectorSet, ...]] = get_args(VectorSet)
 
 
 _Table = Mapping[str, tuple[float, float, float, float]]
@@ -113,11 +114,10 @@ _TABLES: Final[Mapping[Kind, _Table]] = {
     "conversation": _CONVERSATION,
     "dated note": _CONVERSATION,
 }
-_COLUMNS: Final[tuple[VectorSet, ...]] = get_args(VectorSet)
 
 
 @cache
 def weights(kind: Kind, vectors: VectorSet) -> Mapping[str, float]:
     """Return the weights of the signals that count in a situation."""
-    column = _COLUMNS.index(vectors)
+    column = VECTOR_SETS.index(vectors)
     return {name: row[column] for name, row in _TABLES[kind].items() if row[column]}

@@ -42,7 +42,7 @@ class TrySearch(MemorySearch, frozen=True, kw_only=True):
         began = trio.current_time()
         if self.time_expr is not None:
             await warmed()
-        search = self._asked(self._window(context.now))
+        search = self.asked(self.window(context.now))
         return reply(await find(context, search), search, began, max_tokens=None, debug=None)
 
 

@@ -18,6 +18,7 @@ from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.query_times import warmed
+from greenroom.actors.recall.recalled import note_recall
 from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
 from greenroom.actors.recall.time_window import time_window, time_zone
@@ -32,6 +33,8 @@ HYBRID_BOOST = 0.3
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
 CANDIDATES = 100
+EXPLAINED = 20
+"""Memories of a recall, the best, of which the ledger knows the signals; of the others the score alone."""
 _USUAL_LIMIT = 10
 MOST = 100
 """Memories with one key among which those of the caller are looked for."""
@@ -68,8 +71,8 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         began = trio.current_time()
         if self.time_expr is not None:
             await warmed()
-        window = self._window(context.now)
-        search = self._asked(window)
+        window = self.window(context.now)
+        search = self.asked(window)
         outcome = await find(context, search)
         debug = explained(outcome, search, window) if self.include_debug else None
         return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
@@ -88,7 +91,12 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
 
-    def _asked(self, window: replies.TimeWindow | None) -> SearchSpec:
+    def asked(self, window: replies.TimeWindow | None) -> SearchSpec:
+        """Return the search that this is.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: there is nothing to search by.
+        """
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
         if boost is None:
@@ -126,7 +134,12 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             zone=self.timezone,
         )
 
-    def _window(self, now: int) -> replies.TimeWindow | None:
+    def window(self, now: int) -> replies.TimeWindow | None:
+        """Return the times that are asked for; None where none are.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: a time is not understood.
+        """
         zone: dt.tzinfo = dt.UTC
         name = "UTC"
         if self.timezone is not None or self.time_expr is not None:
@@ -162,17 +175,11 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
-        filters = MemoryFilters(
-            namespace=below_root(self.namespace),
-            tags=self.tags or None,
-            kind=self.kind,
-            unreviewed=self.unreviewed,
-        )
-        search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
-        outcome = await find(context, search)
+        outcome = await find(context, self.asked())
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
+        note_recall(context, self.task, outcome, kept, tokens)
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),
@@ -183,6 +190,16 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             partial=True if outcome.partial else UNSET,
             partial_reason=outcome.partial or UNSET,
         )
+
+    def asked(self) -> SearchSpec:
+        """Return the search that this is."""
+        filters = MemoryFilters(
+            namespace=below_root(self.namespace),
+            tags=self.tags or None,
+            kind=self.kind,
+            unreviewed=self.unreviewed,
+        )
+        return SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, reasons=EXPLAINED)
 
 
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,7 +236,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
         defaults = await self._defaults(context)
-        search = self._asked(self.namespace or user_namespace(context.principal), defaults)
+        search = self.asked(self.namespace or user_namespace(context.principal), defaults)
         if self.key is not None:
             outcome = await self._by_key(context, search)
         else:
@@ -255,7 +272,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         outcome = outcome._replace(hits=hits[: search.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(context, outcome)
 
-    def _asked(self, below: str, defaults: SearchDefaults) -> SearchSpec:
+    def asked(self, below: str, defaults: SearchDefaults) -> SearchSpec:
+        """Return the search that this is, below a namespace."""
         limit, least = self.limit, self.min_relevance
         if limit == _USUAL_LIMIT and defaults.max_results is not UNSET:
             limit = defaults.max_results

@@ -36,6 +36,7 @@ class SearchSpec(NamedTuple):
         filters: What narrows the candidates.
         limit: Most hits.
         debug: Whether the hits say why.
+        reasons: How many of the first hits say why without ``debug``.
         uses: Whether each hit counts as used, whatever becomes of it.
         decompress: Whether what is compressed comes as it was given.
         min_relevance: The least relevance; None where the list is emptied if nothing of it is relevant.
@@ -61,6 +62,7 @@ class SearchSpec(NamedTuple):
     embedding: QueryEmbedding | None = None
     zone: str | None = None
     dated: bool = True
+    reasons: int = 0
 
 
 class SearchResult(NamedTuple):
@@ -79,6 +81,7 @@ class SearchResult(NamedTuple):
         partial: Why memories may be missing that another time would be found; None: none are.
         counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
+        told: The query without the times that it names, and these.
     """
 
     hits: list[FoundMemory]
@@ -93,6 +96,7 @@ class SearchResult(NamedTuple):
     partial: str | None
     counted: bool
     timings: dict[str, float]
+    told: QueryTimes
 
 
 async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
@@ -120,6 +124,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         limit=search.limit,
         use=counted,
         debug=search.debug,
+        reasons=search.reasons,
         decompress=search.decompress,
     )
     asked = await ask_in_rounds(context, roots, message)
@@ -153,6 +158,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         partial="; ".join(filter(None, missing)) or None,
         counted=counted,
         timings=clock.laps,
+        told=told,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from greenroom.actors.schemas.hooks import HookName, Short, Turn
+from greenroom.actors.schemas.memory_replies import KnownMemory
+from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.session_travel import SessionContext
 from greenroom.runtime import Message
 
@@ -24,7 +26,12 @@ MOST_FINDINGS = 10_000
 MOST_HAD = 500
 """Most memories, and most other lines, that are known to be in one session; the oldest are forgotten."""
 
+MOST_WAITING = 200
+"""Recalls of a user that wait to be written together; with one more they are written at once."""
+
 Beginning = Annotated[str, Meta(max_length=400)]
+Giver = Literal[HookName, "recall"]
+"""What gave something to an agent: a hook of its client, or an answer to `RecallContext`."""
 
 
 class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +69,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         lines: Digests of the lines that are no memories.
         tokens: What it cost, about.
         partial: Whether words alone decided.
+        least: The least chance, or relevance, that a memory had to have; None where none was asked for.
+        left_out: How many memories that were found were not given, by the reason.
     """
 
     hook: HookName
@@ -72,6 +81,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[int] = msgspec.field(default_factory=list)
     tokens: int = 0
     partial: bool = False
+    least: float | None = None
+    left_out: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +152,24 @@ class NoteGiven(Message[None], frozen=True, kw_only=True):
     fresh: bool = False
 
 
+class NoteRecalled(Message[None], frozen=True, kw_only=True):
+    """Note that a recall was answered; it is written later, with others, and a crash until then loses it.
+
+    Attributes:
+        task: How the task begins that it was for; secrets in it are left out when it is kept.
+    """
+
+    task: Beginning
+    memories: list[GivenMemory]
+    tokens: int
+    partial: bool
+    left_out: dict[str, int]
+
+
+class WriteRecalled(Message[None], frozen=True, kw_only=True):
+    """The actor's word to itself: write down the recalls that wait."""
+
+
 class NoteTaken(Message[None], frozen=True, kw_only=True):
     """Note that an event is taken: all that it tells is stored.
 
@@ -171,14 +200,28 @@ class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
 
     Attributes:
         session: Only what was given to the client's session of this id, or one that begins so.
+        agent: Only what was given to this agent.
+        by: Only what this gave.
+        memory_id: Only what this memory was a part of.
+        number: Only this row.
+        before: Only older rows than that of this number.
     """
 
     session: str = ""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    agent: str = ""
+    by: Giver | None = None
+    memory_id: str = ""
+    number: int | None = None
+    before: int | None = None
 
 
 class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory in the ledger; ``used`` is when a use of it was seen."""
+    """A memory in the ledger; ``used`` is when a use of it was seen.
+
+    Attributes:
+        key: As the reader sees it now; empty if it is forgotten, or hidden from the reader.
+    """
 
     memory_id: str
     version: int
@@ -190,20 +233,28 @@ class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenView(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the ledger: what was given to whom, when and why."""
+    """A row of the ledger: what was given to whom, when and why.
 
+    Attributes:
+        number: By which it is found again.
+        least: As in `Given`, as ``left_out``.
+    """
+
+    number: int = 0
     at: datetime
     client: str
     session: str
     agent: str
     project: str
-    hook: HookName
+    hook: Giver
     reason: str
     query: str
     lines: int
     tokens: int
     partial: bool
     memories: list[MemoryGiven]
+    least: float | None = None
+    left_out: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +262,56 @@ class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
 
     given: list[GivenView]
     total: int
+
+
+class ToldMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that an agent was told, as in `MemoryGiven`.
+
+    Attributes:
+        now: What it is now; null if it is forgotten, or hidden from the reader.
+    """
+
+    memory_id: str
+    version: int
+    namespace: str
+    score: float | None
+    signals: dict[str, float]
+    used: datetime | None
+    now: KnownMemory | None
+
+
+class TellingView(msgspec.Struct, frozen=True, kw_only=True):
+    """What was told at one time: to whom, by what, and why, as in `GivenView`.
+
+    Attributes:
+        source: The hook, or ``recall``: of that nobody knows whether it was used.
+        kept_as: The id under which the client's session is kept, if it is; empty where there is none.
+    """
+
+    number: int
+    at: datetime
+    source: Giver
+    client: str
+    session: str
+    kept_as: str
+    agent: str
+    project: str
+    reason: str
+    query: str
+    lines: int
+    tokens: int
+    partial: bool
+    least: float | None
+    left_out: dict[str, int]
+    memories: list[ToldMemory]
+
+
+class MemoriesTold(Reply, frozen=True, kw_only=True):
+    """Answers `ListTold`; ``total`` is how many there are on all pages."""
+
+    told: list[TellingView]
+    total: int
+    next_cursor: str | None
 
 
 # -- to a session -------------------------------------------------------

@@ -157,6 +157,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         limit: Most hits.
         use: Whether the hits count as used.
         debug: Whether the hits carry their components.
+        reasons: How many of the first hits carry them without ``debug``.
         decompress: Whether what is compressed comes as it was given.
     """
 
@@ -170,6 +171,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     limit: types.Limit1000 = 10
     use: bool = True
     debug: bool = False
+    reasons: int = 0
     decompress: bool = True
 
 
@@ -189,6 +191,12 @@ class NoteUses(Message[None], frozen=True, kw_only=True):
     """Count these memories as used: a search over several owners has shown them. Not a tool."""
 
     memory_ids: list[str]
+
+
+class LookUpMemories(Message[replies.MemoriesKnown], frozen=True, kw_only=True):
+    """Say what is known by these ids, as far as the sender may see it; no use of it. Not a tool."""
+
+    memory_ids: Annotated[list[str], Meta(max_length=5_000)]
 
 
 class NoteHelp(Message[None], frozen=True, kw_only=True):

@@ -341,6 +341,8 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
             is without it then.
         own: Whether it is the asker's user's, and that user's agents wrote what it says now.
+        weighed_as: With ``debug`` the kind of memory and the vectors that chose its weights, where it was
+            ranked.
     """
 
     memory: MemoryView
@@ -351,6 +353,25 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, float] | None = None
     compressed: CompressedForm | UnsetType = UNSET
     own: bool = False
+    weighed_as: tuple[str, str] | None = None
+
+
+class TermRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A word of a query, as a search understood it.
+
+    Attributes:
+        word: As it was typed.
+        term: What the index knows it by: mostly its stem.
+        meant: What was looked for in its place; empty where it is the term itself, or where there is nothing.
+        memories: How many memories have it, or what was looked for in its place.
+        is_name: Whether it was taken for a part of an author's name.
+    """
+
+    word: str
+    term: str
+    meant: list[str]
+    memories: int
+    is_name: bool = False
 
 
 class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -363,6 +384,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         model: Which weights, and which vectors, ranked.
         rivals: The odds of the best together, by which those of other owners are less likely.
         is_nothing: Whether all are so weak that none can be taken for an answer.
+        terms: With ``debug`` how the query's words were understood, where any were ranked by.
     """
 
     hits: list[FoundMemory]
@@ -372,6 +394,21 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     is_minimum: bool = False
     rivals: float = 0.0
     is_nothing: bool = False
+    terms: list[TermRead] = msgspec.field(default_factory=list)
+
+
+class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory in short: its key, its version now, and how its text begins."""
+
+    key: str
+    version: int
+    text: str
+
+
+class MemoriesKnown(Reply, frozen=True, kw_only=True):
+    """Answers `LookUpMemories`: those that are there and that the sender may see, by their ids."""
+
+    known: dict[str, KnownMemory]
 
 
 class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

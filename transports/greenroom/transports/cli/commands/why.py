@@ -1,4 +1,4 @@
-"""`greenroom why`: what hooks gave to which session, when, for which reason, and whether it was used.
+"""`greenroom why`: what hooks and recalls gave to whom, when, for which reason, and whether it was used.
 
 A running server has the folder: then we attach to it, as any other process does. What hooks left is
 taken first.
@@ -51,24 +51,31 @@ def _row(given: GivenView) -> Iterable[str]:
     what = [_counted(len(given.memories), "memory", "memories"), _counted(given.lines, "line", "lines")]
     reason = f" ({given.reason})" if given.reason else ""
     words = ", by words alone" if given.partial else ""
+    of = f" of {given.client}, session {given.session}, agent" if given.session else " by agent"
     yield printable(
-        f"{given.at:%Y-%m-%d %H:%M:%S} UTC  {given.hook}{reason} of {given.client}, session {given.session}, "
-        f"agent {given.agent}: {' and '.join(filter(None, what))}, {given.tokens:,} tokens{words}"
+        f"{given.at:%Y-%m-%d %H:%M:%S} UTC  {given.hook}{reason}{of} {given.agent}: "
+        f"{' and '.join(filter(None, what)) or 'nothing'}, {given.tokens:,} tokens{words}"
     )
     if given.query:
-        yield printable(f"  for the prompt: {given.query}")
-    yield from map(_memory, given.memories)
+        yield printable(f"  for the {'prompt' if given.session else 'task'}: {given.query}")
+    yield from (_memory(memory, is_watched=bool(given.session)) for memory in given.memories)
+    for why_not, count in given.left_out.items():
+        yield f"  {count} left out: {why_not}"
 
 
 def _counted(number: int, one: str, several: str) -> str:
     return f"{number} {one if number == 1 else several}" if number else ""
 
 
-def _memory(memory: MemoryGiven) -> str:
+def _memory(memory: MemoryGiven, *, is_watched: bool) -> str:
     score = "" if memory.score is None else f", score {memory.score:.2f}"
     signals = ", ".join(f"{name} {value:g}" for name, value in memory.signals.items())
-    used = "not seen to be used" if memory.used is None else f"used by {memory.used:%Y-%m-%d %H:%M:%S} UTC"
+    used = ""
+    if is_watched:
+        used = ": not seen to be used"
+        if memory.used is not None:
+            used = f": used by {memory.used:%Y-%m-%d %H:%M:%S} UTC"
     return printable(
-        f"  {memory.key} in {memory.namespace}, version {memory.version}{score}"
-        f"{f' ({signals})' if signals else ''}: {used}"
+        f"  {memory.key or memory.memory_id} in {memory.namespace}, version {memory.version}{score}"
+        f"{f' ({signals})' if signals else ''}{used}"
     )

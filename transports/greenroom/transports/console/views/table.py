@@ -10,12 +10,16 @@ from greenroom.transports.console.views.knowledge import knowledge
 from greenroom.transports.console.views.map import memory_map
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.console.views.overview import overview
+from greenroom.transports.console.views.search import search
 from greenroom.transports.console.views.sessions import sessions
+from greenroom.transports.console.views.told import told
 
 ENTRIES: Final = (
     Entry("", "Overview", "o", overview),
     Entry("sessions", "Sessions", "s", sessions, needs="list_sessions"),
     Entry("memories", "Memories", "m", memories, needs="list_memories"),
+    Entry("search", "Search", "f", search, needs="explain_search"),
+    Entry("told", "Told", "t", told, needs="list_told"),
     Entry("map", "Map", "p", memory_map, needs="memory_map"),
     Entry("knowledge", "Knowledge", "k", knowledge, needs="list_corpora"),
     Entry("code", "Code", "c", code, needs="outline"),
