@@ -117,6 +117,12 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "settle_memory_pair": "memory:write",
     "list_documents": "knowledge:read",
     "list_entities": "knowledge:read",
+    "get_overview": SERVER,
+    "list_people": ADMIN,
+    "get_own_key": SERVER,
+    "end_browser": ADMIN,
+    "get_audit_state": AUDIT,
+    "verify_audit": AUDIT,
 }
 """What each request needs that only people's console asks, by its name."""
 
