@@ -15,6 +15,7 @@ import pytest
 import trio
 from support.agents import json, refused
 from support.corpora import document_of
+from support.presences import process_with
 from test_security import DENIED, GONE, KEPT, READERS, finds, table
 
 from greenroom.actors import (
@@ -54,6 +55,8 @@ from greenroom.actors import (
 )
 from greenroom.actors.auth.scopes import CONSOLE_REQUESTS, NEEDED, PROMPTS, RESOURCES, SCOPES, TOOLS
 from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.presence.actor import PRESENCE
+from greenroom.actors.schemas.presence import TellPresence
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
@@ -175,6 +178,12 @@ ASKED = {
     "rotate_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
     "revoke_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
     "erase_user": Asked(BY_SCOPE, '{"user":"nobody"}'),
+    "get_overview": Asked(BY_SCOPE, "{}", '"health":'),
+    "get_own_key": Asked(BY_SCOPE, "{}", '"key":'),
+    "list_people": Asked(BY_SCOPE, "{}", '"user":"ann"'),
+    "end_browser": Asked(BY_SCOPE, '{"browser":"BROWSER"}', "BROWSER"),
+    "get_audit_state": Asked(BY_SCOPE, "{}", '"gaps":'),
+    "verify_audit": Asked(BY_SCOPE, "{}", '"is_intact":true'),
 }
 
 
@@ -214,6 +223,8 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     names["OTHER"] = twin
     await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"
+    names["BROWSER"] = f"{number:016x}"
+    await at.runtime.ask(PRESENCE, TellPresence(process=process_with(names["BROWSER"])))
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
     await ask_corpus(at.runtime, scribe.principal, put, make=True)
     declared = EntityDeclaration(name=word, type="vendor")

@@ -18,6 +18,7 @@ from greenroom.actors import (
     ApiKeyMade,
     CreateApiKey,
     KeyCache,
+    Ledger,
     PassportOptions,
     Reach,
     RevokeApiKey,
@@ -40,6 +41,7 @@ from greenroom.transports import (
 )
 from greenroom.transports.cli.support.authentication import Authentication
 from greenroom.transports.config.settings import Settings
+from greenroom.transports.observability.snapshot import ObservedServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -73,6 +75,7 @@ class Premises:
         admitting: Who is let in.
         browsers: Those that have logged in.
         meter: Counts requests.
+        observed: What is told of the server.
         stop: Set it to end the server gracefully.
     """
 
@@ -84,6 +87,7 @@ class Premises:
         self.app: HttpApp
         self.browsers: BrowserSessions
         self.meter: RequestMeter
+        self.observed: ObservedServer
         self.stop = trio.Event()
 
     async def peer(self) -> Peer:
@@ -125,6 +129,7 @@ async def premises(
     tokens: Any = None,
     connections: int = 4096,
     reach: Reach | None = None,
+    savings: Ledger | None = None,
     **settings: Any,
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
@@ -136,10 +141,20 @@ async def premises(
             principal = here.admitting.principal(name, caller)
             passports = PassportOptions(base_url=BASE_URL)
             quota = here.admitting.quota(caller)
-            return Agent(at.runtime, principal, passports=passports, quota=quota, reach=reach)
+            return Agent(
+                at.runtime,
+                principal,
+                passports=passports,
+                quota=quota,
+                reach=reach,
+                server=here.observed,
+                savings=savings,
+            )
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
         here.meter = server.meter
+        here.observed = ObservedServer(server.meter, at.runtime)
+        here.observed.told.add_clients(server.connected.seen)
         authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
             server,
@@ -147,6 +162,7 @@ async def premises(
             WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
         here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
+        here.observed.told.add_clients(here.browsers.connected, here.browsers.end_by_id)
         browsers = browser_endpoints(server, agent_for, authenticator, here.browsers, limits=Limits())
         here.app = HttpApp(
             server,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from greenroom.actors.audit.query import AuditLog as AuditLog
     from greenroom.actors.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
+    from greenroom.actors.audit.query import GetAuditState as GetAuditState
     from greenroom.actors.audit.record import AuditRow as AuditRow
     from greenroom.actors.auth.namespaces import memory_address as memory_address
     from greenroom.actors.auth.namespaces import owner_of as owner_of
@@ -94,10 +95,13 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.ingest_documents import IngestDocuments as IngestDocuments
     from greenroom.actors.orchestrations.list_documents import CorpusDocuments as CorpusDocuments
     from greenroom.actors.orchestrations.outline import Outline as Outline
+    from greenroom.actors.orchestrations.overview import GetOverview as GetOverview
     from greenroom.actors.orchestrations.passport_export import ExportSession as ExportSession
     from greenroom.actors.orchestrations.passport_link import OpenedLink as OpenedLink
     from greenroom.actors.orchestrations.passport_link import open_link as open_link
     from greenroom.actors.orchestrations.passport_restore import RestoreSession as RestoreSession
+    from greenroom.actors.orchestrations.people import GetOwnKey as GetOwnKey
+    from greenroom.actors.orchestrations.people import ListPeople as ListPeople
     from greenroom.actors.orchestrations.read_file import ReadFile as ReadFile
     from greenroom.actors.orchestrations.search_code import SearchCodeSemantic as SearchCodeSemantic
     from greenroom.actors.orchestrations.server_stats import GetStats as GetStats

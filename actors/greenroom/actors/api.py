@@ -15,7 +15,7 @@ import outcome
 import trio
 
 from greenroom.actors.audit.actor import record_denial
-from greenroom.actors.audit.query import GetAuditLog
+from greenroom.actors.audit.query import GetAuditLog, GetAuditState, VerifyAudit
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.auth.corpora import CORPUS_KIND
@@ -59,8 +59,10 @@ from greenroom.actors.orchestrations.import_export import ExportMemories, Import
 from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
 from greenroom.actors.orchestrations.list_documents import CorpusDocuments
 from greenroom.actors.orchestrations.outline import Outline
+from greenroom.actors.orchestrations.overview import GetOverview
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.orchestrations.people import EndBrowser, GetOwnKey, ListPeople
 from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
 from greenroom.actors.orchestrations.server_stats import GetStats, HealthCheck, savings_resource
@@ -224,6 +226,12 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     **_TO_CONSOLE_SESSION,
     "list_told": ListTold,
     "explain_search": ExplainSearch,
+    "get_overview": GetOverview,
+    "list_people": ListPeople,
+    "get_own_key": GetOwnKey,
+    "end_browser": EndBrowser,
+    "get_audit_state": GetAuditState,
+    "verify_audit": VerifyAudit,
 }
 """What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
 

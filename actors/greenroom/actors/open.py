@@ -11,7 +11,14 @@ from typing import Any, Final, Literal, Unpack
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
 from greenroom.actors.audit.erasures import ERASURES, ErasureActor, redacted
-from greenroom.actors.audit.query import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
+from greenroom.actors.audit.query import (
+    CheckAudit,
+    CheckpointAudit,
+    GetAuditLog,
+    GetAuditState,
+    ReadAuditLog,
+    VerifyAudit,
+)
 from greenroom.actors.audit.record import AuditRow
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.person import Person
@@ -47,11 +54,13 @@ from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.orchestrations.erase import FindTraces
+from greenroom.actors.orchestrations.people import FindPeople
 from greenroom.actors.orchestrations.workflows import FindProject
 from greenroom.actors.passport import issued
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.preferences.actor import PreferencesActor
+from greenroom.actors.presence.actor import PresenceActor
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
@@ -114,6 +123,7 @@ KINDS: Final = (
     WorkflowActor,
     HookActor,
     CheckpointsActor,
+    PresenceActor,
 )
 """All actors but those of sessions, which are configured."""
 
@@ -237,6 +247,11 @@ async def open_greenroom(
             ReadAuditLog,
             CheckAudit,
             CheckpointAudit,
+            GetAuditState,
+            VerifyAudit,
+            FindPeople,
+            directory.CountSessions,
+            catalogue.VisibleCorpora,
             FindTraces,
             FindProject,
             threads.ListThreads,

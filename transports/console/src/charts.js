@@ -1,5 +1,6 @@
 // Charts, drawn from the tables that pages have: without the script, and for screen readers, the table is the chart.
 import uPlot from "uplot";
+import { resolved } from "./map/colours.js";
 import { REFRESHED } from "./page.js";
 
 const HEIGHT = 180;
@@ -76,10 +77,9 @@ function numbersOf(table) {
 
 function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
   const kind = table.dataset.chart;
-  const style = getComputedStyle(document.documentElement);
-  const colours = [1, 2, 3, 4, 5, 6].map((number) => style.getPropertyValue(`--chart-${number}`).trim());
-  const ink = style.getPropertyValue("--dim").trim();
-  const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
+  const colours = [1, 2, 3, 4, 5, 6].map((number) => resolved(`--chart-${number}`, place));
+  const ink = resolved("--dim", place);
+  const grid = { stroke: resolved("--line", place), width: 1 };
   const unit = table.dataset.unit ?? "";
   const paths = kind === "bars" ? uPlot.paths.bars({ size: [0.7, 48] }) : undefined;
   const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
@@ -107,7 +107,7 @@ function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
           fill: kind === "bars" ? colours[index % colours.length] : undefined,
           width: 2,
           paths,
-          points: { show: kind !== "bars" && firsts.length < 40 },
+          points: { show: kind !== "bars" && (firsts.length < 40 || columns[index].includes(null)) },
         })),
       ],
     },

@@ -68,6 +68,7 @@ export function tellDone(text, undo) {
 async function submit(form, submitter) {
   const alert = form.querySelector("[role=alert]");
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  if (!isConfirmed(form)) return;
   if (submitter) submitter.disabled = true;
   try {
     const name = form.dataset.request;
@@ -76,8 +77,7 @@ async function submit(form, submitter) {
     if (alert) alert.hidden = true;
     form.reset();
     form.closest("dialog")?.close();
-    const shows = form.dataset.shows;
-    if (shows) form.querySelector("output").textContent = answer[shows];
+    show(form, answer);
     tellDone(form.dataset.done || "Done", undo);
     if (form.dataset.next) location.assign(urlOf(form.dataset.next));
     else await refresh();
@@ -101,6 +101,31 @@ function offerToSaveOver(form, alert, details) {
   });
   alert.append(" The page shows what was written meanwhile; what you typed is kept. ", over);
   refresh();
+}
+
+/** Says whether what must be typed to confirm is typed; where it is not, the field says so. */
+function isConfirmed(form) {
+  for (const field of form.querySelectorAll("[data-must-be]")) {
+    field.setCustomValidity(field.value === field.dataset.mustBe ? "" : "This is not the name.");
+    field.addEventListener("input", () => field.setCustomValidity(""), { once: true });
+  }
+  return form.reportValidity();
+}
+
+/** Shows a member of the answer: in the form's `output`, or in the place that it names, until the page is left. */
+function show(form, answer) {
+  const { shows, shownIn } = form.dataset;
+  if (!shows) return;
+  const place = shownIn ? document.getElementById(shownIn) : form;
+  place.hidden = false;
+  place.querySelector("output").textContent = inWords(answer[shows]);
+  if (shownIn) place.focus();
+}
+
+function inWords(value) {
+  if (value === null || typeof value !== "object") return String(value);
+  const parts = Object.entries(value).map(([name, each]) => `${name}: ${each}`);
+  return parts.join(", ") || "nothing";
 }
 
 /** Returns the values of a form's fields, by the types that `data-type` says. */

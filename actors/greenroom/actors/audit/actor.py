@@ -21,6 +21,7 @@ from greenroom.runtime import (
 )
 
 LOG: Final = Address("audit", "log")
+_BACKUP: Final = b"b"
 
 
 _LOST: Final[WeakKeyDictionary[RuntimeClient, int]] = WeakKeyDictionary()
@@ -38,8 +39,23 @@ class NoteDeed(Message[None], frozen=True, kw_only=True):
     details: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
 
 
+class BackupNoted(msgspec.Struct, frozen=True, kw_only=True):
+    """The last copy that was made of the store: when, in microseconds since 1970, whereto, and its size."""
+
+    at: int
+    to: str
+    bytes: int
+
+
+class ReadLastBackup(Message[BackupNoted | None], frozen=True, kw_only=True):
+    """Read which copy was made last; None where none was since this is noted."""
+
+
 class AuditActor(Actor):
-    """Has nothing of its own: what it is told becomes rows of the journal."""
+    """What it is told becomes rows of the journal; of its own it has the last backup.
+
+    b       the last backup
+    """
 
     kind = "audit"
 
@@ -54,6 +70,14 @@ class AuditActor(Actor):
                 row, address=message.address or row.address, key_id=message.key_id or row.key_id
             )
         context.append_soon(audit_record.JOURNAL, row)
+        to, size = message.details.get("to"), message.details.get("bytes")
+        if message.action == "backup_store" and isinstance(to, str) and isinstance(size, int):
+            context.put(_BACKUP, BackupNoted(at=context.now, to=to, bytes=size))
+
+    @handles(ReadLastBackup)
+    def read_backup(self, message: ReadLastBackup, context: Context) -> BackupNoted | None:  # noqa: ARG002  as every handler
+        """Answer which copy was made last."""
+        return context.get(_BACKUP, BackupNoted)
 
 
 def tell(

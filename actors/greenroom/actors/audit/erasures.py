@@ -14,7 +14,7 @@ import msgspec
 
 from greenroom.actors.audit.record import AuditRow, record
 from greenroom.actors.auth.person import Person
-from greenroom.actors.schemas.erasure import BeginErasure
+from greenroom.actors.schemas.erasure import BeginErasure, ReadErased
 from greenroom.runtime import Actor, Address, Context, handles
 
 ERASURES: Final = Address("erasure", "all")
@@ -37,6 +37,11 @@ class ErasureActor(Actor):
         context.put(where, known)
         record(context, "begin_erasing", None)
         return known
+
+    @handles(ReadErased)
+    def read(self, message: ReadErased, context: Context) -> list[str]:  # noqa: ARG002  as every handler
+        """Answer who they are."""
+        return sorted(person.user for _, person in context.scan(Person, prefix=_PERSON))
 
 
 def redacted(row: AuditRow, persons: Iterable[Person]) -> AuditRow | None:

@@ -181,6 +181,87 @@ class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
         return AuditChecked(report=report, breaks=breaks, checkpoint=reader.checkpoint(audit_record.JOURNAL))
 
 
+class AuditGap(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that had been seen and were not there when the store was opened.
+
+    Attributes:
+        first: The first of them.
+        last: The last of them that was seen.
+        found_at: When that was found.
+        restored: Whether a backup had been put in the store's place by `greenroom restore`.
+    """
+
+    first: int
+    last: int
+    found_at: datetime
+    restored: bool
+
+
+class AuditState(Reply, frozen=True, kw_only=True):
+    """Answers `GetAuditState`.
+
+    Attributes:
+        first: The number of the oldest record that is kept.
+        last: The number of the newest one.
+        gaps: Where the log did not go on from what had been seen of it.
+    """
+
+    first: int
+    last: int
+    gaps: list[AuditGap]
+
+
+class GetAuditState(Query[AuditState], frozen=True, kw_only=True):
+    """Tell how much the audit log has and where some was missing, without a check of all of it."""
+
+    flushes_journals: ClassVar[bool] = True
+
+    def run(self, reader: IndexReader) -> AuditState:
+        """Look at its two ends."""
+        first = next(iter(reader.entries(audit_record.JOURNAL, AuditRow)), None)
+        return AuditState(
+            first=0 if first is None else first.number,
+            last=reader.checkpoint(audit_record.JOURNAL).count,
+            gaps=[
+                AuditGap(
+                    first=gap.first, last=gap.last, found_at=to_datetime(gap.time), restored=gap.restored
+                )
+                for gap in reader.rollback_gaps(audit_record.JOURNAL)
+            ],
+        )
+
+
+class AuditVerified(Reply, frozen=True, kw_only=True):
+    """Answers `VerifyAudit`.
+
+    Attributes:
+        is_intact: Whether the log is what the server wrote.
+        records: How many were checked.
+        wrong: What is wrong, in words.
+        summary: All of it in a sentence.
+    """
+
+    is_intact: bool
+    records: int
+    wrong: list[str]
+    summary: str
+
+
+class VerifyAudit(Query[AuditVerified], frozen=True, kw_only=True):
+    """Check every record of the audit log against its links, and against what was seen of it before."""
+
+    flushes_journals: ClassVar[bool] = True
+
+    def run(self, reader: IndexReader) -> Slices[AuditVerified]:
+        """Answer with what was found."""
+        checked = yield from CheckAudit().run(reader)
+        report, lost = checked.report, [gap for gap in checked.breaks if not gap.restored]
+        wrong = [str(each) for each in report.findings]
+        wrong += [f"records {gap.first} to {gap.last} had been seen and are not there" for gap in lost]
+        summary = f"{report.rows:,} records are intact" if not wrong else "; ".join(wrong)
+        return AuditVerified(is_intact=not wrong, records=report.rows, wrong=wrong, summary=summary)
+
+
 class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):
     """Take a checkpoint of the audit log."""
 

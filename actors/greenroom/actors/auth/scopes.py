@@ -122,6 +122,12 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "read_transcript": SESSIONS,
     "list_told": "memory:read",
     "explain_search": "memory:read",
+    "get_overview": SERVER,
+    "list_people": ADMIN,
+    "get_own_key": SERVER,
+    "end_browser": ADMIN,
+    "get_audit_state": AUDIT,
+    "verify_audit": AUDIT,
 }
 """What each request needs that only people's console asks, by its name."""
 

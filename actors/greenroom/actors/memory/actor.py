@@ -104,6 +104,7 @@ class MemoryActor(Actor):
     versions = _by(memories.ListVersions, reads.versions)
     page = _by(memories.ListMemories, reads.page)
     count = _by(memories.MemoryStats, statistics.count)
+    tally = _by(memories.CountMemories, statistics.tally)
     find = _by(memories.FindMemories, search.find)
     locate = _by(memories.LocateKey, reads.locate)
     mapped = _by(MapRoot, map_rows.mapped)

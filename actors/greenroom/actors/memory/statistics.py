@@ -26,6 +26,31 @@ OLDER = "older"
 _EVERYTHING = replies.MemoryFilters(superseded=True)
 
 
+def tally(
+    repository: MemoryRepository, request: requests.CountMemories, context: Context
+) -> Slices[requests.MemoriesCounted]:
+    """Count memories, the newest first, until there are as many as wanted."""
+    yield from indexing.finish(repository, context)
+    fitting = EntryFilter(repository, context, _EVERYTHING, None)
+    newest: Entry | None = None
+    found, is_more = 0, False
+    for stored in newest_first(context):
+        if fitting.fits(stored.entry):
+            if found == request.most:
+                is_more = True
+                break
+            found += 1
+            newest = newest or stored.entry
+        if context.should_yield():
+            yield
+    return requests.MemoriesCounted(
+        count=found,
+        is_more=is_more,
+        newest=None if newest is None else newest.key,
+        newest_at=0 if newest is None else newest.updated_at,
+    )
+
+
 def count(
     repository: MemoryRepository, request: requests.MemoryStats, context: Context
 ) -> Slices[replies.MemoryStatistics]:

@@ -31,6 +31,7 @@ from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemorySaved
+from greenroom.actors.schemas.presence import ProcessPresence
 from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.session_travel import (
     ContextRead,
@@ -117,6 +118,12 @@ class ServerPort(Protocol):
 
     async def figures(self, *, often: bool = False) -> dict[str, Any]:
         """Return what `greenroom stats --json` says; ``often``: without what takes long."""
+
+    def presence(self) -> ProcessPresence:
+        """Return what people are told of it."""
+
+    def end_browser(self, browser: str) -> bool:
+        """Log a browser out; return whether it had logged in there."""
 
 
 class ClientSessionState:

@@ -19,12 +19,19 @@ import trio
 from greenroom.actors.auth.namespaces import memory_address, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paging import tokens_of_size
-from greenroom.actors.base.times import DAY
+from greenroom.actors.base.times import HOUR
 from greenroom.actors.savings.actor import EVERYBODY, savings_address
 from greenroom.actors.savings.baselines import BASELINES, USUAL_PRICE, Takes, usual
 from greenroom.actors.savings.sources import Sources
 from greenroom.actors.schemas.memories import MemoryStats
-from greenroom.actors.schemas.savings import BOUNDS, AddSavings, ReadSavings, SavingsCount, SavingsRow
+from greenroom.actors.schemas.savings import (
+    BOUNDS,
+    AddSavings,
+    ReadHours,
+    ReadSavings,
+    SavingsCount,
+    SavingsRow,
+)
 from greenroom.actors.schemas.sessions import MeasureSession
 from greenroom.runtime import Address, GreenroomError, Idempotency, RuntimeClient
 
@@ -40,14 +47,17 @@ MOST_CLAIMS: Final = 100_000
 MOST_MEASURED: Final = 1_000
 """Stores of memories and sessions that wait to be measured, likewise."""
 
+HOURS: Final = 24
+"""Of a day."""
+
 _Row = tuple[int, str, str]
-"""A day, an operation, a baseline."""
+"""An hour since 1970, an operation, a baseline."""
 
 
 class Measure(NamedTuple):
     """Something whose size is asked for when counts are written."""
 
-    day: int
+    hour: int
     operation: str
     baseline: str
     principal: Principal
@@ -98,7 +108,11 @@ class Ledger:
 
     def today(self) -> int:
         """Return the day, counted since 1970 in UTC."""
-        return self.now() // DAY
+        return self.hour() // HOURS
+
+    def hour(self) -> int:
+        """Return the hour, counted since 1970 in UTC."""
+        return self.now() // HOUR
 
     def record(
         self,
@@ -119,7 +133,7 @@ class Ledger:
             seconds: How long it took.
             session_id: The session that it is about.
         """
-        day, owner = self.today(), user_namespace(principal)
+        hour, owner = self.hour(), user_namespace(principal)
         baseline = self.baselines[operation]
         answered = tokens_of_size(answer_bytes)
         caches: dict[str, tuple[int, int]] = {}
@@ -130,16 +144,16 @@ class Ledger:
         times[bisect_left(BOUNDS, seconds)] = 1
         count = SavingsCount(
             calls=1,
-            baseline=self._baseline(day, owner, operation, sources, answered),
+            baseline=self._baseline(hour // HOURS, owner, operation, sources, answered),
             answered=answered,
             microseconds=round(seconds * 1_000_000),
             times=tuple(times),
             caches=caches,
         )
-        self._add(owner, (day, operation, baseline), count)
+        self._add(owner, (hour, operation, baseline), count)
         takes = BASELINES[baseline].takes
         if takes in {"memories", "session"}:
-            self._measure_later(takes, Measure(day, operation, baseline, principal, session_id))
+            self._measure_later(takes, Measure(hour, operation, baseline, principal, session_id))
 
     def statistics(self) -> list[SavingsRow]:
         """Return what this process counted since it was started; the days are 0. Any thread may ask."""
@@ -150,11 +164,22 @@ class Ledger:
         async with self._writing:
             kept = await self._runtime.ask(savings_address(owner), ReadSavings(since=since))
             unsent = self._unsent.get(owner)
-            waiting = self._waiting.get(owner, {})
+            waiting = by_day(self._hours_waiting(owner))
             return [
                 *kept,
                 *(() if unsent is None else unsent.message.rows),
-                *(SavingsRow(*row, count) for row, count in waiting.items() if row[0] >= since),
+                *(row for row in waiting if row.day >= since),
+            ]
+
+    async def read_hours(self, owner: str, since: int) -> list[SavingsRow]:
+        """Return the same by hours, since an hour."""
+        async with self._writing:
+            kept = await self._runtime.ask(savings_address(owner), ReadHours(since=since))
+            unsent = self._unsent.get(owner)
+            return [
+                *kept,
+                *(() if unsent is None else unsent.message.hours),
+                *(row for row in self._hours_waiting(owner) if row.day >= since),
             ]
 
     async def write(self) -> None:
@@ -163,8 +188,10 @@ class Ledger:
             await self._measure()
             for owner in [*self._waiting]:
                 if owner not in self._unsent:
-                    rows = [SavingsRow(*row, count) for row, count in self._waiting.pop(owner).items()]
-                    self._unsent[owner] = _Unsent(secrets.token_hex(16), AddSavings(rows=rows))
+                    hours = self._hours_waiting(owner)
+                    del self._waiting[owner]
+                    message = AddSavings(rows=by_day(hours), hours=hours)
+                    self._unsent[owner] = _Unsent(secrets.token_hex(16), message)
             for owner, unsent in [*self._unsent.items()]:
                 try:
                     await self._runtime.ask(
@@ -182,6 +209,9 @@ class Ledger:
         while True:
             await trio.sleep(WRITE_SECONDS)
             await self.write()
+
+    def _hours_waiting(self, owner: str) -> list[SavingsRow]:
+        return [SavingsRow(*row, count) for row, count in self._waiting.get(owner, {}).items()]
 
     def _baseline(self, day: int, owner: str, operation: str, sources: Sources, answered: int) -> int:
         """Return the tokens that would have been read; those that must be asked for come later."""
@@ -219,7 +249,7 @@ class Ledger:
         if (
             is_known
             and len(self._measures) < MOST_MEASURED
-            and self._claim(measure.day, user_namespace(measure.principal), what)
+            and self._claim(measure.hour // HOURS, user_namespace(measure.principal), what)
         ):
             self._measures.append(measure)
 
@@ -242,7 +272,16 @@ class Ledger:
             except GreenroomError as error:
                 logger.debug("what would have been read cannot be measured: %s", error)
                 continue
-            self._add(owner, (each.day, each.operation, each.baseline), SavingsCount(baseline=tokens))
+            self._add(owner, (each.hour, each.operation, each.baseline), SavingsCount(baseline=tokens))
+
+
+def by_day(hours: Iterable[SavingsRow]) -> list[SavingsRow]:
+    """Return counts by hours as counts by days."""
+    days: dict[_Row, SavingsCount] = {}
+    for row in hours:
+        which = row.day // HOURS, row.operation, row.baseline
+        days[which] = days.get(which, SavingsCount()).plus(row.count)
+    return [SavingsRow(*which, count) for which, count in days.items()]
 
 
 @asynccontextmanager

@@ -27,6 +27,10 @@ class EraseFrom(Message[ErasedPart], frozen=True, kw_only=True):
     dry_run: bool
 
 
+class ReadErased(Message[list[str]], frozen=True, kw_only=True):
+    """Read which users were erased, until the store's file is rewritten. Not a tool."""
+
+
 class BeginErasure(Message[Person], frozen=True, kw_only=True):
     """Remember that a person is being erased, until nothing of them is in the store's file any more.
 

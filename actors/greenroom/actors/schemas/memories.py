@@ -91,6 +91,15 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
+class MemoriesCounted(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CountMemories`: how many, whether there are more, and what changed last and when."""
+
+    count: int
+    is_more: bool
+    newest: str | None
+    newest_at: int
+
+
 class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
@@ -99,6 +108,12 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
     max_tokens: kinds.MaxTokens | None = None
+
+
+class CountMemories(Message[MemoriesCounted], frozen=True, kw_only=True):
+    """Count the memories of an actor that the caller may see, up to a number. Not a tool."""
+
+    most: int
 
 
 class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):

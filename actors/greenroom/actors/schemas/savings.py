@@ -17,6 +17,7 @@ CacheLevel = Literal["client", "memory"]
 """What this client has read already, as the process that it is connected to remembers; answers in memory."""
 
 KEPT_DAYS: Final = 90
+KEPT_HOURS: Final = 48
 Days = Annotated[int, Meta(ge=1, le=KEPT_DAYS, description="how many days, today included")]
 
 
@@ -65,13 +66,25 @@ class SavingsRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddSavings(Message[None], frozen=True, kw_only=True):
-    """Add counts to those that are kept; not a tool."""
+    """Add counts to those that are kept; not a tool.
+
+    Attributes:
+        rows: By days.
+        hours: The same by hours since 1970; an older program tells none.
+    """
 
     rows: list[SavingsRow]
+    hours: list[SavingsRow] = msgspec.field(default_factory=list)
 
 
 class ReadSavings(Message[list[SavingsRow]], frozen=True, kw_only=True):
     """Read the counts since a day, oldest first; not a tool."""
+
+    since: int
+
+
+class ReadHours(Message[list[SavingsRow]], frozen=True, kw_only=True):
+    """Read the counts by hours since one of them, oldest first; not a tool."""
 
     since: int
 

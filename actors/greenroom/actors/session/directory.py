@@ -184,6 +184,31 @@ class SessionsOfProgram(Query[list[str]], frozen=True, kw_only=True):
         return found
 
 
+class SessionsCounted(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CountSessions`: how many, and whether there are more."""
+
+    count: int
+    is_more: bool
+
+
+class CountSessions(Query[SessionsCounted], frozen=True, kw_only=True):
+    """Count the sessions that the caller may see, up to a number; not a tool."""
+
+    most: int
+
+    def run(self, reader: IndexReader) -> Slices[SessionsCounted]:
+        """Read what listings show of every session."""
+        found = 0
+        for row in reader.rows(INDEX, BaseRow, prefix=BASE):
+            if policy.may_see_session(reader.principal, row.value.project_id):
+                if found == self.most:
+                    return SessionsCounted(count=found, is_more=True)
+                found += 1
+            if reader.should_yield():
+                yield
+        return SessionsCounted(count=found, is_more=False)
+
+
 class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
     """List the sessions that the caller may see, newest visible activity first."""
 

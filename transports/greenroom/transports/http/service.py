@@ -69,6 +69,8 @@ class HttpService:
             spawn=tasks.spawn,
             on_failure=lambda: self.fail(client.domain.failed),
             profiles=caller.profiles,
+            transport="http",
+            is_single_request=caller.is_single_request,
             **options,
         )
         return client

@@ -66,6 +66,8 @@ class Client:
         changed: Where tasks wait for a change of this client.
         rate_limit: Counts its requests; None where they are not counted, or were before they came here.
         profiles: The tool profiles that hold for it; empty for the server's own.
+        transport: How it is connected.
+        is_single_request: Whether it is one request, and ends with that.
         on_failure: Called when the store has failed for good and nothing more may be answered.
 
     Attributes:
@@ -92,6 +94,8 @@ class Client:
         changed: trio.lowlevel.ParkingLot | None = None,
         rate_limit: RateLimit | None = None,
         profiles: tuple[str, ...] = (),
+        transport: str = "stdio",
+        is_single_request: bool = False,
     ) -> None:
         self.server = server
         self.offer = server.offers.of(profiles)
@@ -109,6 +113,8 @@ class Client:
         self._rate_limit = rate_limit
         self._calls: dict[RequestKey, Call] = {}
         self._open_bytes = 0
+        self._is_single_request = is_single_request
+        server.connected.add(self, transport)
         if server.lists is not None:
             server.lists.add(self)
 
@@ -299,4 +305,5 @@ class Client:
             self.server.lists.discard(self)
         for call in list(self._calls.values()):
             self._cancel(call)
+        self.server.connected.remove(self, may_come_back=self._is_single_request)
         self.identity.close()

@@ -52,6 +52,11 @@ class ClientIdentity:
         return self._agent
 
     @property
+    def known_agent(self) -> AgentPort | None:
+        """The client's agent, if there was need of one; to ask for this fixes no name."""
+        return self._agent
+
+    @property
     def scopes(self) -> frozenset[str]:
         """What the client may do; to ask for it fixes no name. Nothing, where there is no agent for it."""
         keep = self._agent is not None or self._name_fixed

@@ -70,6 +70,7 @@ class Connection:
         rate_limit: RateLimit | None = None,
         profiles: tuple[str, ...] = (),
         folder: str | None = None,
+        transport: str = "stdio",
     ) -> None:
         """Serve the client until its input ends and its requests are answered.
 
@@ -82,6 +83,7 @@ class Connection:
             rate_limit: Counts what the client sends; None where nobody does.
             profiles: The tool profiles that hold for it; empty for the server's own.
             folder: The folder that it works in, as `ClientIdentity.folder`.
+            transport: How it is connected.
 
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
@@ -93,7 +95,7 @@ class Connection:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._wait_for_first_frame():
                     agent_for = server.agent_for if agent_for is None else agent_for
-                    self._client = self._new_client(server, agent_for, nursery, profiles)
+                    self._client = self._new_client(server, agent_for, nursery, profiles, transport)
                     self._client.identity.folder = folder
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
@@ -111,6 +113,7 @@ class Connection:
         agent_for: Callable[[str], AgentPort],
         nursery: trio.Nursery,
         profiles: tuple[str, ...],
+        transport: str,
     ) -> Client:
         return Client(
             server,
@@ -123,6 +126,7 @@ class Connection:
             changed=self._changed,
             rate_limit=self._rate_limit,
             profiles=profiles,
+            transport=transport,
         )
 
     @property

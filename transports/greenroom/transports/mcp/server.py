@@ -15,6 +15,7 @@ from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
+from greenroom.transports.mcp.connected import ConnectedClients
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
 from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.offered_tools import ToolOffer, ToolOffers
@@ -64,6 +65,7 @@ class McpServer:
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         meter: Counts the requests that are over.
+        connected: The clients that are connected.
         tracer: Makes their spans; None where nobody takes them.
     """
 
@@ -95,6 +97,7 @@ class McpServer:
         self.run_ready = run_ready
         self.hold_dispatch = hold_dispatch
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
+        self.connected = ConnectedClients()
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer() if tracer is None else tracer
         self.agent_for = agent_for

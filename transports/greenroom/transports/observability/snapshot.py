@@ -14,10 +14,13 @@ import msgspec
 from greenroom.actors import GetEmbedding, Imitations
 from greenroom.runtime.sharing.frames import program_version
 from greenroom.transports.observability.access import AccessMeter, AccessStatistics
+from greenroom.transports.observability.history import RequestHistory
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
+from greenroom.transports.observability.presence import Presence
 
 if TYPE_CHECKING:
     from greenroom.actors import Ledger
+    from greenroom.actors.schemas.presence import ProcessPresence
     from greenroom.actors.schemas.savings import SavingsRow
     from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
@@ -75,6 +78,7 @@ class ObservedServer:
     Attributes:
         runtime: The same.
         savings: The same.
+        told: What the owner of the folder is told of this process.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class ObservedServer:
         self._access = access or AccessMeter()
         self.runtime = runtime
         self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
+        self.told = Presence(runtime, RequestHistory(meter, time.time), self._open_connections)
 
     def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
         """Observe a transport as well, which returns its statistics when it is called."""
@@ -116,6 +121,14 @@ class ObservedServer:
         """Whether it takes no further request."""
         return self._is_stopping()
 
+    def presence(self) -> ProcessPresence:
+        """Return what people are told of this process; raises as `snapshot`."""
+        return self.told.told()
+
+    def end_browser(self, browser: str) -> bool:
+        """Log a browser out; return whether it had logged in here."""
+        return self.told.end_browser(browser)
+
     async def figures(self, *, often: bool = False) -> dict[str, Any]:
         """Return what `greenroom stats --json` says of a running server, as JSON's values.
 
@@ -135,6 +148,9 @@ class ObservedServer:
         if not often:
             figures["imitations"] = await self.runtime.query(Imitations())
         return figures
+
+    def _open_connections(self) -> dict[str, int]:
+        return {name: said.connections for name, said in self.connections().items()}
 
     def connections(self) -> dict[str, ConnectionStatistics]:
         """Return the connection statistics of each transport now, by its name."""

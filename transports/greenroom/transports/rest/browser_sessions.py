@@ -14,6 +14,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -23,6 +24,7 @@ import trio
 
 from greenroom.actors.auth.grants import Credential, Grant, principal_of
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.schemas.presence import ConnectedClient
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
 
@@ -83,17 +85,21 @@ class BrowserSession:
     """One browser that has logged in.
 
     Attributes:
+        id: What people name it by, which opens nothing.
         caller: Who it is.
         csrf_token: What shows that a request was meant: no page of others knows it.
         began: When it logged in, on trio's clock.
         used: When it asked last.
+        began_at: The same by the wall clock.
         has_ended: Whether it has.
     """
 
     def __init__(self, digest: bytes, caller: Caller) -> None:
+        self.id = secrets.token_hex(8)
         self.caller = caller
         self.csrf_token = secrets.token_urlsafe(_BYTES)
         self.began = self.used = trio.current_time()
+        self.began_at = datetime.now(UTC)
         self.has_ended = False
         self.digest = digest
         self.kept = ExitStack()
@@ -215,6 +221,20 @@ class BrowserSessions:
         self.end(session, "logged out")
         self.note("log_out", address=session.caller.address, key_id=credential.id)
 
+    def end_by_id(self, id: str) -> bool:
+        """End the session that people name so; return whether there was one."""
+        session = next((each for each in self._sessions.values() if each.id == id), None)
+        if session is None:
+            return False
+        self.end(session, "an administrator has logged this browser out")
+        return True
+
+    def connected(self) -> Iterator[ConnectedClient]:
+        """Yield every browser that is logged in."""
+        for session in list(self._sessions.values()):
+            if not self.ended_by_time(session):
+                yield _seen(session)
+
     def end(self, session: BrowserSession, reason: str) -> None:
         """End a session, and what is open because of it; a second time does nothing."""
         if session.has_ended:
@@ -279,6 +299,24 @@ def principal_for(caller: Caller, agent: str) -> Principal:
         agent_type=caller.agent_type,
         projects=frozenset(caller.projects),
         address=caller.address,
+    )
+
+
+def _seen(session: BrowserSession) -> ConnectedClient:
+    view = view_of(session.caller, CONSOLE)
+    credential = session.caller.credential
+    return ConnectedClient(
+        name=None,
+        tool=None,
+        agent=view.agent,
+        agent_type=view.agent_type,
+        user=view.user,
+        transport="browser",
+        since=session.began_at,
+        open_requests=len(session.open),
+        key_id=None if credential is None else credential.id,
+        address=session.caller.address,
+        browser=session.id,
     )
 
 

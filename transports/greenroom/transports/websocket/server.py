@@ -254,7 +254,11 @@ class WebSocketServer:
             with websocket.serving, self._options.authenticator.hold_connection(caller, lose):
                 rate_limit = self._options.authenticator.rate_limit(caller)
                 await connection.serve(
-                    self._server, agent_for=agent_for, rate_limit=rate_limit, profiles=caller.profiles
+                    self._server,
+                    agent_for=agent_for,
+                    rate_limit=rate_limit,
+                    profiles=caller.profiles,
+                    transport="websocket",
                 )
         except StoreFailedError:
             raise

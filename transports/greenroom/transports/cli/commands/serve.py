@@ -24,6 +24,7 @@ import trio
 
 from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
 from greenroom.actors.audit.actor import tell
+from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
@@ -50,6 +51,7 @@ from greenroom.transports.cli.support.startup_notice import explain_sockets, exp
 from greenroom.transports.config.load import Resolved, did_you_mean
 from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import Linker, serve_control
+from greenroom.transports.hooks import spool
 from greenroom.transports.hooks.drain import Drain
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.list_changes import ListChanges
@@ -220,6 +222,7 @@ async def _serve(
         if library is not None and lists is not None:
             nursery.start_soon(library.watch, lists.announce)
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
+        _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
@@ -276,6 +279,24 @@ async def _control_when_owner(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
         await serve_control(folder, observed, drain, link)
+
+
+def _tell_presence(
+    nursery: trio.Nursery,
+    observed: ObservedServer,
+    server: McpServer,
+    sessions: BrowserSessions,
+    folder: Path,
+) -> None:
+    """Have the owner of the folder know who is connected to this process."""
+    observed.told.add_clients(server.connected.seen)
+    observed.told.add_clients(sessions.connected, sessions.end_by_id)
+    nursery.start_soon(observed.told.run, partial(_hooks_waiting, folder))
+
+
+async def _hooks_waiting(folder: Path) -> tuple[int, int]:
+    found = await read_in_thread(spool.waiting, folder)
+    return found.files, found.refused
 
 
 def _on_stdio(settings: Settings) -> bool:

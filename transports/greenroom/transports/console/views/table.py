@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.transports.console.view import Entry
+from greenroom.transports.console.views.audit import audit
 from greenroom.transports.console.views.code import code
 from greenroom.transports.console.views.knowledge import knowledge
 from greenroom.transports.console.views.map import memory_map
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.console.views.overview import overview
 from greenroom.transports.console.views.search import search
+from greenroom.transports.console.views.people import people
 from greenroom.transports.console.views.sessions import sessions
 from greenroom.transports.console.views.told import told
 
@@ -23,5 +25,7 @@ ENTRIES: Final = (
     Entry("map", "Map", "p", memory_map, needs="memory_map"),
     Entry("knowledge", "Knowledge", "k", knowledge, needs="list_corpora"),
     Entry("code", "Code", "c", code, needs="outline"),
+    Entry("people", "People and keys", "u", people),
+    Entry("audit", "Audit", "a", audit, needs="get_audit_log"),
 )
 """Every view."""
