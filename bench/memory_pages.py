@@ -87,7 +87,9 @@ async def _pages(data: Path, secrets: Path, size: int, times: int) -> list[tuple
     async with open_greenroom(data, embedder="none", secrets=secrets) as runtime:
         agent = Agent(runtime, Principal(agent_id="bench"))
         first, _ = await _page(agent, "", {"namespace": ["project:bench"]})
-        check(first.values["page"].total == size, f"{first.values['page'].total} of {size} memories were seen")
+        check(
+            first.values["page"].total == size, f"{first.values['page'].total} of {size} memories were seen"
+        )
         shown = first.values["page"].memories[0]
         for name, (rest, given) in PAGES.items():
             path = rest.replace("ID", shown.memory_id)
@@ -121,7 +123,9 @@ def _check(name: str, view: View, shown: Any) -> None:
     elif name == "near-duplicates":
         check(len(page.pairs) > 0, "no memory is like another one")
     elif name == "with two words":
-        check(shown.memory_id in [each.memory_id for each in page.memories], "a memory's words do not find it")
+        check(
+            shown.memory_id in [each.memory_id for each in page.memories], "a memory's words do not find it"
+        )
     elif name == "one memory":
         check(view.values["text"].startswith(shown.preview), "a memory says something else")
     elif name != "contradictions":

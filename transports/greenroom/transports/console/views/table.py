@@ -11,8 +11,8 @@ from greenroom.transports.console.views.knowledge import knowledge
 from greenroom.transports.console.views.map import memory_map
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.console.views.overview import overview
-from greenroom.transports.console.views.search import search
 from greenroom.transports.console.views.people import people
+from greenroom.transports.console.views.search import search
 from greenroom.transports.console.views.sessions import sessions
 from greenroom.transports.console.views.told import told
 
