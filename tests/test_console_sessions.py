@@ -51,14 +51,12 @@ def messages_of(page: Shown) -> list[str]:
 async def several(at: House) -> None:
     """Begin sessions that differ in everything that can be filtered by."""
     alice, bob = at.agent("alice", user="owner"), at.agent("bob", user="owner")
-    for number, (agent, arguments) in enumerate(
-        [
-            (alice, {"purpose": "Plan the Release", "project_id": "apollo"}),
-            (alice, {"purpose": "review", "project_id": "gemini"}),
-            (bob, {"purpose": "release notes"}),
-        ]
+    for agent, session in (
+        (alice, CreateSession(session_id="s0", purpose="Plan the Release", project_id="apollo")),
+        (alice, CreateSession(session_id="s1", purpose="review", project_id="gemini")),
+        (bob, CreateSession(session_id="s2", purpose="release notes")),
     ):
-        await agent.ask(CreateSession(session_id=f"s{number}", **arguments))
+        await agent.ask(session)
         at.tick()
     await bob.ask(EndSession(session_id="s2"))
     at.tick()
