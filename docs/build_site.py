@@ -1,4 +1,4 @@
-"""Makes the site of these pages: `python docs/build_site.py FOLDER`, which is emptied first.
+"""Makes the site of these pages, in the place of what it made before: `python docs/build_site.py FOLDER`.
 
 The pages are read as they are. Those outside of `docs/` that the site has come into `project/`, and links
 follow them; the navigation is the list of links in `docs/index.md`. Sphinx makes HTML of them, and fails at
@@ -29,6 +29,7 @@ ELSEWHERE: Final = {
     DOCS / "search.md": "how-search-works.md",  # Sphinx's own page for searching is search.html
 }
 """The pages that have another place in the site than in `docs/`."""
+MADE: Final = ".buildinfo"  # Sphinx leaves it in what it makes
 CODE_BLOCK: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE: Final = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"(\]\()([^)\s]+)(?=\))")
@@ -49,6 +50,8 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path, help="where to put the site")
     site = parser.parse_args().folder.resolve()
+    if site.exists() and any(site.iterdir()) and not (site / MADE).exists():
+        parser.error(f"{site} has something else in it; choose an empty folder or an earlier site")
     with tempfile.TemporaryDirectory() as work:
         sources = Path(work) / "sources"
         stage(sources)

@@ -357,7 +357,7 @@ def codes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in [*sorted((ROOT / "actors").rglob("*.py")), *sorted((ROOT / "transports").rglob("*.py"))]:
         for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, ast.FunctionDef):
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 sentence = prose(ast.get_docstring(function)).partition("\n")[0]
                 for code in refusal_codes(function):
                     found.setdefault(code, []).append(sentence)
@@ -372,7 +372,7 @@ EDGE_CODES: Final = {
 }
 
 
-def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
+def refusal_codes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     """Yield the codes of the refusals that a function makes itself."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Refusal" and node.args:

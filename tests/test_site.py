@@ -201,13 +201,19 @@ def test_a_lost_link_anchor_or_picture_and_a_page_that_is_not_listed_fail_the_si
     listed = "".join(f"- [{page}](../{page}.md)\n" for page in outside)
     index = tmp_path / "docs/index.md"
     whole = f"# All\n\nAll pages.\n\n## Part\n\n{listed}- [Search](search.md)\n"
-    index.write_text(whole + "- [Unlisted](unlisted.md)\n")
-    assert build(tmp_path, tmp_path / "site").returncode == 0
     lost = "[it](gone.md), [there](search.md#nowhere), [here](../README.md#part)"
     index.write_text(f"{whole}\nSee {lost} and ![a picture](no.png).\n")
     broken = build(tmp_path, tmp_path / "site")
     assert broken.returncode != 0
     assert not (tmp_path / "site/llms.txt").exists()
     said = [line for line in broken.stderr.splitlines() if "WARNING" in line]
-    for word in ("gone.md", "nowhere", "part", "no.png", "unlisted.md"):
+    for word in ("gone.md", "'nowhere'", "'part'", "no.png", "unlisted.md"):
         assert any(word in line for line in said), (word, broken.stderr)
+
+
+@pytest.mark.promise("docs.site")
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear Ada")
+    refused = build(ROOT, tmp_path)
+    assert (refused.returncode, [*tmp_path.iterdir()]) == (2, [tmp_path / "letter.txt"])
+    assert f"{tmp_path} has something else in it" in refused.stderr
