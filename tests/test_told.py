@@ -213,3 +213,17 @@ async def test_pages_show_what_was_told(enter: Enter) -> None:
         key = await create_key(at, "memory:read", agent="bot", user="bob")
         await here.settled()
         assert "Nothing was told" in (await (await looker(here, key)).look("/told")).text
+
+
+async def test_who_is_seen_as_another_sees_what_that_one_was_told(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        ann = Client(at)
+        made = await ann.knows("The mascot is a red fox", key="fox")
+        await ann.agent.ask(RecallContext(task="red fox"))
+        await here.settled()
+        visitor = await looker(here)
+        seen = "as=claude-code&as_user=ann"
+        page = await visitor.look(f"/told?{seen}")
+        (one,) = (link for link in page.links if link.startswith("./told/"))
+        page = await visitor.look(one.removeprefix("."))
+        assert any(link.startswith(f"../memories/{made}?as=") for link in page.links), page.links

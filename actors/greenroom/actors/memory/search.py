@@ -169,7 +169,13 @@ def _newest(corpus: Corpus, row_filter: RowFilter, request: requests.FindMemorie
     scores = (1 - boost) + boost * goodness
     best = np.lexsort((-rows, -corpus.created[rows], -scores if boost else np.zeros(len(rows))))
     hits = [
-        Hit(int(rows[at]), float(scores[at]), 1.0, float(goodness[at]), _parts(parts, at))
+        Hit(
+            int(rows[at]),
+            float(scores[at]),
+            1.0,
+            float(goodness[at]),
+            _parts(parts, at) if request.debug else {},
+        )
         for at in best[: request.limit].tolist()
     ]
     return RankedEntries(hits, len(rows), "filters")
