@@ -21,11 +21,11 @@ from greenroom.actors import (
     MemorySearch,
     Principal,
     RetrieveMemory,
+    SessionLocator,
     SetMemory,
     StartSession,
     StoreMemory,
 )
-from greenroom.actors.orchestrations.client_session import SessionLocator
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
