@@ -18,6 +18,7 @@ from greenroom.actors import (
     MemoryFilters,
     MemorySearch,
     MergeMemories,
+    MoveMemory,
     RateMemory,
     RestoreMemory,
     SettleMemoryPair,
@@ -212,6 +213,39 @@ async def test_merging_what_is_linked_already_keeps_everything_hidden(enter: Ent
         assert (await seen(ann, top)).content == "said anew"
         await take_back(ann, merged)
         assert [await state(ann, each) for each in (top, middle, old, beside)] == before
+
+
+@pytest.mark.parametrize("root", ["user:ann", "team:x"])
+async def test_a_moved_memory_keeps_its_id_history_and_links_and_comes_back(enter: Enter, root: str) -> None:
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        old = await store(ann, "old", namespace=root)
+        memory = await store(ann, "first", key="k", namespace=root, tags=["t"], supersedes=old)
+        taken = await store(ann, "taken", key="k", namespace=f"{root}:b")
+        before = await state(ann, memory)
+        with refused("VALIDATION_ERROR"):
+            await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:b"))
+        for to in ("project:p", root):
+            with refused("VALIDATION_ERROR"):
+                await ann.ask(MoveMemory(memory_id=memory, to=to))
+        with refused("VERSION_CONFLICT"):
+            await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:a", expected_version=7))
+        moved = await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:a", expected_version=1))
+        assert (moved.namespace, moved.before, moved.version) == (f"{root}:a", root, 2)
+        assert await visible(ann, namespace=f"{root}:a") == [memory]
+        assert await visible(ann, namespace=root) == [memory, taken]
+        assert (await ann.ask(StoreMemory(content="new", key="k", namespace=root))).created
+        with refused("VALIDATION_ERROR"):
+            await ann.ask(MoveMemory(memory_id=memory, to=root))
+        await ann.ask(ForgetMemory(key="k", namespace=root))
+        await ann.ask(MoveMemory(memory_id=memory, to=moved.before, expected_version=2))
+        assert await state(ann, memory) == before
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        assert await state(ann, memory) == before
+        assert await visible(ann, namespace=f"{root}:a") == []
+        found = await ann.ask(MemorySearch(query="first", namespace=root))
+        assert [each.memory_id for each in found.memories] == [memory]
 
 
 async def test_a_rating_is_taken_back_to_the_one_before(enter: Enter) -> None:
