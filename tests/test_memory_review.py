@@ -55,6 +55,12 @@ async def visible(agent: Agent, **arguments: Any) -> list[str]:
     return [each.memory_id for each in page.memories]
 
 
+async def pairs_of(agent: Agent) -> list[set[str]]:
+    """Return the pairs on the first page."""
+    page = await agent.ask(ListMemoryPairs())
+    return [{pair.newer.memory_id, pair.older.memory_id} for pair in page.pairs]
+
+
 async def take_back(agent: Agent, merged: MemoriesMerged) -> None:
     """Undo a merge as its reply says."""
     for each in reversed(merged.changed):
@@ -284,11 +290,12 @@ async def test_pairs_come_once_in_bounded_steps_and_not_again_once_they_are_sett
         assert sorted(found) == sorted([(third, second), (third, first), (second, first)])
         settled = SettleMemoryPair(memory_id=first, other_id=third)
         await ann.ask(settled)
+        assert {first, third} not in await pairs_of(ann)
         await ann.ask(MergeMemories(memory_id=second, others=[first]))
-        page = await ann.ask(ListMemoryPairs())
-        left = [{pair.newer.memory_id, pair.older.memory_id} for pair in page.pairs]
-        assert left == [{second, third}]
+        assert await pairs_of(ann) == [{second, third}]
+        await ann.ask(RestoreMemory(memory_id=second, version=1))
         await ann.ask(msgspec.structs.replace(settled, settled=False))
+        assert {first, third} in await pairs_of(ann)
         with refused("VALIDATION_ERROR"):
             await ann.ask(SettleMemoryPair(memory_id=first, other_id=first))
         bob = at.agent("b", user="bob")
