@@ -117,7 +117,7 @@ async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[V
 
 
 def _check(name: str, view: View, shown: Any) -> None:
-    page = view.values.get("page")
+    page: Any = view.values.get("page")
     if name in {"stale", "unreviewed"}:
         check(page.total == 0, f"{page.total} memories are {name}")
     elif name == "near-duplicates":
