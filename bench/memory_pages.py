@@ -1,6 +1,6 @@
 """The console's pages of memories: processor time of each, with 10,000 and with 100,000 memories.
 
-Asked is in the process that owns the store, and what is asked is rendered, without HTTP; the first page, which
+Asked is in the process that owns the store, and the answer is rendered, without HTTP; the first page, which
 loads the index, is not counted. One memory in fifty says nearly what another one says.
 """
 
@@ -117,7 +117,7 @@ async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[V
 
 
 def _check(name: str, view: View, shown: Any) -> None:
-    page = view.values.get("page")
+    page: Any = view.values.get("page")
     if name in {"stale", "unreviewed"}:
         check(page.total == 0, f"{page.total} memories are {name}")
     elif name == "near-duplicates":

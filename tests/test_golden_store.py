@@ -19,10 +19,16 @@ from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import (
     Agent,
+    BrowseMemories,
+    ForgetMemory,
     GetEmbedding,
+    InspectMemory,
     KeyRefusedError,
+    MemoryFilters,
     PassportOptions,
     RecallContext,
+    RestoreMemory,
+    UpdateMemory,
     VerifyMemories,
     open_greenroom,
     open_key_cache,
@@ -40,6 +46,7 @@ pytestmark = pytest.mark.slow
 
 STORES = Path(__file__).parent / "data" / "store-0.1.0.tar.xz"
 
+EVERY = MemoryFilters(superseded=True)
 DAY = 86_400
 TIMERS = 4
 """So many fire in each store: sweeps of memories, an export and a passport to forget."""
@@ -249,3 +256,19 @@ def test_verify_finds_nothing_to_mend(home: Path) -> None:
         said = run(home, *command)
         assert said.returncode == 0, said.stderr
         assert json.loads(said.stdout)["index"]["problems"] == []
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+async def test_what_an_older_program_superseded_is_superseded_again_when_it_is_restored(
+    home: Path, *, forgets: bool
+) -> None:
+    async with reopened(home) as house:
+        planner = Agent(house.runtime, PEOPLE["planner"])
+        page = await planner.ask(BrowseMemories(filters=EVERY))
+        ids = {each.key: each.memory_id for each in page.memories}
+        newer = ids["newer"]
+        change: Any = UpdateMemory(memory_id=newer, supersedes=ids["kept0"])
+        await planner.ask(ForgetMemory(memory_id=newer) if forgets else change)
+        await planner.ask(RestoreMemory(memory_id=newer, version=1))
+        shown = await planner.ask(InspectMemory(memory_id=newer))
+        assert shown.memory.supersedes == ids["home"]

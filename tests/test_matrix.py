@@ -137,6 +137,7 @@ ASKED = {
     "list_memory_pairs": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
     "restore_memory": Asked(MEMORY, '{"memory_id":"OTHER","version":1}'),
     "merge_memories": Asked(MEMORY, '{"memory_id":"MEMORY","others":["OTHER"]}'),
+    "move_memory": Asked(MEMORY, '{"memory_id":"MEMORY","to":"user:ann:elsewhere"}'),
     "withdraw_rating": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
     "settle_memory_pair": Asked(MEMORY, '{"memory_id":"MEMORY","other_id":"OTHER"}'),
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),

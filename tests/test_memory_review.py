@@ -18,6 +18,7 @@ from greenroom.actors import (
     MemoryFilters,
     MemorySearch,
     MergeMemories,
+    MoveMemory,
     RateMemory,
     RestoreMemory,
     SettleMemoryPair,
@@ -52,6 +53,12 @@ async def state(agent: Agent, memory_id: str) -> Any:
 async def visible(agent: Agent, **arguments: Any) -> list[str]:
     page = await agent.ask(BrowseMemories(**arguments))
     return [each.memory_id for each in page.memories]
+
+
+async def pairs_of(agent: Agent) -> list[set[str]]:
+    """Return the pairs on the first page."""
+    page = await agent.ask(ListMemoryPairs())
+    return [{pair.newer.memory_id, pair.older.memory_id} for pair in page.pairs]
 
 
 async def take_back(agent: Agent, merged: MemoriesMerged) -> None:
@@ -214,6 +221,39 @@ async def test_merging_what_is_linked_already_keeps_everything_hidden(enter: Ent
         assert [await state(ann, each) for each in (top, middle, old, beside)] == before
 
 
+@pytest.mark.parametrize("root", ["user:ann", "team:x"])
+async def test_a_moved_memory_keeps_its_id_history_and_links_and_comes_back(enter: Enter, root: str) -> None:
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        old = await store(ann, "old", namespace=root)
+        memory = await store(ann, "first", key="k", namespace=root, tags=["t"], supersedes=old)
+        taken = await store(ann, "taken", key="k", namespace=f"{root}:b")
+        before = await state(ann, memory)
+        with refused("VALIDATION_ERROR"):
+            await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:b"))
+        for to in ("project:p", root):
+            with refused("VALIDATION_ERROR"):
+                await ann.ask(MoveMemory(memory_id=memory, to=to))
+        with refused("VERSION_CONFLICT"):
+            await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:a", expected_version=7))
+        moved = await ann.ask(MoveMemory(memory_id=memory, to=f"{root}:a", expected_version=1))
+        assert (moved.namespace, moved.before, moved.version) == (f"{root}:a", root, 2)
+        assert await visible(ann, namespace=f"{root}:a") == [memory]
+        assert await visible(ann, namespace=root) == [memory, taken]
+        assert (await ann.ask(StoreMemory(content="new", key="k", namespace=root))).created
+        with refused("VALIDATION_ERROR"):
+            await ann.ask(MoveMemory(memory_id=memory, to=root))
+        await ann.ask(ForgetMemory(key="k", namespace=root))
+        await ann.ask(MoveMemory(memory_id=memory, to=moved.before, expected_version=2))
+        assert await state(ann, memory) == before
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        assert await state(ann, memory) == before
+        assert await visible(ann, namespace=f"{root}:a") == []
+        found = await ann.ask(MemorySearch(query="first", namespace=root))
+        assert [each.memory_id for each in found.memories] == [memory]
+
+
 async def test_a_rating_is_taken_back_to_the_one_before(enter: Enter) -> None:
     async with enter() as at:
         ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")
@@ -250,11 +290,12 @@ async def test_pairs_come_once_in_bounded_steps_and_not_again_once_they_are_sett
         assert sorted(found) == sorted([(third, second), (third, first), (second, first)])
         settled = SettleMemoryPair(memory_id=first, other_id=third)
         await ann.ask(settled)
+        assert {first, third} not in await pairs_of(ann)
         await ann.ask(MergeMemories(memory_id=second, others=[first]))
-        page = await ann.ask(ListMemoryPairs())
-        left = [{pair.newer.memory_id, pair.older.memory_id} for pair in page.pairs]
-        assert left == [{second, third}]
+        assert await pairs_of(ann) == [{second, third}]
+        await ann.ask(RestoreMemory(memory_id=second, version=1))
         await ann.ask(msgspec.structs.replace(settled, settled=False))
+        assert {first, third} in await pairs_of(ann)
         with refused("VALIDATION_ERROR"):
             await ann.ask(SettleMemoryPair(memory_id=first, other_id=first))
         bob = at.agent("b", user="bob")

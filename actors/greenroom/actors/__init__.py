@@ -235,6 +235,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
     from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
     from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories
+    from greenroom.actors.schemas.memory_review import MoveMemory as MoveMemory
     from greenroom.actors.schemas.memory_review import RestoreMemory as RestoreMemory
     from greenroom.actors.schemas.memory_review import SettleMemoryPair as SettleMemoryPair
     from greenroom.actors.schemas.memory_review import WithdrawRating as WithdrawRating

@@ -154,6 +154,7 @@ _TO_NAMESPACE_BY_CONSOLE: dict[str, type[Message[Any]]] = {
     "list_memory_pairs": memory_review.ListMemoryPairs,
     "restore_memory": memory_review.RestoreMemory,
     "merge_memories": memory_review.MergeMemories,
+    "move_memory": memory_review.MoveMemory,
     "withdraw_rating": memory_review.WithdrawRating,
     "settle_memory_pair": memory_review.SettleMemoryPair,
 }

@@ -6,6 +6,7 @@ import { undoOf } from "./undo.js";
 const EACH = {
   tag: (row, typed) => ["update_memory", { ...named(row), tags: [...new Set([...row.tags, wanted(typed)])] }],
   untag: (row, typed) => ["update_memory", { ...named(row), tags: row.tags.filter((tag) => tag !== wanted(typed)) }],
+  move: (row, typed) => ["move_memory", { ...named(row), to: wanted(typed) }],
   helpful: (row) => ["rate_memory", { memory_id: row.id, rating: 1 }],
   misleading: (row) => ["rate_memory", { memory_id: row.id, rating: -1 }],
   reviewed: (row) => ["update_memory", { ...named(row), unreviewed: false }],
@@ -52,7 +53,7 @@ function named(row) {
 }
 
 function wanted(typed) {
-  if (!typed) throw new Error("Type the tag first.");
+  if (!typed) throw new Error("Type the tag or the namespace first.");
   return typed;
 }
 

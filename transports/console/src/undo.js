@@ -10,6 +10,8 @@ export function undoOf(name, answer) {
       return answer.changed.map(before).reverse();
     case "forget_memory":
       return answer.memories.map((each) => ["restore_memory", { memory_id: each.memory_id, expected_version: each.version }]);
+    case "move_memory":
+      return [["move_memory", { memory_id: answer.memory_id, to: answer.before, expected_version: answer.version }]];
     case "rate_memory":
       return [["withdraw_rating", { memory_id: answer.memory_id }]];
     case "settle_memory_pair": {

@@ -113,6 +113,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "list_memory_pairs": "memory:read",
     "restore_memory": "memory:write",
     "merge_memories": "memory:write",
+    "move_memory": "memory:write",
     "withdraw_rating": "memory:write",
     "settle_memory_pair": "memory:write",
     "list_documents": "knowledge:read",

@@ -117,6 +117,7 @@ class MemoryActor(Actor):
     inspect = _by(memory_review.InspectMemory, restoring.inspect)
     restore = _by(memory_review.RestoreMemory, restoring.restore)
     merge = _by(memory_review.MergeMemories, restoring.merge)
+    move = _by(memory_review.MoveMemory, restoring.move)
     withdraw_rating = _by(memory_review.WithdrawRating, ratings.withdraw)
     list_pairs = _by(memory_review.ListMemoryPairs, pairs.pairs)
     settle_pair = _by(memory_review.SettleMemoryPair, pairs.settle)

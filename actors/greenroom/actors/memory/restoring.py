@@ -1,4 +1,4 @@
-"""Restoring a memory as it was, and merging several into one; and all that is known of one."""
+"""Restoring a memory as it was, moving it, merging several into one; and all that is known of one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import root_of
 from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import drafts, indexing, links, pairs, ratings, reads, records
 from greenroom.actors.memory.browsing import listed
 from greenroom.actors.memory.records import PLAIN, Entry, Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
-from greenroom.actors.memory.store_requests import check_version, saved
+from greenroom.actors.memory.store_requests import check_version, named, saved
 from greenroom.actors.memory.values import unpack
 from greenroom.actors.memory.views import shown_version
 from greenroom.actors.memory.writes import Draft
@@ -103,6 +104,41 @@ def merge(
         changed.append(review.ChangedMemory(memory_id=written.memory_id, version=written.version))
         chain += yield from _chain(repository, context, number)
     return review.MemoriesMerged(memory_id=request.memory_id, version=changed[0].version, changed=changed)
+
+
+def move(
+    repository: MemoryRepository, request: review.MoveMemory, context: Context
+) -> Slices[review.MemoryMoved]:
+    """Store a new version of a memory, the same, in another namespace below the root."""
+    yield from indexing.finish(repository, context)
+    stored = named(repository, context, request.memory_id, None, None)
+    entry = stored.entry
+    before = repository.namespace(entry.sub)
+    policy.check_writes_namespace(context.principal, before)
+    check_version(repository, before, entry.key, stored, request.expected_version)
+    _check_target(repository, entry, request.to)
+    version = _version(context, entry, entry.version, request.memory_id)
+    draft = yield from _draft_as(repository, context, entry, version)
+    draft.sub = repository.sub(request.to)
+    written = yield from saved(repository, context, draft, stored, "move_memory")
+    return review.MemoryMoved(
+        memory_id=request.memory_id,
+        key=entry.key,
+        namespace=written.namespace,
+        before=before,
+        version=written.version,
+    )
+
+
+def _check_target(repository: MemoryRepository, entry: Entry, to: str) -> None:
+    if root_of(to) != repository.root:
+        raise auth_errors.invalid(
+            "to", f"to: {to!r} is not below {repository.root!r}; store the memory there, and forget it here"
+        )
+    if to == repository.namespace(entry.sub):
+        raise auth_errors.invalid("to", f"to: the memory is in {to!r} already")
+    if entry.session_id is not None:
+        raise auth_errors.invalid("to", "to: the memory belongs to a session, and stays where that is")
 
 
 def _checked(repository: MemoryRepository, context: Context, request: review.MergeMemories) -> list[int]:

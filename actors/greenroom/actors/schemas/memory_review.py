@@ -206,6 +206,25 @@ class MergeMemories(Message[MemoriesMerged], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
 
+class MemoryMoved(Reply, frozen=True, kw_only=True):
+    """Answers `MoveMemory`; ``before`` is the namespace in which it was."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    before: str
+    version: int
+
+
+class MoveMemory(Message[MemoryMoved], frozen=True, kw_only=True):
+    """Move a memory to another namespace below the same root; its id, history and links stay."""
+
+    memory_id: kinds.MemoryId
+    to: kinds.Namespace
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
 class WithdrawRating(Message[replies.MemoryRated], frozen=True, kw_only=True):
     """Take back the caller's last rating of a memory; the one before it counts again, if there was one."""
 
