@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.browser import console_server_in, logged_in, logged_in_by, profile_of
 
+from greenroom.transports.console.views.table import ENTRIES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -90,7 +92,7 @@ def test_a_user_is_erased_when_the_name_is_typed(page: Page, console_server: Con
         assert any(each["user"] == "zoe" for each in console_server.ask("list_api_keys")["keys"])
     name.fill("zoe")
     row.get_by_role("button", name="Erase for good").click()
-    page.get_by_role("status").filter(has_text="Erased.").wait_for()
+    page.get_by_role("status").filter(has_text="greenroom erase --finish").wait_for()
     assert not [each for each in console_server.ask("list_api_keys")["keys"] if each["user"] == "zoe"]
 
 
@@ -103,9 +105,12 @@ def test_every_process_shows_all_and_logs_browsers_of_others_out(chromium: Brows
         profile_of(chromium) as profile,
         profile_of(chromium) as other,
     ):
-        key, _ = key_of(owner, agent="far-away")
+        key, _ = key_of(owner, agent="far-away", scopes=["*"])
         there = logged_in_by(other, follower, key)
-        there.goto(f"{follower.url}memories")
+        for entry in reversed(ENTRIES):
+            there.goto(follower.url + entry.name)
+            there.locator("main h1").wait_for()
+            assert not there.locator("main p.refusal:visible").count(), entry.name
         page = logged_in(profile, owner)
         for server in (owner, follower):
             page.get_by_role("heading", name=f"Process {server.process.pid}").wait_for()

@@ -224,8 +224,6 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     names["OTHER"] = twin
     await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"
-    names["BROWSER"] = f"{number:016x}"
-    await at.runtime.ask(PRESENCE, TellPresence(process=process_with(names["BROWSER"])))
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
     await ask_corpus(at.runtime, scribe.principal, put, make=True)
     declared = EntityDeclaration(name=word, type="vendor")
@@ -236,6 +234,8 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
         await scribe.ask(RecordWorkflowStep(command=command))
     await scribe.ask(WorkflowCheckpoint(name=word, state=json(f'{{"a":"{text}"}}')))
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
+    names["BROWSER"] = f"{number:016x}"
+    await at.runtime.ask(PRESENCE, TellPresence(process=process_with(names["BROWSER"])))
     return names | {"KEY": made.key.key_id}
 
 

@@ -226,6 +226,7 @@ async def open_greenroom(
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,
+            namespaces.BrowseNamespaces,
             namespaces.NewRoots,
             namespaces.RootOfMemory,
             ChooseRoots,

@@ -10,10 +10,12 @@ const drawn = new Map();
 export function drawCharts() {
   draw();
   document.addEventListener(REFRESHED, draw);
-  document.addEventListener("greenroom:theme", () => {
+  const recolour = () => {
     forget();
     draw();
-  });
+  };
+  document.addEventListener("greenroom:theme", recolour);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   new ResizeObserver(resize).observe(document.documentElement);
 }
 

@@ -83,10 +83,8 @@ class GetOverview(ClientOrchestration[schemas.Overview], frozen=True, kw_only=Tr
             return said
         backup = await runtime.ask(LOG, ReadLastBackup())
         audit = await runtime.query(GetAuditState(), principal=principal)
-        keys = (
-            await runtime.ask(KEYS_ADDRESS, ReadKeys())
-        ).keys  # as the server itself: no deed of the caller
-        known = Known(now, runtime.is_sound, statistics, embedding, backup, audit.gaps, keys, processes)
+        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # by the server itself: no deed of the caller
+        known = Known(now, runtime.is_sound, statistics, embedding, backup, audit.gaps, read.keys, processes)
         return msgspec.structs.replace(
             said,
             advice=advice(known),
