@@ -16,10 +16,12 @@ from support.workspaces import folder_of_code
 from greenroom.actors import (
     Agent,
     DefineEntities,
+    EntityDeclaration,
     IngestDocuments,
     Principal,
     PutDocument,
     Reach,
+    Relation,
     SearchCodeSemantic,
     StoreMemory,
     ask_corpus,
@@ -123,8 +125,8 @@ async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
         await put(at, "a.md", (["Stores"], "Acme Queue and Bolt DB hold what waits"))
         bot = at.agent("bot", user="owner")
         declared = [
-            {"name": "Acme Queue", "type": "vendor", "aliases": ["AQ"], "description": "holds messages"},
-            {"name": "Bolt DB", "type": "library", "relations": [{"type": "used_by", "to": "Acme Queue"}]},
+            EntityDeclaration(name="Acme Queue", type="vendor", aliases=["AQ"], description="holds messages"),
+            EntityDeclaration(name="Bolt DB", type="library", relations=[Relation("Acme Queue", "used_by")]),
         ]
         await bot.ask(DefineEntities(entities=declared, corpus="docs"))
         await bot.ask(StoreMemory(content="Acme Queue is slow on Mondays", key="mondays"))
@@ -163,12 +165,7 @@ async def test_what_documents_say_stays_text(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         path = f"javascript:alert(1)/{HOSTILE}.md"
         await put(at, path, ([HOSTILE], f"# {HOSTILE}\n\n{HOSTILE}\n" + "x" * 100_000), title=HOSTILE)
-        entity = {
-            "name": HOSTILE[:100],
-            "type": "vendor",
-            "description": HOSTILE,
-            "aliases": ["javascript:x"],
-        }
+        entity = EntityDeclaration(name=HOSTILE, type="vendor", description=HOSTILE, aliases=["javascript:x"])
         await at.agent("bot", user="owner").ask(DefineEntities(entities=[entity], corpus="docs"))
         guest = await looker(here)
         shown = [
@@ -177,7 +174,7 @@ async def test_what_documents_say_stays_text(open_at: Opens) -> None:
                 "",
                 f"?document={quote(path, safe='')}",
                 "?show=entities",
-                f"?entity={quote(HOSTILE[:100], safe='')}",
+                f"?entity={quote(HOSTILE, safe='')}",
                 "?q=alert",
             )
         ]

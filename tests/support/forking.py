@@ -73,8 +73,8 @@ def main(door: socket.socket) -> None:
         return
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-    for each in (door, asking, *_asking.values()):
-        each.close()
+    for end in (door, asking, *_asking.values()):
+        end.close()
     _become(descriptors, arguments, environment)
     sys.exit(cli.main())
 
