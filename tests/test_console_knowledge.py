@@ -235,7 +235,7 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
         assert [link for link in found.links if link.endswith("?file=user.py")]
         of_user = await guest.look(f"{lead}?file=user.py")
         of_user.check_inert()
-        assert "def use()" in of_user.text
+        assert "Symbols user.py 6-7 def use()" in of_user.text
         assert (
             "It needs part_0.py From outside json It is needed by No file of the workspace." in of_user.text
         )

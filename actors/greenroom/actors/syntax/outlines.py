@@ -99,9 +99,9 @@ def _outline(kept: Sequence[_Line], lines: Sequence[_Line]) -> Outline:
 
 def _lines(file: int, source: Source, *, with_sentences: bool) -> Iterator[_Line]:
     public = [each for each in source.symbols if each.is_public]
-    last = max((chunk.last_line for chunk in source.chunks), default=0)
+    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # what is stored has none
     about = f": {source.summary}" if with_sentences and source.summary else ""
-    yield _Line((0, -len(public)), file, "", "", f"{source.path} ({last} lines){about}")
+    yield _Line((0, -len(public)), file, "", "", f"{source.path}{length}{about}")
     above: dict[str, tuple[int, ...]] = {"": (0, 0)}
     for symbol in source.symbols:
         scope = symbol.scope if symbol.scope in above else ""
