@@ -16,6 +16,7 @@ from greenroom.transports.mcp.tool_errors import Failure
 PROBLEM: Final = (b"content-type", b"application/problem+json")
 
 STATUSES: Final[Mapping[str, HTTPStatus]] = {
+    "BROWSER_NOT_FOUND": HTTPStatus.NOT_FOUND,
     "CHECKPOINT_NOT_FOUND": HTTPStatus.NOT_FOUND,
     "CORPUS_NOT_FOUND": HTTPStatus.NOT_FOUND,
     "DEADLINE_EXCEEDED": HTTPStatus.GATEWAY_TIMEOUT,
