@@ -41,7 +41,7 @@ def test_every_view_can_be_read_without_a_script(chromium: Browser, console_serv
         for name in VIEWS:
             page.goto(console_server.url + name)
             assert page.locator("main h1").is_visible()
-            assert page.locator("nav a[aria-current=page]").count() == 1
+            assert page.locator("header nav a[aria-current=page]").count() == 1
             assert not page.locator("main p.refusal:visible").count()
 
 
