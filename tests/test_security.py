@@ -57,9 +57,9 @@ from greenroom.actors import (
     ask_corpus,
     parse_request,
 )
-from greenroom.actors.api import _ASKED as ASKED
 from greenroom.actors.auth.scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
 from greenroom.actors.base.parse import check_request
+from greenroom.actors.requests import ASKED
 from greenroom.runtime import Message, Refusal
 from greenroom.transports import TOOLS as LISTED
 from greenroom.transports.mcp.tools import visible_tools

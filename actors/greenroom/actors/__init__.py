@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING
 from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
-    from greenroom.actors.api import API_REQUESTS as API_REQUESTS
-    from greenroom.actors.api import REQUESTS as REQUESTS
     from greenroom.actors.api import Agent as Agent
-    from greenroom.actors.api import is_looked_up as is_looked_up
-    from greenroom.actors.api import is_write as is_write
     from greenroom.actors.audit.query import AuditLog as AuditLog
     from greenroom.actors.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
@@ -135,6 +131,10 @@ if TYPE_CHECKING:
     from greenroom.actors.recall.replies import RecalledMemory as RecalledMemory
     from greenroom.actors.recall.replies import SearchDebug as SearchDebug
     from greenroom.actors.recall.replies import TimeWindow as TimeWindow
+    from greenroom.actors.requests import API_REQUESTS as API_REQUESTS
+    from greenroom.actors.requests import REQUESTS as REQUESTS
+    from greenroom.actors.requests import is_looked_up as is_looked_up
+    from greenroom.actors.requests import is_write as is_write
     from greenroom.actors.resources.kinds import TEMPLATES as TEMPLATES
     from greenroom.actors.resources.kinds import ResourceTemplate as ResourceTemplate
     from greenroom.actors.resources.listed import ResourceItem as ResourceItem

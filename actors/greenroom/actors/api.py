@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import secrets
 import string
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable
+from functools import partial
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import outcome
 import trio
 
 from greenroom.actors.audit.actor import record_denial
-from greenroom.actors.audit.query import GetAuditLog, GetAuditState, VerifyAudit
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.auth.corpora import CORPUS_KIND
@@ -31,17 +30,10 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
-from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.completing import CompleteNames
-from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
-from greenroom.actors.corpus.listing import CorpusEntities
-from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.ingest.places import Reach
-from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.keys.quota import Quota
-from greenroom.actors.map.request import MemoryMap
-from greenroom.actors.memory.directory import BrowseNamespaces, RootOfMemory
-from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
+from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
@@ -49,56 +41,36 @@ from greenroom.actors.orchestrations.client_session import (
     ServerPort,
     SessionLocator,
 )
-from greenroom.actors.orchestrations.code_search import CodeSearch
 from greenroom.actors.orchestrations.complete_code import CompleteCode
-from greenroom.actors.orchestrations.compress_text import CompressText
-from greenroom.actors.orchestrations.dependency_search import DependencySearch
-from greenroom.actors.orchestrations.erase import EraseUser
-from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
-from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
-from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
-from greenroom.actors.orchestrations.list_documents import CorpusDocuments
-from greenroom.actors.orchestrations.outline import Outline
-from greenroom.actors.orchestrations.overview import GetOverview
-from greenroom.actors.orchestrations.passport_export import ExportSession
-from greenroom.actors.orchestrations.passport_restore import RestoreSession
-from greenroom.actors.orchestrations.people import EndBrowser, GetOwnKey, ListPeople
-from greenroom.actors.orchestrations.read_file import ReadFile
-from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
-from greenroom.actors.orchestrations.server_stats import GetStats, HealthCheck, savings_resource
-from greenroom.actors.orchestrations.similar_files import SimilarFiles
-from greenroom.actors.orchestrations.symbol_search import SymbolSearch
-from greenroom.actors.orchestrations.workflows import (
-    GetWorkflowPatterns,
-    RecordWorkflowStep,
-    SuggestNextAction,
-    WorkflowCheckpoint,
-)
-from greenroom.actors.passport.issued import ListPassports
+from greenroom.actors.orchestrations.server_stats import savings_resource
 from greenroom.actors.preferences.actor import preferences_address
-from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.context_search import SearchSession
-from greenroom.actors.recall.entity_mentions import FindEntity
-from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
-from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.requests import (
+    ASKED,
+    COUNTED,
+    LEARNED,
+    NAMES,
+    ROUTES,
+    Route,
+    closed_to,
+    closed_to_onlookers,
+    is_looked_up,
+    is_write,
+    takes_several,
+)
 from greenroom.actors.resources.kinds import ResourceReader, find_kind
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.subscriber import ResourceSubscriber
-from greenroom.actors.savings.baselines import OPERATIONS
 from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.savings.sources import Sources, noting
-from greenroom.actors.schemas import keyvalue as memory
-from greenroom.actors.schemas import memories, memory_review, sessions
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.preferences import SetPreferences
+from greenroom.actors.schemas import sessions
 from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.resource_uris import is_of_current_session, is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
-from greenroom.actors.schemas.transcripts import ReadTranscript
-from greenroom.actors.session.browsing import FindSessions
-from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
     Address,
@@ -116,240 +88,12 @@ R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
-_TO_SESSION: dict[str, type[Message[Any]]] = {
-    "create_session": sessions.CreateSession,
-    "get_session": sessions.GetSession,
-    "reopen_session": travel.ReopenSession,
-    "update_session": sessions.UpdateSession,
-    "add_message": sessions.AddMessage,
-    "get_messages": sessions.GetMessages,
-    "search_context": sessions.SearchContext,
-    "search_by_sender": sessions.SearchBySender,
-    "search_by_timerange": sessions.SearchByTimerange,
-}
-_TO_OWN_SESSION: dict[str, type[Message[Any]]] = {
-    "record_context": travel.RecordContext,
-    "get_session_context": travel.GetSessionContext,
-    "end_session": travel.EndSession,
-}
-_TO_CONSOLE_SESSION: dict[str, type[Message[Any]]] = {"read_transcript": ReadTranscript}
-_TO_MEMORY: dict[str, type[Message[Any]]] = {
-    "set_memory": memory.SetMemory,
-    "get_memory": memory.GetMemory,
-    "list_memory": memory.ListMemory,
-    "delete_memory": memory.DeleteMemory,
-}
-_TO_NAMESPACE: dict[str, type[Message[Any]]] = {
-    "store_memory": memories.StoreMemory,
-    "update_memory": memories.UpdateMemory,
-    "forget_memory": memories.ForgetMemory,
-    "rate_memory": memories.RateMemory,
-    "list_memories": memories.ListMemories,
-    "list_memory_versions": memories.ListVersions,
-    "memory_stats": memories.MemoryStats,
-}
-_TO_NAMESPACE_BY_CONSOLE: dict[str, type[Message[Any]]] = {
-    "browse_memories": memory_review.BrowseMemories,
-    "inspect_memory": memory_review.InspectMemory,
-    "list_memory_pairs": memory_review.ListMemoryPairs,
-    "restore_memory": memory_review.RestoreMemory,
-    "merge_memories": memory_review.MergeMemories,
-    "move_memory": memory_review.MoveMemory,
-    "withdraw_rating": memory_review.WithdrawRating,
-    "settle_memory_pair": memory_review.SettleMemoryPair,
-}
-_TO_PREFERENCES: dict[str, type[Message[Any]]] = {"set_preferences": SetPreferences}
-_OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
-    "memory_search": MemorySearch,
-    "retrieve_memory": RetrieveMemory,
-    "recall_context": RecallContext,
-}
-_OF_CORPORA: dict[str, type[Procedure[Any] | Orchestration[Any]]] = {
-    "semantic_search": SemanticSearch,
-    "get_full_content": GetFullContent,
-    "list_corpora": ListCorpora,
-    "find_vendor_info": FindVendorInfo,
-    "find_entity": FindEntity,
-    "suggest_entities": SuggestEntities,
-}
-_ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
-    "define_entities": DefineEntities,
-    "import_memories": ImportMemories,
-    "export_memories": ExportMemories,
-    "ingest_documents": IngestDocuments,
-    "start_session": StartSession,
-    "restore_session": RestoreSession,
-    "migrate_session": MigrateSession,
-    "export_session": ExportSession,
-    "search_code_semantic": SearchCodeSemantic,
-    "read_file": ReadFile,
-    "symbol_search": SymbolSearch,
-    "outline": Outline,
-    "dependency_search": DependencySearch,
-    "similar_files": SimilarFiles,
-    "code_search": CodeSearch,
-    "compress_text": CompressText,
-    "get_stats": GetStats,
-    "health_check": HealthCheck,
-    "record_workflow_step": RecordWorkflowStep,
-    "get_workflow_patterns": GetWorkflowPatterns,
-    "suggest_next_action": SuggestNextAction,
-    "workflow_checkpoint": WorkflowCheckpoint,
-    "create_api_key": CreateApiKey,
-    "list_api_keys": ListApiKeys,
-    "rotate_api_key": RotateApiKey,
-    "revoke_api_key": RevokeApiKey,
-    "erase_user": EraseUser,
-}
-
-REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
-    **_TO_SESSION,
-    "list_sessions": ListSessions,
-    "get_audit_log": GetAuditLog,
-    **_TO_OWN_SESSION,
-    **_TO_MEMORY,
-    **_TO_NAMESPACE,
-    **_TO_PREFERENCES,
-    **_OVER_NAMESPACES,
-    **_OF_CORPORA,
-    **_ORCHESTRATIONS,
-}
-"""The request type of every tool, by the tool's name."""
-
-CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
-    "memory_map": MemoryMap,
-    **_TO_NAMESPACE_BY_CONSOLE,
-    "browse_namespaces": BrowseNamespaces,
-    "list_documents": CorpusDocuments,
-    "list_entities": CorpusEntities,
-    "find_sessions": FindSessions,
-    "list_passports": ListPassports,
-    **_TO_CONSOLE_SESSION,
-    "list_told": ListTold,
-    "explain_search": ExplainSearch,
-    "get_overview": GetOverview,
-    "list_people": ListPeople,
-    "get_own_key": GetOwnKey,
-    "end_browser": EndBrowser,
-    "get_audit_state": GetAuditState,
-    "verify_audit": VerifyAudit,
-}
-"""What only people's console asks: served as HTTP and JSON; each tool more would cost agents tokens."""
-
-API_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
-    **REQUESTS,
-    **CONSOLE_REQUESTS,
-}
-"""The request type of everything that is served as HTTP and JSON, by its name."""
-
-_EXPORTS = ("export_memories", "export_session")
-"""What changes nothing, but keeps what it answers for a while, and signs it."""
-_COUNTED: Mapping[type[Any], str] = {REQUESTS[name]: name for name in OPERATIONS}
-"""The requests of which is counted what they save."""
-_BESIDES = (
-    ReadResource,
-    ListResources,
-    CompleteResource,
-    CompleteCode,
-    ListPrompts,
-    GetPrompt,
-    CompletePrompt,
-)
-"""What is asked besides tools: resources, prompts, and what completes them."""
-_ASKED = frozenset({*API_REQUESTS.values(), *_BESIDES})
 DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
 
 
-class _Route(NamedTuple):
-    """Routing of a request type to its actor.
-
-    Attributes:
-        tool: The request's name.
-        kind: What tells its actor: a session's id, the agent, a namespace, the user, or a URI.
-        is_write: Whether it may carry an idempotency key.
-        makes_name: Whether it may leave the name of its actor to us.
-    """
-
-    tool: str
-    kind: Literal["session", "agent", "namespace", "preferences", "uri"]
-    is_write: bool
-    makes_name: bool
-
-
-def is_write(request_type: type[msgspec.Struct]) -> bool:
-    """Return whether requests of this type change something; messages take an ``idempotency_key`` then."""
-    return "idempotency_key" in request_type.__struct_fields__ or getattr(request_type, "writes", False)
-
-
-def _routes() -> dict[type[Message[Any]], _Route]:
-    tables: dict[
-        Literal["session", "agent", "namespace", "preferences", "uri"], dict[str, type[Message[Any]]]
-    ] = {
-        "session": {**_TO_SESSION, **_TO_OWN_SESSION, **_TO_CONSOLE_SESSION},
-        "agent": _TO_MEMORY,
-        "namespace": {**_TO_NAMESPACE, **_TO_NAMESPACE_BY_CONSOLE},
-        "preferences": _TO_PREFERENCES,
-        "uri": {"resources/read": ReadResource},
-    }
-    return {
-        message: _Route(name, kind, is_write(message), message is sessions.CreateSession)
-        for kind, messages in tables.items()
-        for name, message in messages.items()
-    }
-
-
-_ROUTES = _routes()
-_LEARNED = {
-    request: name
-    for name, request in REQUESTS.items()
-    if request not in {RecordWorkflowStep, GetWorkflowPatterns, SuggestNextAction, WorkflowCheckpoint}
-}
-"""The tools whose calls are recorded as steps of work, where that is wanted: all but those of workflows."""
-_NAMES = {message: route.tool for message, route in _ROUTES.items()}
-_BY_MEMORY_ID = frozenset(
-    message
-    for message in (*_TO_NAMESPACE.values(), *_TO_NAMESPACE_BY_CONSOLE.values())
-    if "memory_id" in message.__struct_fields__
-)
-
-
 def _learns_nothing(*, passed: bool) -> None:
     """Stand for a record that nobody wants."""
-
-
-def is_looked_up(request: object) -> bool:
-    """Return whether the actor of a request must be looked up first: all that is known is a memory's id.
-
-    Such a request is asked and cannot be posted.
-    """
-    return (
-        type(request) in _BY_MEMORY_ID
-        and getattr(request, "memory_id", None) is not None
-        and getattr(request, "namespace", None) is None
-    )
-
-
-def _takes_several(request: object) -> bool:
-    """Return whether a request reads a resource that is not one actor's, but made of what several have."""
-    if not isinstance(request, ReadResource):
-        return False
-    found = find_kind(request.uri)
-    return found is not None and (found[0].procedure is not None or found[0].kind == "savings")
-
-
-@lru_cache(maxsize=256)
-def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return the requests that ``scopes`` forbid: each type's name and the scope that it needs."""
-    needed = {request: (name, auth_scopes.needed_for_request(name)) for name, request in API_REQUESTS.items()}
-    return {request: found for request, found in needed.items() if not auth_scopes.allows(scopes, found[1])}
-
-
-@lru_cache(maxsize=256)
-def _closed_to_onlookers(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return the same for who looks on as another agent: also what keeps something in that one's name."""
-    exports = {REQUESTS[name]: (name, auth_scopes.needed_for_request(name)) for name in _EXPORTS}
-    return {**_closed_to(scopes), **exports}
 
 
 class Agent:
@@ -401,10 +145,10 @@ class Agent:
         self._timezone = timezone
         self._memory = memory_address(agent_namespace(principal))
         self._namespace = user_namespace(principal)
-        self._closed = (_closed_to_onlookers if looks_on else _closed_to)(principal.scopes)
+        self._closed = (closed_to_onlookers if looks_on else closed_to)(principal.scopes)
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
-        self._lookup = FallbackLookup(runtime, principal, _NAMES)
+        self._lookup = FallbackLookup(runtime, principal, NAMES)
         self._client_state = ClientSessionState(
             runtime, principal, client, passports, self._scope, locator, savings
         )
@@ -434,7 +178,7 @@ class Agent:
         return (
             is_looked_up(request)
             or isinstance(request, sessions.SearchContext)
-            or _takes_several(request)
+            or takes_several(request)
             or fallback_lookup.may_miss(request)
             or (
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
@@ -461,7 +205,7 @@ class Agent:
             TypeError: the request is none of these.
             GreenroomError: as `Runtime.ask`.
         """
-        if type(request) not in _ASKED:
+        if type(request) not in ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         learn = self._learner(request)
         try:
@@ -480,13 +224,13 @@ class Agent:
             request = await _checked(request)
         if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
             await self._quota.charge(self._runtime, self.principal, request, self._scope)
-        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or _takes_several(
+        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or takes_several(
             request
         ):
             if on_accepted is not None:
                 on_accepted()
             return await self._counted(request)
-        route = _ROUTES[type(request)]
+        route = ROUTES[type(request)]
         address, named, idempotency = self._addressed(request, route)
         if is_looked_up(request):
             address = await self._address_of(named.memory_id)
@@ -518,7 +262,7 @@ class Agent:
             TypeError: the request is none of these, or one that an agent `must_ask`.
             GreenroomError: it was not accepted, as `Runtime.post` says.
         """
-        route = _ROUTES.get(type(request))
+        route = ROUTES.get(type(request))
         if route is None or self.must_ask(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
         try:
@@ -551,7 +295,7 @@ class Agent:
         """
         if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
             return None
-        idempotency = self._addressed(request, _ROUTES[type(request)])[2]
+        idempotency = self._addressed(request, ROUTES[type(request)])[2]
         return partial(self._second_answer, request, idempotency, first)
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
@@ -568,7 +312,7 @@ class Agent:
 
     def _learner(self, request: Any) -> Callable[..., None]:
         """Return what records the call of a tool that begins now, once it is over, as a step of work."""
-        tool = _LEARNED.get(type(request)) if self._learns_workflows else None
+        tool = LEARNED.get(type(request)) if self._learns_workflows else None
         if tool is None:
             return _learns_nothing
         began = trio.current_time()
@@ -629,7 +373,7 @@ class Agent:
 
     async def _counted(self, request: Any) -> Any:
         """Carry a request out, and count what it saved."""
-        operation = _COUNTED.get(type(request))
+        operation = COUNTED.get(type(request))
         if operation is None or self._savings is None:
             return await self._carried_out(request)
         began = trio.current_time()
@@ -700,7 +444,7 @@ class Agent:
             raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
         raise auth_errors.scope_missing(*closed)
 
-    def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
+    def _addressed(self, request: Any, route: Route) -> tuple[Address, Any, Idempotency | None]:
         """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
         idempotency = None
         if route.is_write and request.idempotency_key is not None:

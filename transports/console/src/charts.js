@@ -1,7 +1,7 @@
 // Charts, drawn from the tables that pages have: without the script, and for screen readers, the table is the chart.
 import uPlot from "uplot";
-import { resolved } from "./map/colours.js";
 import { REFRESHED } from "./page.js";
+import { onOtherColours, resolved } from "./theme.js";
 
 const HEIGHT = 180;
 const drawn = new Map();
@@ -10,12 +10,10 @@ const drawn = new Map();
 export function drawCharts() {
   draw();
   document.addEventListener(REFRESHED, draw);
-  const recolour = () => {
+  onOtherColours(() => {
     forget();
     draw();
-  };
-  document.addEventListener("greenroom:theme", recolour);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+  });
   new ResizeObserver(resize).observe(document.documentElement);
 }
 

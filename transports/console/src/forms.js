@@ -41,7 +41,7 @@ export async function ask(name, values) {
 }
 
 /** Has requests carried out one after the other: `[[name, values], ...]`; returns the sentences of refusals. */
-export async function askAll(requests) {
+async function askAll(requests) {
   const refusals = [];
   for (const [name, values] of requests) {
     try {
@@ -129,7 +129,7 @@ function inWords(value) {
 }
 
 /** Returns the values of a form's fields, by the types that `data-type` says. */
-export function valuesOf(form, submitter) {
+function valuesOf(form, submitter) {
   const values = {};
   for (const field of form.elements) {
     const isChosen = !["checkbox", "radio"].includes(field.type) || field.checked;

@@ -1,7 +1,7 @@
 // Which colour each node has, and what it stands for. Types have shapes of their own, too.
 
 const COLOURS = 6;
-export const SHAPES = { memory: "disc", session: "square", conversation: "diamond", entity: "triangle" };
+const SHAPES = { memory: "disc", session: "square", conversation: "diamond", entity: "triangle" };
 
 /** Returns groups `{label, colour, shape, count}`, and of each node the number of its group. */
 export function grouped(graph, by) {
@@ -29,14 +29,4 @@ export function grouped(graph, by) {
     }
   }
   return { groups, of: names.map((name) => numbers.get(name)) };
-}
-
-/** Returns a colour of the style sheet as a canvas takes it: light or dark, as the page is. */
-export function resolved(name, beside) {
-  const probe = document.createElement("span");
-  probe.style.color = `var(${name})`;
-  beside.append(probe);
-  const colour = getComputedStyle(probe).color;
-  probe.remove();
-  return colour;
 }

@@ -1,7 +1,7 @@
 // What stands beside the map: a search in it, what is selected, the largest nodes, the legend, what is missing.
 import { asSeen, urlOf } from "../page.js";
+import { resolved } from "../theme.js";
 import { outline } from "./picture.js";
-import { resolved } from "./colours.js";
 
 const LARGEST = 20;
 const LINKS = 30;

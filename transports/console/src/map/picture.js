@@ -1,5 +1,5 @@
 // The picture of a graph: drawn whole onto a canvas of its own, which is moved and stretched while people pan and zoom.
-import { resolved } from "./colours.js";
+import { resolved } from "../theme.js";
 
 const BATCH = 1_000; // lines in one stroke
 const FAST = 12; // milliseconds of a picture that is drawn anew in each frame

@@ -2,6 +2,7 @@
 import { select } from "d3-selection";
 import "d3-transition";
 import { zoom, zoomIdentity } from "d3-zoom";
+import { onOtherColours } from "../theme.js";
 import { grouped } from "./colours.js";
 import { Graph } from "./graph.js";
 import { Panel, made } from "./panel.js";
@@ -88,13 +89,11 @@ export class MapView {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (this.act(event.key)) event.preventDefault();
     });
-    const recolour = () => {
+    onOtherColours(() => {
       this.picture.recolour();
       this.panel.recolour();
       this.draw(false);
-    };
-    document.addEventListener("greenroom:theme", recolour);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+    });
   }
 
   act(key) {

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
@@ -142,7 +141,10 @@ async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: As
 
 
 def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
-    """Return what every page is given for who has logged in."""
+    """Return what every page is given for who has logged in.
+
+    Of that `kept` are the parameters that say as whom the page is seen; what it leads to keeps them.
+    """
     who = view_of(visitor.caller, CONSOLE, visitor.session)
     may = partial(_may, who)
     return {
@@ -150,7 +152,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
         "who": who,
         "may": may,
         "here": entry.name,
-        "seen": _seen(place),
+        "kept": {name: place.query[name] for name in PARAMETERS if name in place.query},
         "place": place,
         "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
     }
@@ -158,12 +160,6 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
 
 def _may(who: SessionView, name: str) -> bool:
     return allows(who.scopes, needed_for_request(name))
-
-
-def _seen(place: Place) -> str:
-    """Return what a link to another page says, so that this one, too, is seen as the same agent."""
-    given = [(name, value) for name in PARAMETERS for value in place.query.get(name, ())]
-    return f"?{urlencode(given)}" if given else ""
 
 
 def _basis(path: str) -> dict[str, Any]:

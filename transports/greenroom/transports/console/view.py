@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
+
+_MOST_DIGITS: Final = 16
 
 
 class Place(NamedTuple):
@@ -27,9 +29,20 @@ class Place(NamedTuple):
         """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
         return next(iter(self.query.get(name, ())), "").strip() or None
 
+    def number(self, name: str) -> int | None:
+        """Return a parameter as a whole number; None where it is none."""
+        return whole_number(self.get(name))
+
     def all(self, name: str) -> list[str]:
         """Return every value of a parameter that is not empty."""
         return [value for value in self.query.get(name, ()) if value.strip()]
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return a text of a URL as a number of 0 or more; None where it is none, or too long for one."""
+    if text is None or len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
+        return None
+    return int(text)
 
 
 class View(NamedTuple):
@@ -50,6 +63,11 @@ class View(NamedTuple):
     topics: tuple[str, ...] = ()
     every: float | None = None
     status: HTTPStatus = HTTPStatus.OK
+
+
+def not_found(sentence: str) -> View:
+    """Return the page that says that there is nothing at its address."""
+    return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
 
 
 class Reader:

@@ -26,7 +26,7 @@ async def audit(reader: Reader, place: Place) -> View:
     asked = {name: value for name, value in given.items() if value is not None}
     values: dict[str, object] = {
         "chosen": chosen,
-        "outcomes": ("done", "denied", "failed"),
+        "outcomes": _OUTCOMES,
         "page": None,
         "mistake": "",
     }

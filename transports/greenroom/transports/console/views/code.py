@@ -20,42 +20,41 @@ SYMBOLS: Final = 50
 async def code(reader: Reader, place: Place) -> View:
     """Return the list of workspaces, or a page of one: its files, a file, a symbol."""
     if not place.rest:
-        return await _all(reader, place)
+        return await _all(reader)
     uri = workspace_uri(place.rest)
     read = await reader.ask(ReadResource(uri=uri))
     assert isinstance(read, WorkspaceResource), "it is the URI of a workspace"
     shown = {"corpus": place.rest, "view": read.workspace, "state": read.freshness}
-    shown["kept"] = corpora.as_whom(place)
     if (path := place.get("file")) is not None:
         return await _file(reader, shown, path)
     found: Any = None
     if (symbol := place.get("symbol")) is not None:
-        found = await _told(reader, SymbolSearch(symbol=symbol, limit=SYMBOLS))
+        found = await _answer_or_sentence(reader, SymbolSearch(symbol=symbol, limit=SYMBOLS))
     shown["symbols"] = found
     shown["page"] = await corpora.documents(reader, place, place.rest)
     return View("workspace.html", str(read.workspace.root), shown, topics=(uri,), every=corpora.EVERY)
 
 
-async def _all(reader: Reader, place: Place) -> View:
+async def _all(reader: Reader) -> View:
     listed = await corpora.corpora(reader, of_code=True)
     states: dict[str, Any] = {}
     for each in listed[:WORKSPACES]:
         read = await reader.ask(ReadResource(uri=workspace_uri(each.corpus)))
         states[each.corpus] = read.freshness
-    shown = {"workspaces": listed, "states": states, "kept": corpora.as_whom(place)}
+    shown = {"workspaces": listed, "states": states}
     topics = tuple(workspace_uri(name) for name in states)
     return View("code.html", "Code", shown, topics=topics, every=corpora.EVERY)
 
 
 async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
-    place = f"{shown['view'].root}/{path}"
+    whole = f"{shown['view'].root}/{path}"
     shown["path"] = path
-    shown["outline"] = await _told(reader, Outline(path=place, max_tokens=OUTLINE_TOKENS))
-    shown["dependencies"] = await _told(reader, DependencySearch(target=place))
+    shown["outline"] = await _answer_or_sentence(reader, Outline(path=whole, max_tokens=OUTLINE_TOKENS))
+    shown["dependencies"] = await _answer_or_sentence(reader, DependencySearch(target=whole))
     return View("code_file.html", path, shown, topics=(workspace_uri(shown["corpus"]),))
 
 
-async def _told(reader: Reader, request: Any) -> Any:
+async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
     """Return the answer to a request; a refusal's sentence where only a part of the page is refused."""
     check_request(request)
     try:

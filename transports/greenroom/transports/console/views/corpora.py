@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 
-from greenroom.actors import CorpusDocuments, CorpusEntities, CorpusView, DocumentsShown, ListCorpora
+from greenroom.actors import (
+    CorpusDocuments,
+    CorpusEntities,
+    CorpusView,
+    DocumentsShown,
+    EntitiesShown,
+    ListCorpora,
+)
 from greenroom.actors.base.parse import check_request
 from greenroom.transports.console.view import Place, Reader
 
@@ -36,19 +42,14 @@ async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown
     return shown
 
 
-async def entities(reader: Reader, place: Place, corpus: str) -> Any:
+async def entities(reader: Reader, place: Place, corpus: str) -> EntitiesShown:
     """Return the page of a corpus' entities that the URL asks for."""
-    asked: Mapping[str, Any] = {
-        "corpus": corpus,
-        "holding": place.get("holding") or "",
-        "entity_type": place.get("type"),
-        "cursor": place.get("cursor"),
-    }
-    request = CorpusEntities(**asked)
-    check_request(request)
-    return await reader.ask(request)
-
-
-def as_whom(place: Place) -> dict[str, list[str]]:
-    """Return those parameters of a URL that say as whom one sees; links within a view keep them."""
-    return {name: values for name, values in place.query.items() if name == "as" or name.startswith("as_")}
+    asked = CorpusEntities(
+        corpus=corpus,
+        holding=place.get("holding") or "",
+        entity_type=place.get("type"),  # type: ignore[arg-type]  # checked below
+        cursor=place.get("cursor"),
+    )
+    check_request(asked)
+    listed: EntitiesShown = await reader.ask(asked)
+    return listed

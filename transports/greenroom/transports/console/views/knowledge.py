@@ -46,7 +46,7 @@ async def knowledge(reader: Reader, place: Place) -> View:
     """Return the list of corpora, or a page of one: documents, entities, a document, an entity."""
     if not place.rest:
         return await _all(reader, place)
-    shown = {"corpus": place.rest, "kept": corpora.as_whom(place), "types": TYPES}
+    shown = {"corpus": place.rest, "types": TYPES}
     if (path := place.get("document")) is not None:
         return await _document(reader, shown, path)
     if (name := place.get("entity")) is not None:
@@ -56,7 +56,7 @@ async def knowledge(reader: Reader, place: Place) -> View:
 
 async def _all(reader: Reader, place: Place) -> View:
     listed = await corpora.corpora(reader, of_code=False)
-    shown = {"corpora": listed, "found": None, "kept": corpora.as_whom(place)}
+    shown: dict[str, Any] = {"corpora": listed, "found": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _found(reader, query, "*")
     topics = tuple(corpus_uri(each.corpus) for each in listed[:TOPICS])

@@ -11,7 +11,7 @@ import msgspec
 from greenroom.actors import MemoryFilters, MemoryMap, MemoryMapped
 from greenroom.actors.auth.errors import invalid
 from greenroom.actors.base.parse import check_request
-from greenroom.transports.console.view import Place, Reader, View
+from greenroom.transports.console.view import Place, Reader, View, whole_number
 
 ROWS: Final = 100
 """Memories on one page of the list."""
@@ -104,9 +104,10 @@ def _asked(place: Place) -> MemoryMap:
 
 def _page(place: Place) -> int:
     given = place.get("page") or "1"
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:4]) <= PAGES):
+    page = whole_number(given)
+    if page is None or not 1 <= page <= PAGES:
         raise invalid("page", f"page: it is {given[:20]!r} and must be a number from 1 to {PAGES}")
-    return int(given[:4])
+    return page
 
 
 def _rows(listed: MemoryMapped) -> list[Row]:

@@ -16,8 +16,8 @@ from greenroom.actors import (
     MemoryFilters,
 )
 from greenroom.transports.console.differences import differences
+from greenroom.transports.console.rendering import json_text
 from greenroom.transports.console.view import Place, Reader, View
-from greenroom.transports.rest.seeing_as import PARAMETERS
 
 EVERY: Final = 5.0
 """Seconds after which a page is fetched again: of a namespace no resource tells."""
@@ -130,7 +130,6 @@ async def _list(
         "crumbs": _crumbs(page.namespace),
         "facets": _facets(page.facets, page.namespace, place),
         "given": {**place.query, "cursor": None},
-        "others": [(name, value) for name in PARAMETERS for value in place.query.get(name, ())],
     }
     title = LISTS.get(place.rest, "Memories")
     return View("memories.html", title, values, every=EVERY)
@@ -153,7 +152,7 @@ async def _pairs(reader: Reader, place: Place) -> View:
 async def _memory(reader: Reader, place: Place) -> View:
     found = await reader.ask(InspectMemory(memory_id=place.rest))
     memory = found.memory
-    text, number = _text(memory), place.get("version")
+    text, number = _text(memory), place.number("version")
     values: dict[str, Any] = {
         "found": found,
         "memory": memory,
@@ -166,10 +165,10 @@ async def _memory(reader: Reader, place: Place) -> View:
         "sessions": _sessions(memory),
         "types": TYPES,
         "compared": None,
-        "given": {name: place.query[name] for name in PARAMETERS if name in place.query},
+        "given": {},
     }
-    if number is not None and number.isascii() and number.isdecimal():
-        request = InspectMemory(memory_id=place.rest, version=int(number))
+    if number is not None:
+        request = InspectMemory(memory_id=place.rest, version=number)
         older = (await reader.ask(request)).memory
         values["compared"] = {
             "older": older,
@@ -185,7 +184,7 @@ def _text(memory: Any) -> str:
 
 
 def _pretty(given: Any) -> str:
-    return "" if given is UNSET else msgspec.json.format(bytes(given), indent=2).decode()
+    return "" if given is UNSET else json_text(given)
 
 
 def _sessions(memory: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""One session: what is said in it, what it keeps, its passports, and who worked in it when."""
+"""The pages of a session: what is said in it, what it keeps, its passports, and who worked in it when."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from greenroom.actors.schemas.resource_uris import conversation_uri, session_uri
 from greenroom.transports.console.view import Place, Reader, View
 from greenroom.transports.console.views.threads import answers_of, in_threads, in_time
 from greenroom.transports.console.views.time_line import stays
-from greenroom.transports.rest.seeing_as import PARAMETERS
 
 CLOSED: Final = frozenset({"terminated", "archived"})
 GROWING: Final = 300
-"""So many messages a page has at most that begins at one and grows."""
-ONE_WHOLE: Final = 1
-_ID_DIGITS: Final = 16
+"""Messages at most on a page that begins at a given one and grows."""
 
 
 class Tab(NamedTuple):
@@ -30,10 +27,10 @@ class Tab(NamedTuple):
 
 async def transcript(reader: Reader, place: Place, session_id: str) -> View:
     """Return what is said in a session: the newest, those before a message, or those from one on."""
-    before, start, message = (_message_id(place, name) for name in ("before", "from", "message"))
+    before, start, message = (place.number(name) for name in ("before", "from", "message"))
     asked = ReadTranscript(session_id=session_id)
     if message is not None:
-        asked = ReadTranscript(session_id=session_id, start=message, limit=ONE_WHOLE)
+        asked = ReadTranscript(session_id=session_id, start=message, limit=1)
     elif before is not None:
         asked = ReadTranscript(session_id=session_id, before=before)
     elif start is not None:
@@ -49,9 +46,9 @@ async def transcript(reader: Reader, place: Place, session_id: str) -> View:
         "answered": answers_of(page.messages, page.answered),
         "is_whole": message is not None,
         "grows": before is None and message is None and not page.has_newer,
-        "reply": _message_id(place, "reply"),
+        "reply": place.number("reply"),
     }
-    return _view("session.html", "", values, place, session_uri(session_id))
+    return _view("session.html", "", values, session_uri(session_id))
 
 
 async def context(reader: Reader, place: Place, session_id: str) -> View:
@@ -68,24 +65,24 @@ async def context(reader: Reader, place: Place, session_id: str) -> View:
         "conversation": conversation,
         "briefing_tokens": estimate_tokens(work.briefing),
     }
-    return _view("session_context.html", "context", values, place, session_uri(session_id), every=5.0)
+    return _view("session_context.html", "context", values, session_uri(session_id), every=5.0)
 
 
-async def passports(reader: Reader, place: Place, session_id: str) -> View:
+async def passports(reader: Reader, _place: Place, session_id: str) -> View:
     """Return the passports that were issued of a session, and those by which it came here."""
     values = {
         **await _head(reader, session_id),
         "passports": await reader.ask(ListPassports(session_id=session_id)),
     }
-    return _view("session_passports.html", "passports", values, place, session_uri(session_id), every=5.0)
+    return _view("session_passports.html", "passports", values, session_uri(session_id), every=5.0)
 
 
-async def history(reader: Reader, place: Place, session_id: str) -> View:
+async def history(reader: Reader, _place: Place, session_id: str) -> View:
     """Return who worked in a session, in which tool, from when to when."""
     work = await reader.ask(GetSessionContext(session_id=session_id))
     values = await _head(reader, session_id)
     values |= {"work": work, "stays": stays(work.migrations, values["session"])}
-    return _view("session_history.html", "history", values, place, session_uri(session_id), every=5.0)
+    return _view("session_history.html", "history", values, session_uri(session_id), every=5.0)
 
 
 TABS: Final = (
@@ -95,11 +92,6 @@ TABS: Final = (
     Tab("history", "Hand-overs", history),
 )
 """The pages of a session."""
-
-
-def kept(place: Place) -> Mapping[str, list[str]]:
-    """Return the parameters that every link of a page keeps: as whom it is seen."""
-    return {name: place.all(name) for name in PARAMETERS if place.all(name)}
 
 
 class TierView(NamedTuple):
@@ -129,17 +121,8 @@ async def _head(reader: Reader, session_id: str) -> dict[str, Any]:
     return {"session": page.session, "statistics": page.statistics, "writers": page.writers}
 
 
-def _message_id(place: Place, name: str) -> int | None:
-    given = place.get(name)
-    return (
-        int(given) if given and given.isascii() and given.isdecimal() and len(given) <= _ID_DIGITS else None
-    )
-
-
-def _view(
-    template: str, tab: str, values: Mapping[str, Any], place: Place, topic: str, every: float | None = None
-) -> View:
+def _view(template: str, tab: str, values: Mapping[str, Any], topic: str, every: float | None = None) -> View:
     session = values["session"]
     title = session.purpose.strip() or session.session_id
-    shared = {"tabs": TABS, "tab": tab, "kept": kept(place), "is_open": session.status not in CLOSED}
+    shared = {"tabs": TABS, "tab": tab, "is_open": session.status not in CLOSED}
     return View(template, title, {**values, **shared}, topics=(topic,), every=every)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any, Final
 
 from greenroom.actors import FindSessions
-from greenroom.transports.console.view import Place, Reader, View
-from greenroom.transports.console.views.session import TABS, kept
+from greenroom.transports.console.view import Place, Reader, View, not_found
+from greenroom.transports.console.views.session import TABS
 
 STATUSES: Final = ("created", "active", "paused", "terminated", "archived")
 _FILTERS: Final = {"q": "text", "status": "status", "project": "project_id", "agent": "agent", "tool": "tool"}
@@ -20,8 +19,7 @@ async def sessions(reader: Reader, place: Place) -> View:
         return await _listed(reader, place)
     found = next((each for each in TABS if each.name == tab), None)
     if found is None:
-        sentence = f"a session has no page {tab!r}"
-        return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
+        return not_found(f"a session has no page {tab!r}")
     return await found.show(reader, place, session_id)
 
 
@@ -32,7 +30,6 @@ async def _listed(reader: Reader, place: Place) -> View:
         "page": page,
         "statuses": STATUSES,
         "is_filtered": any(given.values()),
-        "kept": kept(place),
         "tools": sorted({each.tool for each in page.sessions if each.tool}),
         "agents": sorted({each.session.created_by for each in page.sessions}),
         "projects": sorted({each.session.project_id for each in page.sessions if each.session.project_id}),

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import Final
-
 from greenroom.actors import ListTold, MemoriesTold
-from greenroom.transports.console.view import Place, Reader, View
-
-_MOST_DIGITS: Final = 15
+from greenroom.transports.console.view import Place, Reader, View, not_found, whole_number
 
 
 async def told(reader: Reader, place: Place) -> View:
@@ -25,13 +20,11 @@ async def told(reader: Reader, place: Place) -> View:
     return View("told.html", "Told", {"page": await reader.ask(asked)}, every=5.0)
 
 
-async def _one(reader: Reader, number: str) -> View:
-    page: MemoriesTold | None = None
-    if number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS:
-        page = await reader.ask(ListTold(number=int(number)))
+async def _one(reader: Reader, named: str) -> View:
+    number = whole_number(named)
+    page: MemoriesTold | None = None if number is None else await reader.ask(ListTold(number=number))
     if page is None or not page.told:
-        sentence = "there is nothing of this number: it is too old, or was told to another's agents"
-        return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
+        return not_found("there is nothing of this number: it is too old, or was told to another's agents")
     row = page.told[0]
     parts = [abs(part) for memory in row.memories for part in memory.signals.values()]
     return View("telling.html", "What was told", {"row": row, "most": max(parts, default=1.0)}, every=5.0)
