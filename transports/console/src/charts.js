@@ -111,7 +111,7 @@ function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
         { ...axis, size: 64, values: (_, at) => at.map((value) => short(value) + unit) },
       ],
       series: [
-        { label: heads[0] },
+        { label: heads[0], value: isTime ? "{YYYY}-{MM}-{DD} {HH}:{mm}" : undefined },
         ...heads.slice(1).map((label, index) => ({
           label,
           stroke: colours[index % colours.length],
