@@ -29,8 +29,12 @@ def store(server: ConsoleServer, content: str, **more: Any) -> str:
     return str(server.ask("store_memory", content=content, **more)["memory_id"])
 
 
+def inspected(server: ConsoleServer, memory_id: str) -> Any:
+    return server.ask("inspect_memory", memory_id=memory_id)
+
+
 def read(server: ConsoleServer, memory_id: str) -> Any:
-    return server.ask("inspect_memory", memory_id=memory_id)["memory"]
+    return inspected(server, memory_id)["memory"]
 
 
 def row(page: Page, name: str) -> Locator:
@@ -71,6 +75,19 @@ def test_what_another_client_changes_is_seen_without_loading_the_page(
     assert read(console_server, memory)["content"] == "as it is"
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("was forgotten").wait_for()
+
+
+def test_a_button_that_has_a_value_sends_it(page: Page, console_server: ConsoleServer) -> None:
+    memory = store(console_server, "It helped.", key="helpful")
+    page.goto(f"{console_server.url}memories/{memory}")
+    page.get_by_label("Rate it; why?").fill("it saved an hour")
+    page.get_by_role("button", name="Helpful").click()
+    page.get_by_text("Rated.").wait_for()
+    page.get_by_role("heading", name="Ratings").wait_for()
+    ((rating, note),) = (
+        (each["rating"], each["note"]) for each in inspected(console_server, memory)["ratings"]
+    )
+    assert (rating, note) == (1, "it saved an hour")
 
 
 @pytest.mark.promise("console.undo")

@@ -4,6 +4,15 @@ import { REFRESHED } from "./page.js";
 import { onOtherColours, resolved } from "./theme.js";
 
 const HEIGHT = 180;
+const HOUR = 3_600;
+/** How times are written: from how many seconds between two marks on, and what is added where a day or year begins. */
+const DATES = [
+  [365 * 24 * HOUR, "{YYYY}", null, null, null, null, null, null, 1],
+  [28 * 24 * HOUR, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
+  [24 * HOUR, "{D} {MMM}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
+];
 const drawn = new Map();
 
 /** Draws a chart above each `table.chart`, again when its numbers change. */
@@ -90,17 +99,17 @@ function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
       legend: { show: heads.length > 2 },
       cursor: { drag: { x: false, y: false } },
       scales: {
-        x: { time: isTime, range: isTime ? undefined : (_, low, high) => [low - 0.5, high + 0.5] },
-        y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] },
+        x: { time: isTime, range: isTime ? around(firsts) : (_, low, high) => [low - 0.5, high + 0.5] },
+        y: { range: (_, low, high) => [Math.min(0, low * 1.05), high > 0 ? high * 1.05 : low < 0 ? 0 : 1] },
       },
       axes: [
         isTime
-          ? axis
+          ? { ...axis, space: 60, values: DATES }
           : { ...axis, splits: () => firsts, values: (_, at) => at.map((index) => labels[index] ?? ""), rotate: labels.length > 6 ? -40 : 0 },
         { ...axis, size: 64, values: (_, at) => at.map((value) => short(value) + unit) },
       ],
       series: [
-        { label: heads[0] },
+        { label: heads[0], value: isTime ? "{YYYY}-{MM}-{DD} {HH}:{mm}" : undefined },
         ...heads.slice(1).map((label, index) => ({
           label,
           stroke: colours[index % colours.length],
@@ -114,6 +123,11 @@ function plotOf(table, place, { heads, isTime, firsts, labels, columns }) {
     [firsts, ...columns],
     place,
   );
+}
+
+/** Returns the range of an axis of times: from the first to the last, or half a day on either side of one alone. */
+function around([first, ...others]) {
+  return others.length ? undefined : [first - 12 * HOUR, first + 12 * HOUR];
 }
 
 /** Returns a cell's number: what `data-value` says, else its text without separators; nothing is a gap. */

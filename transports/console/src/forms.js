@@ -69,10 +69,11 @@ async function submit(form, submitter) {
   const alert = form.querySelector("[role=alert]");
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
   if (!isConfirmed(form)) return;
-  if (submitter) submitter.disabled = true;
   try {
     const name = form.dataset.request;
-    const answer = await ask(name, valuesOf(form, submitter));
+    const values = valuesOf(form, submitter);
+    if (submitter) submitter.disabled = true; // not before: what is disabled has no value
+    const answer = await ask(name, values);
     const undo = form.dataset.undo ? JSON.parse(form.dataset.undo) : undoOf(name, answer);
     if (alert) alert.hidden = true;
     form.reset();

@@ -18,12 +18,13 @@ NOTHING: Final = "\N{EN DASH}"
 """What is shown for a number that is not there."""
 _PARTS_AT_ONCE: Final = 200  # of a template's output: less than a millisecond
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+_A_MINUTE: Final = timedelta(minutes=1)
 _SPANS: Final = (
     (timedelta(days=365), "y"),
     (timedelta(days=30), "mo"),
     (timedelta(days=1), "d"),
     (timedelta(hours=1), "h"),
-    (timedelta(minutes=1), "min"),
+    (_A_MINUTE, "min"),
 )
 
 
@@ -78,10 +79,11 @@ def ago(time: datetime | None) -> str:
     if time is None:
         return "never"
     past = datetime.now(UTC) - time
-    words = _span(abs(past))
-    if words is None:
-        return "just now"
-    return f"{words} ago" if past > timedelta() else f"in {words}"
+    if past > timedelta():
+        words = _span(past)
+        return f"{words} ago" if words else "just now"
+    words = _span(_A_MINUTE - past)  # so that what ends in a week is not said to end in 6 days
+    return f"in {words}" if words else "just now"
 
 
 def _span(span: timedelta) -> str | None:

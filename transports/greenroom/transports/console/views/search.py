@@ -64,7 +64,7 @@ async def _memories(reader: Reader, place: Place, query: str) -> dict[str, Any]:
 
 
 def compared(said: SearchExplained) -> list[Compared]:
-    """Return all that is among the best of any mode, what is high up in most of them first."""
+    """Return all that is among the best of any mode, what is highest up first."""
     hits: dict[str, HitExplained] = {}
     shown: dict[str, list[str]] = {}
     for mode in said.modes:
@@ -79,7 +79,12 @@ def compared(said: SearchExplained) -> list[Compared]:
         )
         for memory_id, hit in hits.items()
     ]
-    return sorted(found, key=lambda each: sum(place or MOST_SHOWN for place in each.places.values()))
+    return sorted(found, key=_height, reverse=True)
+
+
+def _height(each: Compared) -> float:
+    """Return how high up something is: the sum of its reciprocal ranks."""
+    return sum(1 / place for place in each.places.values() if place)
 
 
 def _strongest(said: SearchExplained) -> float:
@@ -112,7 +117,7 @@ async def _documents(reader: Reader, place: Place, query: str) -> dict[str, Any]
         )
         for name, of in places.items()
     ]
-    found.sort(key=lambda each: sum(at or MOST_SHOWN for at in each.places.values()))
+    found.sort(key=_height, reverse=True)
     return {"found": answers, "compared": found}
 
 
