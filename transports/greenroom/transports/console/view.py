@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
+
+_MOST_DIGITS: Final = 16
 
 
 class Place(NamedTuple):
@@ -26,6 +28,11 @@ class Place(NamedTuple):
     def get(self, name: str) -> str | None:
         """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
         return next(iter(self.query.get(name, ())), "").strip() or None
+
+    def number(self, name: str) -> int | None:
+        """Return a parameter that is a whole number; None for whatever is none, or is too long for one."""
+        given = self.get(name) or ""
+        return int(given) if given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS else None
 
     def all(self, name: str) -> list[str]:
         """Return every value of a parameter that is not empty."""

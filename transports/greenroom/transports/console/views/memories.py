@@ -153,7 +153,7 @@ async def _pairs(reader: Reader, place: Place) -> View:
 async def _memory(reader: Reader, place: Place) -> View:
     found = await reader.ask(InspectMemory(memory_id=place.rest))
     memory = found.memory
-    text, number = _text(memory), place.get("version")
+    text, number = _text(memory), place.number("version")
     values: dict[str, Any] = {
         "found": found,
         "memory": memory,
@@ -168,8 +168,8 @@ async def _memory(reader: Reader, place: Place) -> View:
         "compared": None,
         "given": {name: place.query[name] for name in PARAMETERS if name in place.query},
     }
-    if number is not None and number.isascii() and number.isdecimal():
-        request = InspectMemory(memory_id=place.rest, version=int(number))
+    if number is not None:
+        request = InspectMemory(memory_id=place.rest, version=number)
         older = (await reader.ask(request)).memory
         values["compared"] = {
             "older": older,

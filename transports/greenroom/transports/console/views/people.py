@@ -25,7 +25,7 @@ async def people(reader: Reader, place: Place) -> View:
     status = chosen if chosen in _STATUSES else "active"
     keys = (await reader.ask(ListApiKeys())).keys
     fitting = [key for key in reversed(keys) if status in {"all", key.status}]
-    start = _number(place.get("from"))
+    start = place.number("from") or 0
     values: dict[str, Any] = {
         "people": await reader.ask(ListPeople()),
         "keys": fitting[start : start + _AT_ONCE],
@@ -38,8 +38,3 @@ async def people(reader: Reader, place: Place) -> View:
         "scopes": (*SCOPES, *WILDCARDS),
     }
     return View("people.html", "People and keys", values)
-
-
-def _number(text: str | None) -> int:
-    """Return a place in a list; the first one for whatever is none."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 8 else 0  # noqa: PLR2004

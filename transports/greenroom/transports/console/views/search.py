@@ -144,5 +144,5 @@ _WAYS: Final[Mapping[str, Callable[[Reader, Place, str], Awaitable[dict[str, Any
 
 def _limit(place: Place) -> int:
     """Return how many are shown of each mode."""
-    given = place.get("limit") or ""
-    return min(max(int(given), 1), MOST_SHOWN) if given.isascii() and given.isdecimal() else _USUAL
+    given = place.number("limit")
+    return _USUAL if given is None else min(max(given, 1), MOST_SHOWN)

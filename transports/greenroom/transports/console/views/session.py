@@ -17,7 +17,6 @@ CLOSED: Final = frozenset({"terminated", "archived"})
 GROWING: Final = 300
 """So many messages a page has at most that begins at one and grows."""
 ONE_WHOLE: Final = 1
-_ID_DIGITS: Final = 16
 
 
 class Tab(NamedTuple):
@@ -30,7 +29,7 @@ class Tab(NamedTuple):
 
 async def transcript(reader: Reader, place: Place, session_id: str) -> View:
     """Return what is said in a session: the newest, those before a message, or those from one on."""
-    before, start, message = (_message_id(place, name) for name in ("before", "from", "message"))
+    before, start, message = map(place.number, ("before", "from", "message"))
     asked = ReadTranscript(session_id=session_id)
     if message is not None:
         asked = ReadTranscript(session_id=session_id, start=message, limit=ONE_WHOLE)
@@ -49,7 +48,7 @@ async def transcript(reader: Reader, place: Place, session_id: str) -> View:
         "answered": answers_of(page.messages, page.answered),
         "is_whole": message is not None,
         "grows": before is None and message is None and not page.has_newer,
-        "reply": _message_id(place, "reply"),
+        "reply": place.number("reply"),
     }
     return _view("session.html", "", values, place, session_uri(session_id))
 
@@ -127,13 +126,6 @@ def _tiers(conversation: Any) -> list[TierView]:
 async def _head(reader: Reader, session_id: str) -> dict[str, Any]:
     page = await reader.ask(ReadTranscript(session_id=session_id, limit=1))
     return {"session": page.session, "statistics": page.statistics, "writers": page.writers}
-
-
-def _message_id(place: Place, name: str) -> int | None:
-    given = place.get(name)
-    return (
-        int(given) if given and given.isascii() and given.isdecimal() and len(given) <= _ID_DIGITS else None
-    )
 
 
 def _view(
