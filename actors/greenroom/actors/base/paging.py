@@ -126,8 +126,13 @@ def encode(position: bytes, binding: str) -> str:
     return base64.urlsafe_b64encode(position + _check(position, binding)).rstrip(b"=").decode()
 
 
-def decode(cursor: str, binding: str) -> bytes:
+def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
     """Return the position in a cursor of the same listing.
+
+    Args:
+        cursor: The cursor.
+        binding: The name of the listing.
+        size: How many bytes every position of that listing has; None: any number.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: mangled, made up, or from another listing.
@@ -142,7 +147,21 @@ def decode(cursor: str, binding: str) -> bytes:
     # Encoding again catches the spare bits of the last character.
     if check != _check(position, binding) or encode(position, binding) != cursor:
         raise _invalid()
+    if size is not None and len(position) != size:  # anybody can compute check bytes
+        raise _invalid()
     return position
+
+
+def decode_number(cursor: str, binding: str) -> int:
+    """Return the position in a cursor of the same listing, where each is a number above 0 of eight bytes.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``, as `decode`.
+    """
+    number = int.from_bytes(decode(cursor, binding, 8))
+    if not number:
+        raise _invalid()
+    return number
 
 
 def _check(position: bytes, binding: str) -> bytes:

@@ -78,7 +78,7 @@ class ListTold(Procedure[MemoriesTold], frozen=True, kw_only=True):
             Refusal: ``VALIDATION_ERROR``: the cursor is of another listing.
         """
         binding = f"told {self.session} {self.agent} {self.source} {self.memory_id} {self.number}"
-        before = None if self.cursor is None else int.from_bytes(paging.decode(self.cursor, binding))
+        before = None if self.cursor is None else paging.decode_number(self.cursor, binding)
         asked = ReadGiven(
             session=self.session,
             agent=self.agent,

@@ -237,7 +237,7 @@ def _page(corpus: Corpus, wanted: Mask, request: review.BrowseMemories) -> tuple
     rows = np.flatnonzero(wanted)
     keys, ids = _keys(corpus, rows, request.order), corpus.ids[rows]
     if request.cursor is not None:
-        key, update = _PLACE.unpack(paging.decode(request.cursor, binding))
+        key, update = _PLACE.unpack(paging.decode(request.cursor, binding, _PLACE.size))
         behind = (keys > key) | ((keys == key) & (ids < update))
         rows, keys, ids = rows[behind], keys[behind], ids[behind]
     order = np.lexsort((-ids.astype(np.int64), keys))[: request.limit + 1]

@@ -146,7 +146,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
     binding = cursor_binding(request.session_id, request.prefix)
     highest = None
     if request.cursor is not None:
-        highest = int.from_bytes(paging.decode(request.cursor, binding)) - 1
+        highest = paging.decode_number(request.cursor, binding) - 1
     found: list[Entry] = []
     has_more = False
     for entry in newest_first(context, request.session_id, highest):
@@ -221,7 +221,7 @@ def resource(uri: str, context: Context) -> Slices[resources.MemoryResource]:
     """Return a page of the live entries, newest update first, and how many there are in all."""
     binding = cursor_binding(BOTH_SCOPES, None)
     cursor = cursor_of(uri)
-    behind = None if cursor is None else int.from_bytes(paging.decode(cursor, binding))
+    behind = None if cursor is None else paging.decode_number(cursor, binding)
     page = _Page()
     counts: Counter[str | None] = Counter()
     newest = None

@@ -64,7 +64,7 @@ def pairs(
         return review.MemoryPairs(namespace=namespace, pairs=[], compared=0, next_cursor=None)
     sight = yield from _sight(repository, context, namespace)
     binding = f"pairs {namespace} {request.kind}"
-    below = None if request.cursor is None else int.from_bytes(paging.decode(request.cursor, binding))
+    below = None if request.cursor is None else paging.decode_number(request.cursor, binding)
     found: list[review.MemoryPair] = []
     compared, at, has_more = 0, 0, False
     for update in _updates(sight, below):

@@ -210,7 +210,7 @@ def page(
     binding = f"memories {request.namespace} {digest}"
     highest = None
     if request.cursor is not None:
-        highest = int.from_bytes(paging.decode(request.cursor, binding)) - 1
+        highest = paging.decode_number(request.cursor, binding) - 1
     fitting = EntryFilter(repository, context, filters, request.namespace)
     views: list[replies.MemoryView] = []
     updates: list[int] = []

@@ -250,8 +250,10 @@ def _found(repository: MemoryRepository, context: Context, memory_id: str) -> St
 
 
 def _version(context: Context, entry: Entry, number: int, memory_id: str) -> Version:
-    version = context.get(records.version_key(entry.number, number), Version)
-    if number > entry.version or version is None or not records.is_live(version.expires_at, context.now):
+    version = None
+    if number <= entry.version:  # a larger one may be too large for a key
+        version = context.get(records.version_key(entry.number, number), Version)
+    if version is None or not records.is_live(version.expires_at, context.now):
         raise auth_errors.no_memory(memory_id)
     return version
 

@@ -56,7 +56,7 @@ class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
         _check_scopes(client)
         prompts = _all(client)
         if self.cursor is not None:
-            last = paging.decode(self.cursor, _CURSOR).decode()
+            last = paging.decode(self.cursor, _CURSOR).decode(errors="replace")
             own = [each for each in _own(client) if each.name > last]
             names = [each.name for each in listed()]
             prompts = [*listed()[names.index(last) + 1 :], *_own(client)] if last in names else list(own)

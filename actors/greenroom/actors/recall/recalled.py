@@ -23,7 +23,12 @@ def note_recall(
     kept: Sequence[RecalledMemory],
     tokens: int,
 ) -> None:
-    """Tell the ledger of the caller's user what was recalled; nobody waits for it."""
+    """Tell the ledger of the caller's user what was recalled; nobody waits for it.
+
+    Who looks on as another agent is not that one, which was told nothing.
+    """
+    if context.principal.seen_by is not None:
+        return
     told = {each.memory_id for each in kept}
     large = sum(hit.memory.withheld for hit in outcome.hits)
     left_out = {

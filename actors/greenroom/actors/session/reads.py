@@ -20,6 +20,7 @@ from greenroom.runtime import Context, Slices
 NEWEST_MESSAGES = 100
 
 _BACKWARD, _FORWARD = b"<", b">"
+_POSITION_BYTES = 9  # a direction and a message's id
 
 
 class Newest(NamedTuple):
@@ -83,7 +84,7 @@ def page(
     first = 0 if request.since_id is None else request.since_id + 1
     span = Span(first, log.HIGHEST_ID, backward=False)
     if request.cursor is not None:
-        span = _continued(paging.decode(request.cursor, binding), first)
+        span = _continued(paging.decode(request.cursor, binding, _POSITION_BYTES), first)
     elif request.offset:
         past_all = request.offset >= counters.count(partitions)
         start = (
@@ -179,7 +180,7 @@ def _next_cursor(last: Entry, direction: bytes, binding: str) -> str:
 
 
 def _continued(position: bytes, first: int) -> Span:
-    place = int.from_bytes(position[1:])
+    place = min(max(int.from_bytes(position[1:]), 1), log.HIGHEST_ID)
     if position[:1] == _BACKWARD:
         return Span(first, place - 1, backward=True)
     return Span(max(first, place + 1), log.HIGHEST_ID, backward=False)

@@ -1,0 +1,126 @@
+"""The console and what it asks, by people who mean no good: numbers that are none, made-up cursors, sizes."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from support.agents import begin
+from support.console import looker
+from support.keyed import premises
+
+from greenroom.actors import (
+    API_REQUESTS,
+    Agent,
+    ListTold,
+    MemoryFilters,
+    MemorySearch,
+    Principal,
+    RecallContext,
+    SemanticSearch,
+    StoreMemory,
+)
+from greenroom.actors.base import paging
+from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    from support.agents import Enter
+
+HUGE = 10**30
+DIGITS = "9" * 5_000
+
+
+async def test_a_number_in_a_url_that_is_none_is_no_failure(
+    enter: Enter, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        await begin(at)
+        owner = at.agent("bot", user="owner")
+        memory = await owner.ask(StoreMemory(content="the hull is oak", key="hull"))
+        await owner.ask(MemorySearch(query="hull"))  # what it loads in a thread, a test's clock waits not for
+        await owner.ask(SemanticSearch(query="hull", corpus="*"))
+        me = await looker(here)
+        for number in (DIGITS, str(HUGE), "%C2%B2", "-1", "nan", "1e999", "%00"):
+            for path in (
+                f"memories/{memory.memory_id}?version={number}",
+                f"search?q=hull&limit={number}",
+                f"search?q=hull&in=documents&limit={number}",
+                f"sessions/s?before={number}",
+                f"sessions/s?from={number}",
+                f"sessions/s?message={number}&reply={number}",
+                f"told/{number}",
+                f"people?from={number}",
+            ):
+                page = await me.look(f"/{path}")
+                assert page.status in {200, 404}, path
+                page.check_inert()
+        assert not caplog.records
+
+
+@pytest.mark.parametrize("name", ["inspect_memory", "restore_memory"])
+async def test_a_version_that_cannot_be_does_not_set_a_namespace_aside(enter: Enter, name: str) -> None:
+    async with enter(embedder="none") as at:
+        owner = at.agent("bot", user="owner")
+        memory = await owner.ask(StoreMemory(content="the hull is oak", key="hull"))
+        for version in (2, 1 << 64, HUGE):
+            with pytest.raises(Refusal, match="there is no memory"):
+                await owner.ask(API_REQUESTS[name](memory_id=memory.memory_id, version=version))
+        assert at.runtime.statistics().messages.failed == 0
+
+
+def digest_of(name: str, **arguments: Any) -> str:
+    asked = API_REQUESTS[name](**arguments)
+    return blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()
+
+
+LISTINGS = [
+    ("browse_memories", 16, f"browse {digest_of('browse_memories', namespace='user:owner', limit=1)}"),
+    ("list_memory_pairs", 8, "pairs user:owner duplicates"),
+    ("list_memories", 8, None),
+    ("list_memory", 8, "memory None None"),
+    ("get_messages", 9, "messages s all"),
+    ("list_told", 8, "told   None None None"),
+]
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "browse_memories": {"namespace": "user:owner"},
+    "list_memory_pairs": {"namespace": "user:owner", "kind": "duplicates"},
+    "list_memories": {"namespace": "user:owner"},
+    "get_messages": {"session_id": "s"},
+}
+
+
+@pytest.mark.parametrize(("name", "size", "binding"), LISTINGS, ids=[each[0] for each in LISTINGS])
+async def test_a_cursor_that_somebody_made_up_does_not_set_an_actor_aside(
+    enter: Enter, name: str, size: int, binding: str | None
+) -> None:
+    async with enter(embedder="none") as at:
+        await begin(at)
+        owner = at.agent("bot", user="owner")
+        await owner.ask(StoreMemory(content="the hull is oak", key="hull"))
+        if binding is None:
+            empty = blake2b(msgspec.json.encode(MemoryFilters()), digest_size=8).hexdigest()
+            binding = f"memories user:owner {empty}"
+
+        async def page(position: bytes) -> Any:
+            cursor = paging.encode(position, binding)
+            return await owner.ask(API_REQUESTS[name](cursor=cursor, **ARGUMENTS.get(name, {})))
+
+        for position in (b"\xff" * size, b"\x00" * (size - 1) + b"\x01", b">" + b"\xff" * (size - 1)):
+            await page(position)  # it is bound as the listing binds its own
+        for position in (b"", b"x", b"\xff" * (size + 1), b"\xff" * 100):
+            with pytest.raises(Refusal, match="cursor: it is not one that this listing gave"):
+                await page(position)
+        assert at.runtime.statistics().messages.failed == 0
+
+
+async def test_what_somebody_recalls_who_looks_on_is_not_told_to_the_agent(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        scribe = at.agent("scribe", user="ann")
+        await scribe.ask(StoreMemory(key="mast", content="the mast is painted"))
+        looked = Agent(at.runtime, Principal(agent_id="scribe", user="ann", seen_by="root"))
+        assert (await looked.ask(RecallContext(task="mast"))).count == 1
+        assert (await scribe.ask(ListTold())).told == []
+        await scribe.ask(RecallContext(task="mast painted"))
+        assert [each.query for each in (await scribe.ask(ListTold())).told] == ["mast painted"]
