@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -31,6 +31,8 @@ PATIENCE = 120_000
 """Milliseconds for what a busy machine may take."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+LAYOUTS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((360, "dark"), (1280, "light"), (2560, "dark"))
+"""The widths in pixels at which pages are looked at, each in one of the colour schemes."""
 SCREENSHOTS = "GREENROOM_SCREENSHOTS"
 
 
@@ -156,7 +158,7 @@ def check_accessible(page: Page) -> None:
 
 def check_layouts(page: Page, name: str) -> None:
     """Check that a page fits from 360 to 2,560 pixels, and is accessible; keep pictures where wanted."""
-    for width, scheme in ((360, "dark"), (1280, "light"), (2560, "dark")):
+    for width, scheme in LAYOUTS:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         wide = page.evaluate("document.documentElement.scrollWidth")
