@@ -87,5 +87,5 @@ def test_a_workspace_and_a_file_of_it_fit_and_are_accessible(chromium: Browser, 
         page.get_by_role("heading", level=2, name="Defined").wait_for()
         check_layouts(page, "code-symbols")
         page.get_by_role("link", name="user.py:6").click()
-        page.get_by_role("heading", level=2, name="It needs").wait_for()
+        page.get_by_role("heading", level=2, name="Imports").wait_for()
         check_layouts(page, "code-file")

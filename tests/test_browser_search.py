@@ -45,7 +45,7 @@ def test_a_search_is_explained_in_every_mode(page: Page) -> None:
 
 def test_what_another_client_recalls_is_shown_by_itself(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}told")
-    page.get_by_text("Nothing was told that fits").wait_for()
+    page.get_by_text("Nothing that was told fits these filters").wait_for()
     console_server.ask("recall_context", task="which grey heron is our mascot")
     console_server.ask("recall_context", task=HOSTILE, max_tokens=100)
     page.get_by_text("which grey heron is our mascot").wait_for()

@@ -89,17 +89,17 @@ def test_a_message_is_answered_and_a_session_ended_and_opened_again(
     page.get_by_role("button", name="Send").click()
     page.locator(".transcript").get_by_text("<b>An answer</b>").wait_for()
     assert "A question?" in (page.locator(".answers").text_content() or "")
-    page.get_by_role("button", name="End", exact=True).click()
+    page.get_by_role("button", name="End session").click()
     page.get_by_role("button", name="Undo").click()
-    page.get_by_role("button", name="End", exact=True).wait_for()
+    page.get_by_role("button", name="End session").wait_for()
     assert console_server.ask("get_session", session_id="talk")["session"]["status"] == "active"
 
 
 def test_a_passport_is_made_and_its_claim_shown(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}sessions/release/passports")
     page.get_by_label("Valid for").select_option("an hour")
-    page.get_by_label("It can be taken once").check()
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_label("It can be redeemed once").check()
+    page.get_by_role("button", name="Make the passport").click()
     page.get_by_text("GREENROOM:C1:").wait_for()
     page.locator("table").get_by_text("once").wait_for()
 

@@ -106,18 +106,18 @@ async def test_files_that_changed_or_are_gone_are_told_apart(open_at: Opens, tmp
         guest = await looker(here)
         page = await guest.look(f"/knowledge/{CORPUS}")
         assert "changed since" not in page.text
-        assert page.text.count("as it was read") == 3
+        assert page.text.count("unchanged") == 3
         (folder / "other.md").write_text("# other\n\nnow another text\n")
         (folder / "gone.md").unlink()
         page = await guest.look(f"/knowledge/{CORPUS}")
-        assert "Of 3 files on this page 1 changed since they were read and 1 are gone." in page.text
-        states = ("as it was read", "changed since", "not looked at")
+        assert "Of 3 files on this page 1 changed since they were indexed and 1 are missing." in page.text
+        states = ("unchanged", "changed since", "not checked")
         assert [page.text.count(state) for state in states] == [1, 2, 1]
         one = await guest.look(f"/knowledge/{CORPUS}?document={quote(str(folder / 'gone.md'))}")
-        assert "On disk now gone" in one.text
+        assert "On disk now missing" in one.text
     async with open_at() as at, premises(at, reach=Reach(())) as here:
         page = await (await looker(here)).look(f"/knowledge/{CORPUS}")
-        assert page.text.count("not looked at") == 4
+        assert page.text.count("not checked") == 4
 
 
 async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
@@ -222,7 +222,7 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
             await trio.lowlevel.checkpoint()
         listed = await guest.look("/code")
         listed.check_inert()
-        assert f"{code} as the files are 3" in listed.text
+        assert f"{code} up to date 3" in listed.text
         assert "There are no corpora yet." in (await guest.look("/knowledge")).text
         (lead,) = [link.removeprefix(".") for link in listed.links if "./code/" in link]
         page = await guest.look(lead)
@@ -231,15 +231,15 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
         assert rows(await guest.look(f"{lead}?holding=user.py")) == 1
         found = await guest.look(f"{lead}?symbol=part_0")
         assert "part_0 function part_0.py:1" in found.text
-        assert "user.py:7 call use by scopes and imports" in found.text
+        assert "user.py:7 call use scopes and imports" in found.text
         assert [link for link in found.links if link.endswith("?file=user.py")]
         of_user = await guest.look(f"{lead}?file=user.py")
         of_user.check_inert()
         assert "Symbols user.py 6-7 def use()" in of_user.text
         assert (
-            "It needs part_0.py From outside json It is needed by No file of the workspace." in of_user.text
+            "Imports part_0.py From outside the workspace json Imported by No file of the workspace." in of_user.text
         )
-        assert "It is needed by user.py" in (await guest.look(f"{lead}?file=part_0.py")).text
+        assert "Imported by user.py" in (await guest.look(f"{lead}?file=part_0.py")).text
         unknown = await guest.look(f"{lead}?file=never.py")
         assert "no symbols of" in unknown.text
     async with open_at() as at, premises(at, reach=Reach(())) as here:

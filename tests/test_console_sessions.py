@@ -82,7 +82,7 @@ async def test_the_list_is_filtered_by_what_is_in_its_url(enter: Enter) -> None:
         }.items():
             page = await guest.look(f"/sessions?{query}")
             assert (page.status, ids_of(page)) == (200, wanted), query
-        assert "No session fits." in (await guest.look("/sessions?agent=nobody")).text
+        assert "No session fits these filters." in (await guest.look("/sessions?agent=nobody")).text
         assert (await guest.look("/sessions?status=nonsense")).status == 422
 
 
