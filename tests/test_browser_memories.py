@@ -84,10 +84,8 @@ def test_a_button_that_has_a_value_sends_it(page: Page, console_server: ConsoleS
     page.get_by_role("button", name="Helpful").click()
     page.get_by_text("Rated.").wait_for()
     page.get_by_role("heading", name="Ratings").wait_for()
-    ((rating, note),) = (
-        (each["rating"], each["note"]) for each in inspected(console_server, memory)["ratings"]
-    )
-    assert (rating, note) == (1, "it saved an hour")
+    (given,) = inspected(console_server, memory)["ratings"]
+    assert (given["rating"], given["note"]) == (1, "it saved an hour")
 
 
 @pytest.mark.promise("console.undo")

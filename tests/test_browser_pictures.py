@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 STORY = Path(__file__).parent / "data" / "console_story.toml"
+DOCS = Path(__file__).parent.parent / "docs"
+HANDBOOK = ["security.md", "sharing.md", "how-to/back-up-and-restore.md"]
 CLIENTS = {"planner": "claude-code", "backend": "codex", "frontend": "cursor"}
 MOST_BYTES = 150_000
 COLOURS = 128
 SHOWN = {
     "overview": ("", "Who is connected"),
     "sessions": ("sessions", "Redesign the checkout: fewer steps, one page"),
-    "memories": ("memories?namespace=project:shop&order=used", "orders-idempotent"),
+    "memories": ("memories?namespace=project:shop", "code-freeze"),
     "search": ("search?q=when+do+we+release", "release-day"),
-    "map": ("map", "postgres-17"),
+    "map": ("map?kind=plane&colour=namespace", "postgres-17"),
 }
 """Of each picture where it is and what is read there."""
 
@@ -91,6 +93,10 @@ async def fill(url: str, story: dict[str, Any]) -> None:
         await remember(team["planner"], story)
         for task in story["tasks"]:
             await answer(team["backend"], "recall_context", task=task, max_tokens=200)
+        texts = [{"path": name, "text": (DOCS / name).read_text(encoding="utf-8")} for name in HANDBOOK]
+        await answer(team["writer"], "ingest_documents", texts=texts, corpus="handbook")
+        for question in story["questions"]:
+            await answer(team["writer"], "semantic_search", query=question, corpus="handbook")
 
 
 async def hold(team: dict[str, Client], session: dict[str, Any]) -> None:
