@@ -164,3 +164,12 @@ async def test_pages_of_the_largest_texts_tags_and_metadata_stay_small(enter: En
         boxes = [each for each in (await me.look("/memories")).named("input") if each.get("name") == "memory"]
         assert [each["value"] for each in boxes if "data-tags" in each] == [long.memory_id]
         assert many.memory_id in {each["value"] for each in boxes}
+
+
+async def test_a_namespace_of_somebody_elses_shows_the_way_to_the_others(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        for namespace in ("team:one", "team:two"):
+            await at.agent("bot", user="owner").ask(StoreMemory(content="the hull", namespace=namespace))
+        page = await (await looker(here)).look("/memories?namespace=team:one")
+        assert page.status == 200
+        assert "./memories?namespace=team%3Atwo" in page.links
