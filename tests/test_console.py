@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from jinja2 import Environment, nodes
 from support.agents import AuditTrail, begin
 from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises, revoke_key
 
 from greenroom.actors import StoreMemory
+from greenroom.transports.console import rendering
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -126,3 +129,22 @@ async def test_static_files_are_kept_by_their_version(enter: Enter) -> None:
 def test_a_broken_page_is_seen() -> None:
     with pytest.raises(AssertionError):
         Shown(type("A", (), {"body": b"<main><p>x</main>"})())
+
+
+def test_templates_use_only_macros_that_there_are() -> None:
+    # A page that is seldom seen, such as one for an empty namespace, would fail when somebody sees it.
+    folder = Path(rendering.__file__).with_name("templates")
+    parsed = {each.name: Environment(autoescape=True).parse(each.read_text()) for each in folder.iterdir()}
+    made = {name: {macro.name for macro in of.find_all(nodes.Macro)} for name, of in parsed.items()}
+    for name, template in parsed.items():
+        imported = {
+            each.target: made[each.template.as_const()]
+            for each in template.find_all(nodes.Import)
+            if isinstance(each.template, nodes.Const)
+        }
+        used = [
+            (each.node.name, each.attr)
+            for each in template.find_all(nodes.Getattr)
+            if isinstance(each.node, nodes.Name) and each.node.name in imported
+        ]
+        assert not [pair for pair in used if pair[1] not in imported[pair[0]]], name

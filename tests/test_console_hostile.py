@@ -13,7 +13,9 @@ from support.keyed import premises
 
 from greenroom.actors import (
     API_REQUESTS,
+    AddMessage,
     Agent,
+    BrowseMemories,
     ListTold,
     MemoryFilters,
     MemorySearch,
@@ -21,6 +23,7 @@ from greenroom.actors import (
     RecallContext,
     SemanticSearch,
     StoreMemory,
+    UpdateMemory,
 )
 from greenroom.actors.base import paging
 from greenroom.runtime import Refusal
@@ -124,3 +127,49 @@ async def test_what_somebody_recalls_who_looks_on_is_not_told_to_the_agent(enter
         assert (await scribe.ask(ListTold())).told == []
         await scribe.ask(RecallContext(task="mast painted"))
         assert [each.query for each in (await scribe.ask(ListTold())).told] == ["mast painted"]
+
+
+async def test_pages_of_the_largest_texts_tags_and_metadata_stay_small(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        await begin(at)
+        owner = at.agent("bot", user="owner")
+        tags = [f"{number:04}{'<' * 96}" for number in range(9_000)]
+        many = await owner.ask(StoreMemory(content="one that has many tags", key="many", tags=tags))
+        await owner.ask(StoreMemory(content="one that has many tags too", key="more", tags=tags))
+        long = await owner.ask(StoreMemory(content="<ab " * 250_000, key="long"))
+        await owner.ask(UpdateMemory(memory_id=long.memory_id, content="<cd " * 250_000))
+        metadata = msgspec.Raw(msgspec.json.encode({"numbers": [0] * 400_000}))
+        for _ in range(8):
+            await at.agent("alice", "planner").ask(
+                AddMessage(session_id="s", content="<" * 9_999, metadata=metadata)
+            )
+        me = await looker(here)
+        for path in (
+            "memories",
+            "memories/duplicates",
+            f"memories/{long.memory_id}",
+            f"memories/{long.memory_id}?version=1",
+            "sessions/s",
+        ):
+            page = await me.look(f"/{path}")
+            assert page.status == 200
+            page.check_inert()
+            assert len(page.answer.body) < 600_000, path
+        listed = (await owner.ask(BrowseMemories())).memories
+        assert {each.key: len(each.tags) + each.more_tags for each in listed} == {
+            "many": 9_000,
+            "more": 9_000,
+            "long": 0,
+        }
+        boxes = [each for each in (await me.look("/memories")).named("input") if each.get("name") == "memory"]
+        assert [each["value"] for each in boxes if "data-tags" in each] == [long.memory_id]
+        assert many.memory_id in {each["value"] for each in boxes}
+
+
+async def test_a_namespace_of_somebody_elses_shows_the_way_to_the_others(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        for namespace in ("team:one", "team:two"):
+            await at.agent("bot", user="owner").ask(StoreMemory(content="the hull", namespace=namespace))
+        page = await (await looker(here)).look("/memories?namespace=team:one")
+        assert page.status == 200
+        assert "./memories?namespace=team%3Atwo" in page.links

@@ -9,7 +9,7 @@ import pytest
 import trio
 from support.agents import refused
 from support.console import looker
-from support.hook_events import Client, fill
+from support.hook_events import PROJECT, Client, fill
 from support.keyed import create_key, premises
 
 from greenroom.actors import EraseUser, ForgetMemory, ListTold, RecallContext, StoreMemory, UpdateMemory
@@ -124,6 +124,16 @@ async def test_only_the_user_whose_agents_were_told_sees_it(enter: Enter) -> Non
         narrow = Client(at, scopes=frozenset({"sessions:read"}))
         with refused("PERMISSION_DENIED"):
             await told(narrow)
+
+
+async def test_what_was_told_in_a_project_is_shown_to_its_members_alone(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = Client(at)
+        await ann.knows("The mascot of the team is a red fox", key="fox")
+        assert "red fox" in await ann.asks("tell me about the red fox that is the mascot of the team")
+        for projects, count in ((frozenset({"other"}), 0), (frozenset({PROJECT}), 1), (None, 1)):
+            page = await told(Client(at, agent="codex", projects=projects))
+            assert (len(page.told), page.total) == (count, count)
 
 
 async def test_no_more_than_the_newest_are_kept(enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:

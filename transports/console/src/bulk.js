@@ -4,8 +4,8 @@ import { refresh, tell } from "./page.js";
 import { undoOf } from "./undo.js";
 
 const EACH = {
-  tag: (row, typed) => ["update_memory", { ...named(row), tags: [...new Set([...row.tags, wanted(typed)])] }],
-  untag: (row, typed) => ["update_memory", { ...named(row), tags: row.tags.filter((tag) => tag !== wanted(typed)) }],
+  tag: (row, typed) => ["update_memory", { ...named(row), tags: [...new Set([...tagsOf(row), wanted(typed)])] }],
+  untag: (row, typed) => ["update_memory", { ...named(row), tags: tagsOf(row).filter((tag) => tag !== wanted(typed)) }],
   move: (row, typed) => ["move_memory", { ...named(row), to: wanted(typed) }],
   helpful: (row) => ["rate_memory", { memory_id: row.id, rating: 1 }],
   misleading: (row) => ["rate_memory", { memory_id: row.id, rating: -1 }],
@@ -43,13 +43,18 @@ function chosen(form) {
     .map((box) => ({
       id: box.value,
       version: Number(box.dataset.version),
-      tags: JSON.parse(box.dataset.tags),
+      tags: box.dataset.tags ? JSON.parse(box.dataset.tags) : null,
       name: box.dataset.name,
     }));
 }
 
 function named(row) {
   return { memory_id: row.id, expected_version: row.version };
+}
+
+function tagsOf(row) {
+  if (!row.tags) throw new Error(`${row.name} has too many tags to change them in a list; change them on its page.`);
+  return row.tags;
 }
 
 function wanted(typed) {

@@ -10,6 +10,7 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime, to_microseconds
@@ -174,14 +175,15 @@ class HookActor(Actor):
 
     @handles(schemas.ReadGiven)
     def read(self, request: schemas.ReadGiven, context: Context) -> Slices[schemas.GivenRead]:
-        """Answer rows of the ledger, newest first."""
+        """Answer rows of the ledger, newest first; of a project those alone that the sender is a member of."""
         self._check(context)
         self._write_waiting(context)
         shown: list[schemas.GivenView] = []
         total = 0
         for key, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
             number = records.number_of(key)
-            if _fits(row, number, request):
+            is_seen = policy.may_see_session(context.principal, row.project or None)
+            if is_seen and _fits(row, number, request):
                 total += 1
                 if len(shown) < request.limit and (request.before is None or number < request.before):
                     shown.append(_view(row, number))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 UNUSED_AFTER = 90 * DAY
 EXPIRING_WITHIN = 7 * DAY
 LIST_PREVIEW = 300
+LISTED_TAGS = 50
+"""Tags of one memory that a list shows; it may have a megabyte of them."""
 MOST_NAMESPACES = 100
 MOST_TAGS = 50
 MOST_AUTHORS = 20
@@ -105,7 +107,8 @@ def listed(
         version=entry.version,
         preview=text,
         kind=details.kind,
-        tags=list(details.tags),
+        tags=list(details.tags[:LISTED_TAGS]),
+        more_tags=max(0, len(details.tags) - LISTED_TAGS),
         importance=details.importance,
         scope=repository.partition(entry).scope,
         author=repository.author(entry),

@@ -27,7 +27,13 @@ MAX_MERGED = 20
 
 
 class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory in a list; ``preview`` is the beginning of its text."""
+    """A memory in a list.
+
+    Attributes:
+        preview: The beginning of its text.
+        tags: The first 50 of them.
+        more_tags: How many it has besides.
+    """
 
     memory_id: str
     key: str
@@ -36,6 +42,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
     preview: str
     kind: kinds.MemoryKind
     tags: list[str]
+    more_tags: int
     importance: float
     scope: kinds.Scope
     author: str

@@ -10,6 +10,8 @@ from rapidfuzz.distance import Indel
 
 MOST_PARTS: Final = 5_000
 """Words, or else lines, that are compared of each text; it bounds the time to some milliseconds."""
+MOST_CHARACTERS: Final = 100_000
+"""Characters of each text, likewise: to find the words of a megabyte takes longer than others should wait."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -22,6 +24,8 @@ class Stretch(NamedTuple):
 
 def differences(before: str, after: str) -> list[Stretch] | None:
     """Return the stretches of two texts in order; None of texts that are too long to compare."""
+    if max(len(before), len(after)) > MOST_CHARACTERS:
+        return None
     parts = _WORDS.findall(before), _WORDS.findall(after)
     if max(map(len, parts)) > MOST_PARTS:
         parts = before.splitlines(keepends=True), after.splitlines(keepends=True)

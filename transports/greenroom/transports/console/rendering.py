@@ -17,6 +17,8 @@ _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
 """What is shown for a number that is not there."""
 _PARTS_AT_ONCE: Final = 200  # of a template's output: less than a millisecond
+_MOST_JSON: Final = 20_000
+"""Bytes of JSON that are laid out."""
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
 _SPANS: Final = (
@@ -146,6 +148,9 @@ def cut(text: str, length: int = 200) -> str:
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
 
 
-def json_text(value: bytes | msgspec.Raw) -> str:
-    """Return JSON laid out to be read."""
-    return msgspec.json.format(bytes(value), indent=2).decode()
+def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:
+    """Return JSON laid out to be read; of much only the beginning, as it is, unless ``whole`` is wanted."""
+    raw = bytes(value)
+    if len(raw) > _MOST_JSON and not whole:
+        return raw[:_MOST_JSON].decode(errors="replace") + "\N{HORIZONTAL ELLIPSIS}"
+    return msgspec.json.format(raw, indent=2).decode()
