@@ -165,7 +165,8 @@ def with_pictures(page: str) -> str:
     before, mark, rest = page.partition("<!-- pictures -->\n")
     _, end, after = rest.partition("<!-- end -->\n")
     assert end, "the page has a place for pictures"
-    names = sorted(path.stem for path in IMAGES.glob("console-*.png"))
+    found = (path.stem for path in IMAGES.glob("console-*.png"))
+    names = sorted(found, key=lambda name: (name != "console-overview", name))
     views = [(name, name.removeprefix("console-").replace("-", " ")) for name in names]
     pictures = "".join(f"\n![The console: {view}](../images/{name}.png)\n" for name, view in views)
     return before + mark + pictures + end + after

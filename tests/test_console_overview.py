@@ -34,6 +34,7 @@ from greenroom.actors.base.times import DAY, to_datetime
 from greenroom.actors.orchestrations.advice import Known, advice
 from greenroom.actors.presence.actor import PRESENCE
 from greenroom.actors.presence.traffic import quantile, rates_of
+from greenroom.actors.savings.actor import EVERYBODY
 from greenroom.actors.schemas.presence import (
     EndBrowserSession,
     LeavePresence,
@@ -402,6 +403,17 @@ async def test_two_days_of_hours_are_kept_and_are_erased_with_their_user(
         assert [row.day for row in kept] == list(range(now - 47, now + 1))
         await administrator(at).ask(EraseUser(user="ann", confirm=True))
         assert await ledger.read_hours("user:ann", 0) == await ledger.read("user:ann", 0) == []
+
+
+async def test_what_people_look_at_counts_as_nothing_saved(enter: Enter, tmp_path: Path) -> None:
+    async with enter() as at, saving(at, tmp_path) as (ledger, ann), premises(at, savings=ledger) as here:
+        asked = {"text": "word " * 400, "target_ratio": 0.5}
+        assert (await (await looker(here)).post("compress_text", **asked)).status == 200
+        await ledger.write()
+        assert await ledger.read(EVERYBODY, 0) == []
+        await ann.ask(CompressText(**asked))
+        await ledger.write()
+        assert [row.operation for row in await ledger.read(EVERYBODY, 0)] == ["compress_text"]
 
 
 async def test_the_four_charts_are_tables_first(enter: Enter, tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ async def premises(
                 reach=reach,
                 server=here.observed,
                 savings=savings,
+                is_person=caller.is_person,
             )
 
         server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)

@@ -113,6 +113,7 @@ class Agent:
         savings: Counts what its searches and readings save; nobody does for None.
         server: The process that serves it; None where none does.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
+        is_person: Whether it is somebody who looks at pages: what people read spares no agent anything.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
         prompts: Prompts of the user's own (`open_prompts`).
     """
@@ -132,6 +133,7 @@ class Agent:
         workspaces: Workspaces | None = None,
         savings: Ledger | None = None,
         server: ServerPort | None = None,
+        is_person: bool = False,
         learns_workflows: bool = False,
         prompts: PromptSource | None = None,
     ) -> None:
@@ -139,7 +141,7 @@ class Agent:
         if looks_on:
             locator = None
         self._runtime = runtime
-        self._savings = None if looks_on else savings
+        self._savings = None if looks_on or is_person else savings
         self._quota = quota
         self.principal = principal
         self._timezone = timezone

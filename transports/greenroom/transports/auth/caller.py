@@ -48,6 +48,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         credential: What it showed; None where nothing was needed.
         address: Where it comes from, when known.
         is_single_request: Whether this is one request, and nothing is known of those before it.
+        is_person: Whether it is a browser that is logged in, which shows pages to somebody.
     """
 
     agent: str | None = None
@@ -57,6 +58,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     credential: Credential | None = None
     address: str | None = None
     is_single_request: bool = False
+    is_person: bool = False
 
     def has_same_identity(self, other: Caller) -> bool:
         """Return whether it is the same caller, which may come from elsewhere by now."""

@@ -166,7 +166,8 @@ class Asking:
 
         What somebody sees who looks on as another agent is recorded.
         """
-        caller = msgspec.structs.replace(visitor.caller, is_single_request=True)
+        is_person = visitor.session is not None
+        caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
         agent = self._agent_for(caller, visitor.agent)
         if visitor.looker is None or caller.credential is None:
             return agent

@@ -203,6 +203,7 @@ async def _serve(
                 reach=reach._replace(takes_client_folders=caller is authentication.on_stdio),
                 workspaces=workspaces,
                 savings=savings,
+                is_person=caller.is_person,
                 server=observed,
                 learns_workflows=settings.learn_workflows,
                 prompts=library,
