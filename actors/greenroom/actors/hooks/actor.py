@@ -175,7 +175,7 @@ class HookActor(Actor):
 
     @handles(schemas.ReadGiven)
     def read(self, request: schemas.ReadGiven, context: Context) -> Slices[schemas.GivenRead]:
-        """Answer rows of the ledger, newest first; of a project those alone that the sender is a member of."""
+        """Answer rows of the ledger, newest first; of projects those alone whose member the sender is."""
         self._check(context)
         self._write_waiting(context)
         shown: list[schemas.GivenView] = []
