@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +12,6 @@ from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises, revoke_key
 
 from greenroom.actors import StoreMemory
-from greenroom.transports.console import rendering
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -133,7 +132,7 @@ def test_a_broken_page_is_seen() -> None:
 
 def test_templates_use_only_macros_that_there_are() -> None:
     # A page that is seldom seen, such as one for an empty namespace, would fail when somebody sees it.
-    folder = Path(rendering.__file__).with_name("templates")
+    folder = files("greenroom.transports.console") / "templates"
     parsed = {each.name: Environment(autoescape=True).parse(each.read_text()) for each in folder.iterdir()}
     made = {name: {macro.name for macro in of.find_all(nodes.Macro)} for name, of in parsed.items()}
     for name, template in parsed.items():
