@@ -161,7 +161,7 @@ async def _memory(reader: Reader, place: Place) -> View:
         "crumbs": _crumbs(memory.namespace),
         "text": text if place.get("whole") else text[:SHOWN],
         "is_cut": len(text) > SHOWN and not place.get("whole"),
-        "metadata": _pretty(memory.metadata),
+        "metadata": _metadata(memory),
         "sessions": _sessions(memory),
         "types": TYPES,
         "compared": None,
@@ -183,8 +183,15 @@ def _text(memory: Any) -> str:
     return memory.content if memory.content is not None else _pretty(memory.value)
 
 
+def _metadata(memory: Any) -> str:
+    """Return metadata as JSON on several lines; if there is very much of it, as it came."""
+    if memory.metadata is UNSET or len(bytes(memory.metadata)) <= SHOWN:
+        return _pretty(memory.metadata)
+    return bytes(memory.metadata).decode()
+
+
 def _pretty(given: Any) -> str:
-    return "" if given is UNSET else json_text(given)
+    return "" if given is UNSET else json_text(given, whole=True)
 
 
 def _sessions(memory: Any) -> list[str]:
@@ -205,7 +212,7 @@ def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
         "Type": lambda each: each.kind,
         "Importance": lambda each: f"{each.importance:.3g}",
         "Expires": lambda each: "" if each.expires_at is None else each.expires_at.isoformat(),
-        "Metadata": lambda each: _pretty(each.metadata),
+        "Metadata": _metadata,
         "Reviewed": lambda each: "no" if each.unreviewed else "yes",
     }
     both = [(name, show(older), show(newer)) for name, show in fields.items()]
