@@ -407,11 +407,12 @@ async def test_two_days_of_hours_are_kept_and_are_erased_with_their_user(
 
 async def test_what_people_look_at_counts_as_nothing_saved(enter: Enter, tmp_path: Path) -> None:
     async with enter() as at, saving(at, tmp_path) as (ledger, ann), premises(at, savings=ledger) as here:
-        asked = {"text": "word " * 400, "target_ratio": 0.5}
-        assert (await (await looker(here)).post("compress_text", **asked)).status == 200
+        text = "word " * 400
+        answer = await (await looker(here)).post("compress_text", text=text, target_ratio=0.5)
+        assert answer.status == 200
         await ledger.write()
         assert await ledger.read(EVERYBODY, 0) == []
-        await ann.ask(CompressText(**asked))
+        await ann.ask(CompressText(text=text, target_ratio=0.5))
         await ledger.write()
         assert [row.operation for row in await ledger.read(EVERYBODY, 0)] == ["compress_text"]
 
