@@ -156,7 +156,8 @@ async def test_without_a_server_or_a_session_it_says_so_and_changes_nothing(tmp_
     store = ["--data", str(tmp_path / "store")]
     async with running(tmp_path, "watch", "s", *store) as watch:
         assert await watch.end() == 73
-    assert watch.printed == f"greenroom watch: there is no store at {tmp_path / 'store'}\n"
+    sentence = f"there is no store at {tmp_path / 'store'}; the first server on that folder makes one"
+    assert watch.printed == f"greenroom watch: {sentence}\n"
     assert not (tmp_path / "store").exists()
     async with server_process(tmp_path) as server:
         await server.client.initialize()

@@ -59,7 +59,7 @@ def prepare_folder(folder: Path, *, create: bool = True) -> Path:
     try:
         if not folder.exists():
             if not create:
-                raise StoreError(f"there is no store at {folder}")
+                raise StoreError(f"there is no store at {folder}; the first server on that folder makes one")
             refuse_remote(folder)
             _make(folder)
         entries = {entry.name for entry in os.scandir(folder)}
