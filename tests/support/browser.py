@@ -147,6 +147,7 @@ def logged_in_by(profile: BrowserContext, server: ConsoleServer, key: str) -> Pa
 def _came_in(page: Page) -> Page:
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("heading", level=1, name="Overview").wait_for()
+    page.wait_for_load_state()  # from then on the script hears keys
     return page
 
 
