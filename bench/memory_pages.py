@@ -110,7 +110,7 @@ async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[V
     who = SessionView(agent="bench", agent_type=None, user=None, projects=None, scopes=["*"])
     place = Place(f"/memories/{rest}".rstrip("/"), rest, query)
     view = await memories(Reader(agent, who), place)
-    shell = {"root": "./", "static": "./static", "who": who, "here": "memories", "seen": "", "place": place}
+    shell = {"root": "./", "static": "./static", "who": who, "here": "memories", "kept": {}, "place": place}
     shown = {"title": view.title, "topics": view.topics, "every": view.every, **view.values}
     made = await render_long(view.template, {**shell, "may": lambda _: True, "entries": [], **shown})
     return view, made
