@@ -212,7 +212,7 @@ async def test_pages_show_what_was_told(enter: Enter) -> None:
             assert f"../told?memory={made}" in one.links
             assert {"words", "score"} <= {each.get("aria-label") for each in one.named("meter")}
         assert len([x for x in (await visitor.look("/told?source=recall")).links if "told/" in x]) == 1
-        assert "Nothing was told" in (await visitor.look("/told?agent=nobody")).text
+        assert "Nothing that was told fits" in (await visitor.look("/told?agent=nobody")).text
         for wrong in ("/told/999", "/told/abc", "/told/%3Cscript%3E", "/told/" + "9" * 40):
             page = await visitor.look(wrong)
             assert (page.status, page.headings[0]) == (404, "Not found"), wrong
@@ -222,7 +222,7 @@ async def test_pages_show_what_was_told(enter: Enter) -> None:
             page.check_inert()
         key = await create_key(at, "memory:read", agent="bot", user="bob")
         await here.settled()
-        assert "Nothing was told" in (await (await looker(here, key)).look("/told")).text
+        assert "Nothing that was told fits" in (await (await looker(here, key)).look("/told")).text
 
 
 async def test_who_is_seen_as_another_sees_what_that_one_was_told(enter: Enter) -> None:
