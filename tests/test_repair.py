@@ -32,6 +32,8 @@ pytestmark = pytest.mark.slow
 
 SESSIONS = 8
 MESSAGES = 10
+FLAGS, BRANCH = 10, 1
+"""Where a page of LMDB's file says what it is, and what it says there of one that leads to others."""
 
 
 def fill(home: Path) -> None:
@@ -110,7 +112,8 @@ def rot_row(path: Path, index: str, sort_key: bytes, address: Address) -> None:
     assert key in content
     at = -1
     while (at := content.find(key, at + 1)) >= 0:
-        content[at + len(key) + 8] ^= 1
+        if not content[at - at % PAGE + FLAGS] & BRANCH:  # there a key stands before another page's number
+            content[at + len(key) + 8] ^= 1
     rewrite(path, bytes(content))
 
 
