@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from support.https import Answer, Guest
@@ -50,6 +50,9 @@ class Browser:
         return await self.guest.answer()
 
 
+B = TypeVar("B", bound=Browser)
+
+
 async def posted(guest: Guest, path: str, arguments: Any, headers: dict[str, Any]) -> Answer:
     """Ask a request; return its answer."""
     body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
@@ -59,7 +62,11 @@ async def posted(guest: Guest, path: str, arguments: Any, headers: dict[str, Any
 
 async def browser(here: Premises, key: ApiKeyMade | None = None, *, read_only: bool = False) -> Browser:
     """Return a browser that has logged in, by a key or else by a link of the folder's owner."""
-    found = Browser(await here.guest())
+    return await logged_in(Browser(await here.guest()), here, key, read_only=read_only)
+
+
+async def logged_in(found: B, here: Premises, key: ApiKeyMade | None, *, read_only: bool) -> B:
+    """Log a browser in; return it."""
     if key is None:
         answer = await found.log_in(link=here.browsers.make_link(read_only=read_only))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-from support.api import Browser
+from support.api import Browser, logged_in
 
 if TYPE_CHECKING:
     from support.https import Answer
@@ -92,10 +92,4 @@ class Looker(Browser):
 
 async def looker(here: Premises, key: ApiKeyMade | None = None, *, read_only: bool = False) -> Looker:
     """Return a browser that has logged in, by a key or else by a link of the folder's owner."""
-    found = Looker(await here.guest())
-    if key is None:
-        answer = await found.log_in(link=here.browsers.make_link(read_only=read_only))
-    else:
-        answer = await found.log_in(key=key.api_key)
-    assert answer.status == 200, answer
-    return found
+    return await logged_in(Looker(await here.guest()), here, key, read_only=read_only)
