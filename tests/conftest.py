@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 os.environ["GREENROOM_MODELS"] = "/nowhere/models"  # no test finds what this user has installed
 
-VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
+VIRTUAL = {"autojump_clock", "reopen", "join", "enter", "virtual_desk", "virtual_home"}
 """The fixtures whose tests run in virtual time."""
 
 SLOW = re.compile(
@@ -81,7 +81,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, and run the tests of `VIRTUAL` on the autojump clock.
 
-    pytest-trio takes the clock from direct arguments only.
+    pytest-trio takes the clock from direct arguments only, and lets it jump while a thread works.
     """
     for item in items:
         if _is_slow(item.path):
@@ -96,11 +96,9 @@ def _is_slow(path: Path) -> bool:
 
 
 def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:
-    import trio
-    from trio.testing import MockClock
+    from support.virtual_time import run_in_virtual_time
 
-    options["clock"] = MockClock(autojump_threshold=0)
-    return functools.partial(trio.run, function)(**options)
+    return run_in_virtual_time(function, **options)
 
 
 @pytest.hookimpl(trylast=True)

@@ -32,7 +32,7 @@ from support.indexing import (
     ShelvedDocument,
     expected,
 )
-from trio.testing import MockClock
+from support.virtual_time import run_in_virtual_time
 
 from greenroom.actors.schemas.memory_types import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
@@ -238,7 +238,7 @@ class Indexes(RuleBasedStateMachine):
                     assert await _when_there_is_room(runtime, Look()) == self.model.picture()
                     assert await _when_there_is_room(runtime, Check()) == []
 
-        trio.run(life, clock=MockClock(autojump_threshold=0))
+        run_in_virtual_time(life)
 
     async def _decide(self, runtime: Runtime) -> None:
         """Find out whether the step took effect that was under way at the crash: whole, or not at all."""

@@ -11,7 +11,7 @@ import pytest
 import trio
 from hypothesis import given
 from support.journals import JOURNALS, CheckDeeds, Deeds, Do, Look
-from trio.testing import MockClock
+from support.virtual_time import run_in_virtual_time
 
 from greenroom.runtime import (
     ActorFailedError,
@@ -161,4 +161,4 @@ class World:
 @given(steps=STEPS)
 def test_rows_are_those_of_the_deeds(steps: list[tuple[str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        trio.run(World(Path(folder)).run, steps, clock=MockClock(autojump_threshold=0))
+        run_in_virtual_time(World(Path(folder)).run, steps)

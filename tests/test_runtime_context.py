@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.actors import ACTORS, Everything, Find, Place, Rows, Take
 from support.asking import Open, post
-from trio.testing import MockClock
+from support.virtual_time import run_in_virtual_time
 
 from greenroom.runtime import (
     Actor,
@@ -94,7 +94,7 @@ def expected(model: dict[bytes, int], scan: Scan) -> list[tuple[bytes, int]]:
 def simulate(main: Any, *arguments: Any) -> None:
     """Run ``main`` in virtual time on a folder of its own."""
     with TemporaryDirectory() as folder:
-        trio.run(main, Path(folder) / "data", *arguments, clock=MockClock(autojump_threshold=0))
+        run_in_virtual_time(main, Path(folder) / "data", *arguments)
 
 
 @pytest.mark.promise("runtime.isolation")

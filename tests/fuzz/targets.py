@@ -19,7 +19,7 @@ import trio
 from support.desk import Noted, Posted
 from support.differential_deviations import DEVIATIONS, Line, deviation_of, is_id
 from support.differential_tools import TOOLS_AND_HOLD
-from trio.testing import MockClock
+from support.virtual_time import run_in_virtual_time
 
 from greenroom.actors import (
     CompletePrompt,
@@ -92,7 +92,7 @@ def dispatch(data: bytes) -> None:
             request got no answer; the connection answers no more; or the server logged a fault of its own.
     """
     with _no_fault_logged():
-        said = trio.run(_exchange, data, clock=MockClock(autojump_threshold=0))
+        said = run_in_virtual_time(_exchange, data)
     asked, sure = _asked(data)
     answered: Counter[tuple[type, Any]] = Counter()
     for line in said:
