@@ -16,7 +16,7 @@ from greenroom.actors.embedding.loader import load
 from greenroom.actors.schemas.memory_types import QueryVectors, Vectors
 
 if TYPE_CHECKING:
-    from support.agents import Enter
+    from support.passports import Opens
 
 
 def sentences(made: list[Vectors]) -> Any:
@@ -144,8 +144,8 @@ async def test_a_module_that_cannot_be_imported_is_told(own: str, tmp_path: Path
         await load(read_choice(f"python:{own.replace('letters', 'broken')}:X"))
 
 
-async def test_a_search_goes_on_by_words_when_a_class_does_not_answer(own: str, enter: Enter) -> None:
-    async with enter(embedder=f"python:{own}:Waiting") as at:
+async def test_a_search_goes_on_by_words_when_a_class_does_not_answer(own: str, open_at: Opens) -> None:
+    async with open_at(embedder=f"python:{own}:Waiting") as at:
         ann = at.agent("alice", user="ann")
         await ann.ask(StoreMemory(key="pump", content="The pump is new."))
         try:
