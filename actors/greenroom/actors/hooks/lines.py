@@ -59,11 +59,6 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
     return Line(said(text, source, MOST_OF_MEMORY).text, given)
 
 
-def chance_of(hit: FoundMemory) -> float:
-    """Return the chance of a memory against nothing, whatever else was found."""
-    return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
-
-
 def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
     """Return why a memory may not be put into a context without being asked for; None if it may.
 
