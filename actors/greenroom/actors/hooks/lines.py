@@ -12,6 +12,7 @@ from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.recalled import strongest
 from greenroom.actors.recall.scatter_gather import Root
+from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
 

@@ -34,7 +34,7 @@ BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
 CANDIDATES = 100
 LEAST_SHARE = 0.1
-"""Of the best memory's chance, what a recall's others must have in a small store; `bench recalled` measures it."""
+"""Of the best memory's chance, what others must have in a recall from few; `bench recalled` measures it."""
 EXPLAINED = 20
 """Memories of a recall, the best, of which the ledger knows the signals; of the others the score alone."""
 _USUAL_LIMIT = 10

@@ -23,7 +23,7 @@ from greenroom.actors.schemas.memory_types import QueryVectors, SearchMode
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
-FEW = 100
+FEW = 60
 """Memories that are visible up to which weak ones are left out where a search wants that."""
 ALWAYS = 5
 """Hits that are never too weak beside the best, for one of them may be what was meant."""
@@ -235,7 +235,7 @@ async def _roots(
 
 
 def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[FoundMemory], int]:
-    """Return the best hits of all owners, if they are relevant, and how many were too weak beside the best."""
+    """Return the best hits of all owners, if they are relevant, and how many were too weak beside them."""
     least = search.min_relevance
     if least is None and all(each.is_nothing for each in found if each.hits):
         return [], 0
@@ -248,9 +248,7 @@ def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[F
     return strong, len(hits) - len(strong)
 
 
-def _strong(
-    share: float, hits: list[FoundMemory], found: Sequence[RootSearchResult]
-) -> list[FoundMemory]:
+def _strong(share: float, hits: list[FoundMemory], found: Sequence[RootSearchResult]) -> list[FoundMemory]:
     """Return hits without those that are weak beside the best of few memories."""
     if not share or sum(each.counts.get("visible", 0) for each in found) > FEW:
         return hits
