@@ -31,7 +31,7 @@ DRAWN: Final = {12: 8, 30: 5, 60: 3}
 FOREIGN: Final = 6
 MOST_LOST: Final = 0.5
 """Points of the share of tasks whose answer is recalled that the cut may cost."""
-MOST_SPENT: Final = 0.8
+MOST_SPENT: Final = 0.85
 """Tokens of a task that a note answers, by those without the cut."""
 _KIND: Final = "semantic"
 

@@ -30,6 +30,18 @@ class SignalSum:
         if self._apart is not None:
             self._apart.setdefault(name, np.zeros_like(self.total))[rows] += value
 
+    def join(self, other: SignalSum, factor: float) -> None:
+        """Add what others add up to, times a factor."""
+        self.total += other.total * factor
+        if self._apart is not None and other._apart is not None:
+            self._apart |= {name: values * factor for name, values in other._apart.items()}
+
+    def divide(self, by: float) -> None:
+        """Divide everything by a number."""
+        self.total /= by
+        if self._apart is not None:
+            self._apart = {name: values / by for name, values in self._apart.items()}
+
     def parts(self, row: int) -> dict[str, float]:
         """Return what each signal added to a row; nothing where that was not kept."""
         return {name: float(values[row]) for name, values in (self._apart or {}).items() if values[row]}
@@ -52,7 +64,7 @@ class Asked(NamedTuple):
 
 
 def place_among(strength: Numbers, found: npt.NDArray[np.bool_], row: int) -> int | None:
-    """Return where a row is among those that were found, strongest first and of equals the first one first."""
+    """Return where a row is among those that were found; of equals the first one comes first."""
     if not found[row]:
         return None
     better = found & (strength > strength[row])

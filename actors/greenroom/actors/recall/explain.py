@@ -32,6 +32,7 @@ from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import LookUpMemories
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.schemas.preferences import SearchDefaults
+from greenroom.actors.schemas.results_explained import signal_parts
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
@@ -271,12 +272,7 @@ def _beside(hit: FoundMemory, outcome: SearchResult) -> FoundMemory:
 def _hit(found: FoundMemory) -> schemas.HitExplained:
     memory = found.memory
     components = found.components or {}
-    table = _weights(found)
-    parts = [
-        schemas.SignalPart(name=name, part=part, weight=table.get(name))
-        for name, part in components.items()
-        if part and not name.startswith(_QUALITY)
-    ]
+    parts = {name: part for name, part in components.items() if not name.startswith(_QUALITY)}
     return schemas.HitExplained(
         memory_id=memory.memory_id,
         key=memory.key,
@@ -290,7 +286,7 @@ def _hit(found: FoundMemory) -> schemas.HitExplained:
         chance=None if found.odds is None else round(chance_of(found), 4),
         quality=None if found.quality is None else round(found.quality, 4),
         weighed_as=found.weighed_as,
-        signals=sorted(parts, key=lambda each: -abs(each.part)),
+        signals=signal_parts(parts, _weights(found)),
         quality_parts={
             name.removeprefix(_QUALITY): part
             for name, part in components.items()
