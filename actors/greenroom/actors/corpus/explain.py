@@ -172,6 +172,7 @@ def _result(hit: ChunkFound, corpus: str, parts: Mapping[str, float]) -> ResultE
         score=hit.hybrid_score,
         signals=signal_parts(parts, WEIGHTS),
         corpus=corpus,
+        path=hit.source_file,
     )
 
 

@@ -62,7 +62,8 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
         _, workspace, found = await code_found(client, self.scope, asked)
         fresh = await freshness_of(client, workspace)
         files = [] if found is None else list(zip(found.results, found.parts, strict=True))
-        hits = [_result(file, parts, place) for place, (file, parts) in enumerate(files, 1)]
+        corpus = workspace.row.full_name
+        hits = [_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
         mode = ResultsOfMode(
             mode=_MODE,
             hits=hits[: self.limit],
@@ -72,7 +73,7 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
             how=f"{fresh.indexed:,} files of {workspace.row.root} are indexed ({fresh.state})",
             partial=LATE if found is None else None,
         )
-        about = [] if self.about is None or found is None else [_why(mode, found)]
+        about = [] if self.about is None or found is None else [_why(corpus, mode, found)]
         return ResultsExplained(
             query=self.query,
             modes=[mode],
@@ -83,7 +84,7 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
         )
 
 
-def _why(mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatResult:
+def _why(corpus: str, mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatResult:
     if found.about is None:
         return WhyThatResult(mode=mode.mode, place=None, reasons=[_UNKNOWN], hit=None)
     file, ranked = found.about
@@ -93,11 +94,13 @@ def _why(mode: ResultsOfMode, found: schemas.FoundCode) -> WhyThatResult:
         reasons.append("it has nothing of the query, or is below another folder")
     elif place is None:
         reasons.append(f"{len(mode.places)} others are better")
-    hit = _result(file, ranked.parts, place)
+    hit = _result(corpus, file, ranked.parts, place)
     return WhyThatResult(mode=mode.mode, place=place, reasons=reasons, hit=hit)
 
 
-def _result(file: schemas.CodeFile, parts: Mapping[str, float], place: int | None) -> ResultExplained:
+def _result(
+    corpus: str, file: schemas.CodeFile, parts: Mapping[str, float], place: int | None
+) -> ResultExplained:
     from greenroom.actors.ranking.code import WEIGHTS  # noqa: PLC0415 - needs numpy, loaded by now
 
     return ResultExplained(
@@ -107,6 +110,8 @@ def _result(file: schemas.CodeFile, parts: Mapping[str, float], place: int | Non
         place=place,
         score=file.relevance_score,
         signals=signal_parts(parts, WEIGHTS),
+        corpus=corpus,
+        path=file.file_path,
     )
 
 

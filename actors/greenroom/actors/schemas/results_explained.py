@@ -65,7 +65,8 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
         score: 0-1, by which it is in its place.
         signals: The strongest first.
         decided: What made the score, where it is more than the signals.
-        corpus: Of a passage its corpus.
+        corpus: Of a passage or a file its corpus; null for messages, as ``path``.
+        path: Of its document, or of itself.
     """
 
     id: str
@@ -76,6 +77,7 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
     signals: list[SignalPart]
     decided: str = ""
     corpus: str | None = None
+    path: str | None = None
 
 
 class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
