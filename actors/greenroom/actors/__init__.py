@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
     from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
     from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
+    from greenroom.actors.recall.memory_search import NarrowedSearch as NarrowedSearch
     from greenroom.actors.recall.memory_search import RecallContext as RecallContext
     from greenroom.actors.recall.memory_search import RetrieveFilters as RetrieveFilters
     from greenroom.actors.recall.memory_search import RetrieveMemory as RetrieveMemory
