@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.actors.auth import policy
-from greenroom.actors.auth.policy import Partition
 from greenroom.actors.schemas.results_explained import (
     ResultExplained,
     ResultsOfMode,
@@ -22,7 +19,8 @@ from greenroom.actors.session_search import preview
 from greenroom.runtime import Context, Slices, handles
 
 if TYPE_CHECKING:
-    from greenroom.actors.session_search.index import Match, Reasons
+    from greenroom.actors.session_search.index import Match
+    from greenroom.actors.session_search.scores import Reasons
 
 _UNKNOWN = "there is no such message in this session, or you may not see it"
 _PREVIEW = 20_000  # characters in which a preview looks for single words
@@ -37,11 +35,12 @@ class ExplainedSession(TranscribedSession):
         self._visible(context)
         asked = request.asked.asked
         looked = yield from self._finder.prepare(request.asked, context, self._counters)
-        matches, about = yield from looked.index.explain(looked.wanted, request.about, context.should_yield)
-        partitions = policy.partitions(context.principal, asked.search_scope)
+        matches, about = yield from looked.messages.explain(
+            looked.wanted, request.about, context.should_yield
+        )
         hits: list[ResultExplained] = []
         for place, (match, reasons) in enumerate(matches, 1):
-            hits += _shown(context, partitions, looked, match, reasons, place)
+            hits += _shown(context, looked, match, reasons, place)
             if context.should_yield():
                 yield
         places = {hit.id: place for place, hit in enumerate(hits, 1)}
@@ -55,7 +54,7 @@ class ExplainedSession(TranscribedSession):
         )
         told = None
         if request.about is not None:
-            told = _why(context, partitions, looked, request.about, about, places)
+            told = _why(context, looked, request.about, about, places)
         return MessagesExplained(
             mode=ResultsOfMode(
                 mode="",
@@ -72,14 +71,13 @@ class ExplainedSession(TranscribedSession):
 
 def _shown(
     context: Context,
-    partitions: Sequence[Partition],
     looked: LookedAt,
     match: Match,
     reasons: Reasons,
     place: int | None,
 ) -> list[ResultExplained]:
     """Return a message as one result, or none where it is older than what is searched."""
-    entry = log.find(context, partitions, match.id)
+    entry = log.find(context, looked.partitions, match.id)
     if entry is None or entry.message.timestamp < looked.since:
         return []
     shown = preview(entry.message.content, looked.wanted.text, looked_at=_PREVIEW)
@@ -98,7 +96,6 @@ def _shown(
 
 def _why(
     context: Context,
-    partitions: Sequence[Partition],
     looked: LookedAt,
     message_id: int,
     about: tuple[Match, Reasons] | None,
@@ -107,16 +104,17 @@ def _why(
     """Say where a message stands, or why it does not."""
     place = places.get(str(message_id))
     if about is None:
-        is_older = log.find(context, partitions, message_id) is not None
+        is_older = log.find(context, looked.partitions, message_id) is not None
         why = "it is older than what is looked at" if is_older else _UNKNOWN
         return WhyThatResult(mode="", place=None, reasons=[why], hit=None)
     match, reasons = about
-    why, least = [], looked.wanted.threshold
+    reasons_why: list[str] = []
+    least = looked.wanted.threshold
     if place is None and not match.score:
-        why.append("it has nothing of the query")
+        reasons_why.append("it has nothing of the query")
     elif place is None and match.score < least:
-        why.append(f"its score is {match.score:g}, and {least:g} is wanted at least")
+        reasons_why.append(f"its score is {match.score:g}, and {least:g} is wanted at least")
     elif place is None:
-        why.append(f"{len(places)} others are better")
-    hits = _shown(context, partitions, looked, match, reasons, place)
-    return WhyThatResult(mode="", place=place, reasons=why, hit=hits[0] if hits else None)
+        reasons_why.append(f"{len(places)} others are better")
+    hits = _shown(context, looked, match, reasons, place)
+    return WhyThatResult(mode="", place=place, reasons=reasons_why, hit=hits[0] if hits else None)

@@ -59,14 +59,16 @@ class LookedAt(NamedTuple):
     """What a search looks at.
 
     Attributes:
-        index: The messages.
-        wanted: The search of it.
+        messages: The messages that are prepared.
+        partitions: Where the reader may see any.
+        wanted: The search of them.
         window: Its messages.
         since: The time from which on they count, in microseconds since 1970.
         partial: Why some are not compared by what they mean, where another time they are.
     """
 
-    index: SearchIndex
+    messages: SearchIndex
+    partitions: Sequence[Partition]
     wanted: SearchRequest
     window: Window
     since: int
@@ -253,12 +255,12 @@ class SessionSearch:
         """Answer the best matches among the newest messages that the caller may see."""
         request = search.asked
         looked = yield from self.prepare(search, context, counters)
-        matches = yield from looked.index.search(looked.wanted, context.should_yield)
+        matches = yield from looked.messages.search(looked.wanted, context.should_yield)
         looked_at = SHOWN // max(1, len(matches))
         hits: list[replies.SearchHit] = []
         size = 0
         for match in matches:
-            entry = log.find(context, looked.wanted.partitions, match.id)
+            entry = log.find(context, looked.partitions, match.id)
             assert entry is not None, "what is in the index is in the store"
             size += log.answer_bytes(entry.message)
             if hits and size > log.PAGE_BYTES:
@@ -279,7 +281,7 @@ class SessionSearch:
             if context.should_yield():
                 yield
         cut = paging.take_in_order(hits, request.max_tokens, lambda hit: named(hit.message))
-        count = counters.count(policy.partitions(context.principal, request.search_scope))
+        count = counters.count(looked.partitions)
         return replies.SearchResults(
             results=cut.kept,
             query=request.query,
@@ -328,7 +330,7 @@ class SessionSearch:
             vectors=self._comparable(search.vectors, context),
         )
         reason = yield from self._complete(index, wanted, search.absence, context)
-        return LookedAt(index, wanted, window, since, reason)
+        return LookedAt(index, partitions, wanted, window, since, reason)
 
     # -- vectors -----------------------------------------------------------
 

@@ -225,11 +225,17 @@ class SearchIndex:
         That is None where no message has it that the request sees.
         """
         scores = yield from self._scored(request, should_yield, explain=True)
-        rows = {int(self._corpus.position[row]): int(row) for row in np.flatnonzero(self._seen(request))}
-        matches = [(match, reasons(scores, rows[match.id])) for match in self._best(scores, request)]
-        row = None if about is None else rows.get(about)
-        if about is None or row is None:
+        seen = self._seen(request)
+        matches: list[tuple[Match, Reasons]] = []
+        for match in self._best(scores, request):
+            (row,) = np.flatnonzero(seen & (self._corpus.position == match.id))
+            matches.append((match, reasons(scores, int(row))))
+            if should_yield():
+                yield
+        rows = np.flatnonzero(seen & (self._corpus.position == (-1 if about is None else about)))
+        if about is None or not len(rows):
             return matches, None
+        row = int(rows[0])
         return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
 
     def _scored(
