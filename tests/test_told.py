@@ -69,11 +69,11 @@ async def test_a_recall_from_few_leaves_out_what_is_weak_beside_the_best(enter: 
         assert (answer.count, answer.left_out, answer.memories[0].memory_id) == (5, 0, fox)
         (row,) = (await told(ann)).told
         assert row.left_out == {"it is weak beside the best": 8}
-        last = "n0"
         everything = await ann.agent.ask(RecallContext(task=task, kind="semantic"))
         assert everything.count == 13, "a filter says what is wanted"
-        ids = {each.key: each.memory_id for each in everything.memories}
-        said = await ann.agent.ask(ExplainSearch(query=task, memory_id=ids[last]))
+        given = {each.memory_id for each in answer.memories}
+        weak = next(each.memory_id for each in everything.memories if each.memory_id not in given)
+        said = await ann.agent.ask(ExplainSearch(query=task, memory_id=weak))
         why = next(each for each in said.memory if each.mode == "recall")
         assert why.place is None
         assert why.reasons[0].startswith("it is weak beside the best: a chance of 0.0")
