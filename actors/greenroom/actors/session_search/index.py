@@ -228,14 +228,16 @@ class SearchIndex:
         seen = self._seen(request)
         matches: list[tuple[Match, Reasons]] = []
         for match in self._best(scores, request):
-            (row,) = np.flatnonzero(seen & (self._corpus.position == match.id))
-            matches.append((match, reasons(scores, int(row))))
+            (row,) = np.flatnonzero(seen & (self._corpus.position == match.id)).tolist()
+            matches.append((match, reasons(scores, row)))
             if should_yield():
                 yield
-        rows = np.flatnonzero(seen & (self._corpus.position == (-1 if about is None else about)))
-        if about is None or not len(rows):
+        if about is None:
             return matches, None
-        row = int(rows[0])
+        rows: list[int] = np.flatnonzero(seen & (self._corpus.position == about)).tolist()
+        if not rows:
+            return matches, None
+        row = rows[0]
         return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
 
     def _scored(
