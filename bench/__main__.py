@@ -65,6 +65,7 @@ NAMES = (
     "workflows",
     "hooks",
     "hook_context",
+    "recalled",
     "secrets",
     "extraction",
 )

@@ -44,9 +44,9 @@ OTHERS: Final = 5
 FEW: Final = 12
 """Notes of a store that has few."""
 EMBEDDERS: Final = ("none", "static")
-_NOTES: Final = Path(__file__).parent / "notes"
+NOTES: Final = Path(__file__).parent / "notes"
 _PROMPTS: Final = Path(__file__).with_name("hook_prompts.txt")
-_ANN: Final = Principal(agent_id="coder", user="ann")
+ANN: Final = Principal(agent_id="coder", user="ann")
 
 
 class Prompt(NamedTuple):
@@ -67,7 +67,7 @@ class Answered(NamedTuple):
 
 def run(plan: Plan) -> Report:
     """Ask all worlds, with each embedder, and report."""
-    seen, unseen = notes.load(_NOTES), notes.load(_NOTES / "unseen")
+    seen, unseen = notes.load(NOTES), notes.load(NOTES / "unseen")
     worlds = [*seen, *unseen] if not plan.smoke else seen[:1]
     rows: list[list[str | int | float | None]] = []
     figures: list[Figure] = []
@@ -126,12 +126,12 @@ async def _ask(folder: Path, world: notes.World, prompts: Sequence[Prompt], embe
     """Put each prompt to a session of its own, and check what comes back."""
     options = RuntimeOptions(durability="process")
     async with open_greenroom(folder, embedder=embedder, secrets=folder, options=options) as runtime:
-        agent = Agent(runtime, _ANN)
+        agent = Agent(runtime, ANN)
         keys: dict[str, str] = {}
         for note in world.notes:
             stored = await agent.ask(StoreMemory(content=note.content, key=note.key, tags=note.tags))
             keys[stored.memory_id] = note.key
-        while embedder != "none" and await _waits(agent):  # noqa: ASYNC110 - nothing tells
+        while embedder != "none" and await waits(agent):  # noqa: ASYNC110 - nothing tells
             await trio.sleep(0.1)
         answered: list[Answered] = []
         for number, prompt in enumerate(prompts):
@@ -146,19 +146,19 @@ async def _ask(folder: Path, world: notes.World, prompts: Sequence[Prompt], embe
                 prompt=prompt.text,
             )
             began = time.process_time()
-            answer = await runtime.query(AnswerHook(event=event), principal=_ANN)
+            answer = await runtime.query(AnswerHook(event=event), principal=ANN)
             took = (time.process_time() - began) * 1_000
             check(len(answer.memory_ids) <= MOST_MEMORIES, "a prompt is given too many memories")
             check(len(answer.context.encode()) <= 4 * (MOST_TOKENS + 100), "a prompt is given too much")
             again = msgspec.structs.replace(event, id=f"{number + 1_000_000:032x}")
             if answer.memory_ids:
-                repeated = await runtime.query(AnswerHook(event=again), principal=_ANN)
+                repeated = await runtime.query(AnswerHook(event=again), principal=ANN)
                 check(not set(repeated.memory_ids) & set(answer.memory_ids), "a memory is given twice")
             answered.append(Answered(prompt, [keys[each] for each in answer.memory_ids], took))
     return answered
 
 
-async def _waits(agent: Agent) -> bool:
+async def waits(agent: Agent) -> bool:
     """Return whether some notes have no vectors yet."""
     stats = await agent.ask(MemoryStats())
     return stats.embedding_space is None or stats.embedding_waiting > 0

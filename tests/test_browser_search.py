@@ -43,6 +43,23 @@ def test_a_search_is_explained_in_every_mode(page: Page) -> None:
     page.wait_for_url("**/memories/*")
 
 
+def test_documents_and_messages_have_bars_too(page: Page, console_server: ConsoleServer) -> None:
+    text = "# Herons\n\nA grey heron hunts in the reeds.\n\n# Storks\n\nA stork hunts frogs.\n"
+    console_server.ask("ingest_documents", texts=[{"path": "birds.md", "text": text}])
+    page.goto(f"{console_server.url}search?in=documents&q=heron+hunts")
+    page.locator("meter[aria-label=coverage]").first.wait_for()
+    page.get_by_label("Why is this missing").fill("never.md")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_text("There is no such passage or document").first.wait_for()
+    check_layouts(page, "search-documents")
+    session = console_server.ask("create_session", purpose="birds")["session_id"]
+    console_server.ask("add_message", session_id=session, content="a grey heron stood in the reeds")
+    page.goto(f"{console_server.url}search?in=session&session={session}&q=heron")
+    page.locator("meter[aria-label=words]").first.wait_for()
+    assert page.get_by_text("it holds the query as it stands").first.is_visible()
+    check_layouts(page, "search-session")
+
+
 def test_what_another_client_recalls_is_shown_by_itself(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}told")
     page.get_by_text("Nothing that was told fits these filters").wait_for()

@@ -5,17 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import trio
 from support.agents import begin
 from support.console import looker
+from support.corpora import document_of
 from support.keyed import create_key, premises
+from support.workspaces import folder_of_code
 
-from greenroom.actors import AddMessage, CreateSession, MemorySearch, SemanticSearch, StoreMemory
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    CreateSession,
+    MemorySearch,
+    Principal,
+    PutDocument,
+    Reach,
+    SearchCodeSemantic,
+    SemanticSearch,
+    StoreMemory,
+    ask_corpus,
+)
+from greenroom.actors.workspace.keeper import open_workspaces
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.agents import Enter
+    from support.passports import Opens
 
-    from greenroom.actors import Agent
-
+OWNER = Principal(agent_id="bot", user="owner")
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e{{7*7}} heron'
 
 
@@ -101,7 +119,37 @@ async def test_documents_and_sessions_are_searched_too(enter: Enter) -> None:
         await agent.ask(AddMessage(session_id="s1", content="we saw a grey heron"))
         await warmed(agent)
         visitor = await looker(here)
-        page = await visitor.look("/search?in=session&session=s1&q=heron")
+        page = await visitor.look("/search?in=session&session=s1&q=heron&about=999999")
+        page.check_inert()
         assert "we saw a grey heron" in page.text
+        assert {"usual", "everything"} <= set(page.headings)
+        assert {"words", "score"} <= {each.get("aria-label") for each in page.named("meter")}
+        assert "There is no such message in this session" in page.text
+        assert [link for link in page.links if link.startswith("./sessions/s1?message=")]
         page = await visitor.look("/search?in=documents&q=heron")
-        assert "No strategy finds anything" in page.text, page.text
+        assert "No mode finds any passages" in page.text, page.text
+        document = document_of("birds/heron.md", [(["Herons"], f"A heron hunts {HOSTILE}")])
+        await ask_corpus(at.runtime, OWNER, PutDocument(corpus="docs", document=document), make=True)
+        page = await visitor.look("/search?in=documents&q=heron&about=birds/never.md")
+        page.check_inert()
+        assert {"auto", "hybrid", "vector", "bm25"} <= set(page.headings)
+        assert {"text", "coverage", "titled"} <= {each.get("aria-label") for each in page.named("meter")}
+        assert "There is no such passage or document" in page.text
+        assert [link for link in page.links if link.endswith("?document=birds%2Fheron.md")], page.links
+
+
+async def test_files_of_code_are_searched_too(open_at: Opens, tmp_path: Path) -> None:
+    code = folder_of_code(tmp_path, 2)
+    (code / "test_part.py").write_text("def test_part():\n    assert 'anchor'\n")
+    reach = Reach((), workspaces=(str(code),))
+    async with open_at() as at, premises(at, reach=reach) as here, open_workspaces(at.runtime) as kept:
+        bot = Agent(at.runtime, OWNER, reach=reach, workspaces=kept)
+        while (await bot.ask(SearchCodeSemantic(query="anchor"))).freshness.state != "watching":
+            await trio.lowlevel.checkpoint()
+        visitor = await looker(here)
+        page = await visitor.look("/search?in=code&q=anchor&about=test_part.py")
+        page.check_inert()
+        assert page.headings[:2] == ["Search", "Why not"]
+        assert {"passage", "test", "score"} <= {each.get("aria-label") for each in page.named("meter")}
+        assert "-2.5" in page.text  # what a test is lowered by
+        assert [link for link in page.links if link.endswith("?file=part_0.py")]

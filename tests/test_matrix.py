@@ -143,6 +143,9 @@ ASKED = {
     "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
     "list_told": Asked(INTO_USER, "{}", "told-WORD"),
     "explain_search": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
+    "explain_documents": Asked(CORPUS, '{"query":"WORD","corpus":"CORPUS"}', "MARK"),
+    "explain_session_search": Asked(SESSION, '{"session_id":"SESSION","query":"WORD"}', "MARK"),
+    "explain_code": Asked(BY_SCOPE, '{"query":"document_of"}', "(off)"),
     "memory_map": Asked(MEMORY, '{"kind":"list"}', "WORD"),
     "set_preferences": Asked(MEMORY, '{"preferences":{}}', "MARK"),
     "import_memories": Asked(

@@ -68,6 +68,7 @@ async def test_parts_are_values_times_the_weights_of_the_table(enter: Enter) -> 
         parts = {each.name: (each.part, each.weight) for each in found.signals}
         assert parts["words"][1] == 0.09
         assert parts["words"][0] > 0
+        assert sum(each.share for each in found.signals) == pytest.approx(1, abs=0.001)
         assert [abs(each.part) for each in found.signals] == sorted(
             (abs(each.part) for each in found.signals), reverse=True
         )

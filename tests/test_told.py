@@ -12,7 +12,17 @@ from support.console import looker
 from support.hook_events import PROJECT, Client, fill
 from support.keyed import create_key, premises
 
-from greenroom.actors import EraseUser, ForgetMemory, ListTold, RecallContext, StoreMemory, UpdateMemory
+from greenroom.actors import (
+    EraseUser,
+    ExplainSearch,
+    ForgetMemory,
+    ListTold,
+    MemorySearch,
+    RecallContext,
+    RetrieveMemory,
+    StoreMemory,
+    UpdateMemory,
+)
 from greenroom.actors.schemas import hook_work
 
 if TYPE_CHECKING:
@@ -46,6 +56,40 @@ async def test_a_recall_is_told_with_its_reasons(enter: Enter) -> None:
         assert first.signals["words"] > 0
         assert first.now is not None
         assert first.now.key == "fox"
+
+
+async def test_a_recall_from_few_leaves_out_what_is_weak_beside_the_best(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = Client(at)
+        fox = await ann.knows("The mascot of the team is a red fox called Vermilion", key="fox")
+        for number in range(12):
+            await ann.knows(f"The team eats at noon in room {number}", key=f"n{number}")
+        task = "which red fox called Vermilion is the mascot of the team"
+        answer = await ann.agent.ask(RecallContext(task=task))
+        assert (answer.count, answer.left_out, answer.memories[0].memory_id) == (5, 0, fox)
+        (row,) = (await told(ann)).told
+        assert row.left_out == {"it is weak beside the best": 8}
+        everything = await ann.agent.ask(RecallContext(task=task, kind="semantic"))
+        assert everything.count == 13, "a filter says what is wanted"
+        given = {each.memory_id for each in answer.memories}
+        weak = next(each.memory_id for each in everything.memories if each.memory_id not in given)
+        said = await ann.agent.ask(ExplainSearch(query=task, memory_id=weak))
+        why = next(each for each in said.memory if each.mode == "recall")
+        assert why.place is None
+        assert why.reasons[0].startswith("it is weak beside the best: a chance of 0.0")
+        for number in range(12, 60):
+            await ann.knows(f"The team eats at noon in room {number}", key=f"n{number}")
+        many = await ann.agent.ask(RecallContext(task=task, max_tokens=10_000))
+        assert many.count == 61, "of many nothing is weak"
+
+
+async def test_searches_are_not_told(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = Client(at)
+        await ann.knows("The mascot is a fox")
+        assert (await ann.agent.ask(MemorySearch(query="fox"))).total == 1
+        assert (await ann.agent.ask(RetrieveMemory(query="fox"))).total == 1
+        assert (await told(ann)).total == 0
 
 
 async def test_what_a_hook_gave_says_what_it_left_out(enter: Enter) -> None:

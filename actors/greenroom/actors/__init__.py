@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.entity_tools import EntityQuestion as EntityQuestion
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
+    from greenroom.actors.corpus.explain import ExplainDocuments as ExplainDocuments
     from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
     from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.dependency_search import DependencySearch as DependencySearch
     from greenroom.actors.orchestrations.erase import EraseUser as EraseUser
     from greenroom.actors.orchestrations.erase import UserErased as UserErased
+    from greenroom.actors.orchestrations.explain_code import ExplainCode as ExplainCode
     from greenroom.actors.orchestrations.handover import MigrateSession as MigrateSession
     from greenroom.actors.orchestrations.handover import StartSession as StartSession
     from greenroom.actors.orchestrations.import_export import ExportMemories as ExportMemories
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
     from greenroom.actors.prompts.requests import CompletePrompt as CompletePrompt
     from greenroom.actors.prompts.requests import GetPrompt as GetPrompt
     from greenroom.actors.prompts.requests import ListPrompts as ListPrompts
+    from greenroom.actors.recall.context_search import ExplainSessionSearch as ExplainSessionSearch
     from greenroom.actors.recall.entity_mentions import FindEntity as FindEntity
     from greenroom.actors.recall.explain import ExplainSearch as ExplainSearch
     from greenroom.actors.recall.index_verification import Imitations as Imitations
@@ -121,6 +124,7 @@ if TYPE_CHECKING:
     from greenroom.actors.recall.index_verification import VerifyMemories as VerifyMemories
     from greenroom.actors.recall.index_verification import stopped_imitations as stopped_imitations
     from greenroom.actors.recall.memory_search import MemorySearch as MemorySearch
+    from greenroom.actors.recall.memory_search import NarrowedSearch as NarrowedSearch
     from greenroom.actors.recall.memory_search import RecallContext as RecallContext
     from greenroom.actors.recall.memory_search import RetrieveFilters as RetrieveFilters
     from greenroom.actors.recall.memory_search import RetrieveMemory as RetrieveMemory
@@ -293,11 +297,15 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.resources import SavingsResource as SavingsResource
     from greenroom.actors.schemas.resources import SessionResource as SessionResource
     from greenroom.actors.schemas.resources import WorkspaceResource as WorkspaceResource
+    from greenroom.actors.schemas.results_explained import ResultExplained as ResultExplained
+    from greenroom.actors.schemas.results_explained import ResultsExplained as ResultsExplained
+    from greenroom.actors.schemas.results_explained import ResultsOfMode as ResultsOfMode
+    from greenroom.actors.schemas.results_explained import SignalPart as SignalPart
+    from greenroom.actors.schemas.results_explained import WhyThatResult as WhyThatResult
     from greenroom.actors.schemas.savings import SavingsReport as SavingsReport
     from greenroom.actors.schemas.search_explained import HitExplained as HitExplained
     from greenroom.actors.schemas.search_explained import ModeExplained as ModeExplained
     from greenroom.actors.schemas.search_explained import SearchExplained as SearchExplained
-    from greenroom.actors.schemas.search_explained import SignalPart as SignalPart
     from greenroom.actors.schemas.search_explained import WhyNotFound as WhyNotFound
     from greenroom.actors.schemas.server import Health as Health
     from greenroom.actors.schemas.server import ServerStats as ServerStats

@@ -36,6 +36,7 @@ from greenroom.actors.corpus.catalogue import CatalogueActor
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.explain import ExplainDocuments
 from greenroom.actors.corpus.listing import CorpusEntities, ReadPage
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.embedding import rows as embedding
@@ -61,7 +62,7 @@ from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.preferences.actor import PreferencesActor
 from greenroom.actors.presence.actor import PresenceActor
-from greenroom.actors.recall.context_search import SearchSession
+from greenroom.actors.recall.context_search import ExplainSessionSearch, SearchSession
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.explain import ExplainSearch
@@ -273,6 +274,8 @@ async def open_greenroom(
             TakeHookEvent,
             ListTold,
             ExplainSearch,
+            ExplainDocuments,
+            ExplainSessionSearch,
             WhyGiven,
             *queries,
         ],

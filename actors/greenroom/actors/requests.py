@@ -13,6 +13,7 @@ from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.explain import ExplainDocuments
 from greenroom.actors.corpus.listing import CorpusEntities
 from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
@@ -24,6 +25,7 @@ from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.compress_text import CompressText
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.erase import EraseUser
+from greenroom.actors.orchestrations.explain_code import ExplainCode
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.ingest_documents import IngestDocuments
@@ -46,6 +48,7 @@ from greenroom.actors.orchestrations.workflows import (
 )
 from greenroom.actors.passport.issued import ListPassports
 from greenroom.actors.prompts.requests import CompletePrompt, GetPrompt, ListPrompts
+from greenroom.actors.recall.context_search import ExplainSessionSearch
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.explain import ExplainSearch
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
@@ -173,6 +176,9 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     **_TO_CONSOLE_SESSION,
     "list_told": ListTold,
     "explain_search": ExplainSearch,
+    "explain_documents": ExplainDocuments,
+    "explain_session_search": ExplainSessionSearch,
+    "explain_code": ExplainCode,
     "get_overview": GetOverview,
     "list_people": ListPeople,
     "get_own_key": GetOwnKey,

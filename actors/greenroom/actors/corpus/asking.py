@@ -70,19 +70,7 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
             Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
         """
         began = trio.current_time()
-        is_one = self.corpus != schemas.EVERY_CORPUS
-        rows = [await corpus_row(context, self.corpus)] if is_one else await _every_corpus(context)
-        answers = _Answers(rows)
-        with trio.move_on_at(began + SEARCH_SECONDS):
-            vectors, absence = await self._vectors(context)
-            asked = msgspec.structs.replace(self.asked, vectors=vectors, absence=absence)
-            if is_one:
-                answers.found[rows[0]] = await ask_one(context, rows[0], asked)
-            else:
-                await answers.gather(context, asked)
-        for row in answers.late:
-            context.tell(corpus_address(row), schemas.LoadCorpus())
-        name = rows[0].full_name if is_one else self.corpus
+        answers, name = await self.answers(context)
         answer = merged(answers, self.asked, name)
         audit_record.record_read(
             context,
@@ -95,6 +83,27 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
         )
         took = round((trio.current_time() - began) * 1_000, 3)
         return Answered(msgspec.structs.replace(answer.said, execution_time_ms=took), answer.files)
+
+    async def answers(self, context: ProcedureContext) -> tuple[Answers, str]:
+        """Return what each corpus answers in two seconds, and what was searched.
+
+        Raises:
+            Refusal: as `run`.
+        """
+        began = trio.current_time()
+        is_one = self.corpus != schemas.EVERY_CORPUS
+        rows = [await corpus_row(context, self.corpus)] if is_one else await _every_corpus(context)
+        answers = Answers(rows)
+        with trio.move_on_at(began + SEARCH_SECONDS):
+            vectors, absence = await self._vectors(context)
+            asked = msgspec.structs.replace(self.asked, vectors=vectors, absence=absence)
+            if is_one:
+                answers.found[rows[0]] = await ask_one(context, rows[0], asked)
+            else:
+                await answers.gather(context, asked)
+        for row in answers.late:
+            context.tell(corpus_address(row), schemas.LoadCorpus())
+        return answers, rows[0].full_name if is_one else self.corpus
 
     async def _vectors(self, context: ProcedureContext) -> tuple[QueryVectors | None, str | None]:
         """Return the query's vectors, or why there are none."""
@@ -111,7 +120,7 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
         return vectors, None
 
 
-class _Answers:
+class Answers:
     """What corpora answered so far.
 
     Attributes:
@@ -168,7 +177,7 @@ async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
     return rows
 
 
-def merged(answers: _Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
+def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
     """Return all answers as one, in the order of their scores, which compare among corpora."""
     found = answers.found
     is_one = name != schemas.EVERY_CORPUS
@@ -225,7 +234,7 @@ def _analysis(
     return msgspec.structs.replace(told, corrected=corrected, unknown=unknown)
 
 
-def _partial(answers: _Answers) -> str | UnsetType:
+def _partial(answers: Answers) -> str | UnsetType:
     """Return which corpora did not answer, and why, as far as any did not."""
     parts = []
     if answers.late:

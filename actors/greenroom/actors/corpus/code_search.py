@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from greenroom.actors.corpus.reading import locate
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository, Located
 from greenroom.actors.schemas.code import CodeFile, CodeFilters, FindCode, FoundCode
+from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -48,21 +50,40 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         if context.should_yield():
             yield
     found.sort(key=lambda each: -each[0])
+
+    def shown(score: float, near: Located, signals: Mapping[str, float]) -> CodeFile:
+        return CodeFile(
+            file_path=near.document.path,
+            relevance_score=round(score, 4),
+            line_range=[near.place.first_line, near.place.last_line],
+            excerpt=excerpt(repository.passage(context, near).text, request.query),
+            last_modified=to_datetime(near.document.modified_at),
+            signals={name: round(value, 2) for name, value in signals.items()},
+        )
+
     results = []
     for score, near, file in found[: request.limit]:
-        results.append(
-            CodeFile(
-                file_path=near.document.path,
-                relevance_score=round(score, 4),
-                line_range=[near.place.first_line, near.place.last_line],
-                excerpt=excerpt(repository.passage(context, near).text, request.query),
-                last_modified=to_datetime(near.document.modified_at),
-                signals={name: round(value, 2) for name, value in file.signals.items()},
-            )
-        )
+        results.append(shown(score, near, file.signals))
         if context.should_yield():
             yield
-    answer = FoundCode(results=results, total=ranked.total, unknown=list(ranked.unknown), cache_hit=False)
+    about = None
+    if (told := ranked.about) is not None:
+        first = int((corpus.alive & (corpus.author == told.row)).argmax())
+        named = locate(repository, context, corpus, int(corpus.ids[first]), documents)
+        assert named is not None, "what is in the index is in the store"
+        about = (
+            shown(told.score, named, {}),
+            NamedResult(score=round(told.score, 4), place=told.place, parts=dict(told.parts)),
+        )
+    answer = FoundCode(
+        results=results,
+        total=ranked.total,
+        unknown=list(ranked.unknown),
+        cache_hit=False,
+        parts=[dict(file.parts) for _, _, file in found[: request.limit]],
+        corrected={word: list(meant) for word, meant in ranked.corrected.items()},
+        about=about,
+    )
     while len(repository.code_answers) >= KEPT:
         del repository.code_answers[next(iter(repository.code_answers))]
     if not weight:  # what is late changes with the time
@@ -86,8 +107,17 @@ def _ranked(
             limit=request.limit * many,
             least=request.min_relevance,
             below=files_below(corpus, request.folder, request.filters),
+            about=_file_named(corpus, request.about),
         )
     )
+
+
+def _file_named(corpus: Any, path: str) -> int | None:
+    """Return the number of a file that is in the index; None for no path, and where it is not."""
+    number: int | None = corpus.names["author"].find(path) if path else None
+    if number is None or not (corpus.alive & (corpus.author == number)).any():
+        return None
+    return number
 
 
 def view_of(repository: CorpusRepository, corpus: Any) -> SourceView:

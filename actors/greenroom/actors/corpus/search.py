@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, QueryAnalysis
+from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 KEPT = 64
 """Answers that are kept for who asks the same again."""
+_DIGITS = 16  # of the highest id
 _NO_CHUNKS = "no chunk has a vector yet"
 
 
@@ -51,17 +54,20 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
     documents: dict[int, DocumentRecord] = {}
-    for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
+
+    def shown(row: int, score: float, rank: int) -> ChunkFound:
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
         passage = repository.passage(context, near) if full else None
         speaks_of = repository.entities.of_chunk(context, near.document.number, near.place.id)
-        results.append(
-            result(near.document, near.place, passage, speaks_of, score=round(score, 4), rank=number)
-        )
+        return result(near.document, near.place, passage, speaks_of, score=round(score, 4), rank=rank)
+
+    for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
+        results.append(shown(row, score, number))
         if context.should_yield():
             yield
+    told = ranked.about
     answer = FoundChunks(
         results=results,
         total=ranked.total,
@@ -75,6 +81,13 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         freshness=repository.freshness(context),
         cache_hit=False,
         files=files_of(documents.values()),
+        parts=[dict(parts) for parts in ranked.parts],
+        about=None
+        if told is None
+        else (
+            shown(told.row, told.score, told.place or 0),
+            NamedResult(score=round(told.score, 4), place=told.place, parts=dict(told.parts)),
+        ),
     )
     while len(repository.answers) >= KEPT:
         del repository.answers[next(iter(repository.answers))]
@@ -114,5 +127,18 @@ def _ranked(
             limit=request.top_k,
             least=request.min_score,
             only=only,
+            explain=request.explain,
+            about=rows_named(corpus, request.about),
         )
     )
+
+
+def rows_named(corpus: Any, name: str) -> Sequence[int]:
+    """Return the rows of a chunk, by its id, or of a document, by its path; none for no name."""
+    if name.isdecimal() and len(name) <= _DIGITS and (row := corpus.row(int(name))) is not None:
+        return [row]
+    number = corpus.names["author"].find(name) if name else None
+    if number is None:
+        return ()
+    rows: list[int] = (corpus.alive & (corpus.author == number)).nonzero()[0].tolist()
+    return rows

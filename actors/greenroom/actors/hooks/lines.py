@@ -12,6 +12,7 @@ from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.recalled import strongest
 from greenroom.actors.recall.scatter_gather import Root
+from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
 
@@ -57,11 +58,6 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
     return Line(said(text, source, MOST_OF_MEMORY).text, given)
-
-
-def chance_of(hit: FoundMemory) -> float:
-    """Return the chance of a memory against nothing, whatever else was found."""
-    return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
 def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:

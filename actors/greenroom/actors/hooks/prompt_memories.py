@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.lines import NO_ROOM, Line, chance_of, of_memory, roots_of, why_withheld, within
+from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, roots_of, why_withheld, within
 from greenroom.actors.hooks.prompt_text import searched
-from greenroom.actors.recall.search import SearchSpec, find
+from greenroom.actors.recall.search import SearchSpec, chance_of, find
 from greenroom.actors.schemas.hook_work import HookState
 from greenroom.actors.schemas.hooks import HookEvent
 from greenroom.actors.schemas.memory_replies import MemoryFilters

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
 import trio
 from msgspec import UNSET
 
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import (
+    CodeOrchestration,
+    Workspace,
+    freshness_of,
+    opened,
+    roots_of,
+)
 from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.corpus import QueryText
 from greenroom.actors.workspace.files import versions_at
-from greenroom.actors.workspace.places import checked_file
+from greenroom.actors.workspace.places import Place, checked_file
 
-_LATE = (
+LATE = (
     "the search was cut after 2 s, before the index answered: it is being read, or others are before you; "
     "ask again"
 )
@@ -42,18 +49,14 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
                 none.
         """
         began = trio.current_time()
-        roots = await roots_of(client)
-        place = await read_in_thread(checked_file, "scope", self.scope, roots, client.reach.closed)
-        workspace = await opened(client, place.root)
-        request = schemas.FindCode(
-            corpus=workspace.row.full_name,
+        asked = schemas.FindCode(
+            corpus="",
             query=self.query,
-            folder=place.name,
             filters=self.filters,
             limit=self.limit,
             min_relevance=self.min_relevance,
         )
-        found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
+        place, workspace, found = await code_found(client, self.scope, asked)
         if found is not None and are_wanted():
             note_cache("memory", is_hit=found.cache_hit)
             names = [each.file_path for each in found.results]
@@ -67,5 +70,26 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             unknown=found.unknown if found is not None and found.unknown else UNSET,
             cache_hit=found is not None and found.cache_hit,
             search_time_ms=round((trio.current_time() - began) * 1_000, 3),
-            partial=_LATE if found is None else UNSET,
+            partial=LATE if found is None else UNSET,
         )
+
+
+async def code_found(
+    client: ClientSessionState, scope: str, asked: schemas.FindCode
+) -> tuple[Place, Workspace, schemas.FoundCode | None]:
+    """Search the workspace that a folder is in; the answer is None where it came too late.
+
+    Args:
+        client: Whose folders and workspaces are meant.
+        scope: The folder to look in; empty for the workspace itself.
+        asked: What is looked for; its corpus and folder do not count.
+
+    Raises:
+        Refusal: as `SearchCodeSemantic.carry_out`.
+    """
+    roots = await roots_of(client)
+    place = await read_in_thread(checked_file, "scope", scope, roots, client.reach.closed)
+    workspace = await opened(client, place.root)
+    request = msgspec.structs.replace(asked, corpus=workspace.row.full_name, folder=place.name)
+    found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
+    return place, workspace, found

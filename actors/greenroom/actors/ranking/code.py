@@ -23,6 +23,7 @@ import numpy as np
 from greenroom.actors.ranking.chunks import best_places
 from greenroom.actors.ranking.code_query import CodeQuery
 from greenroom.actors.ranking.code_signals import SourceView, file_signals, passages_say, read_terms
+from greenroom.actors.ranking.sums import Asked, place_among
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -57,13 +58,18 @@ class RankedFile(NamedTuple):
         path: Where it is.
         score: 0 to 1.
         rows: Its passages that say something of the query, best first: rows of the index.
-        signals: What spoke for it, and how much.
+        parts: What each signal added to its strength, or took from it.
     """
 
     path: str
     score: float
     rows: Sequence[int]
-    signals: Mapping[str, float]
+    parts: Mapping[str, float]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """What spoke for it, and how much."""
+        return {name: value for name, value in self.parts.items() if value > 0}
 
 
 class RankedFiles(NamedTuple):
@@ -74,12 +80,14 @@ class RankedFiles(NamedTuple):
         total: How many files have a word of the query, and the least score at least.
         corrected: What was looked for instead of words that are nowhere.
         unknown: Words that are nowhere, and that nothing is like.
+        about: The file that was asked about, its row a file's number; None where none was.
     """
 
     files: Sequence[RankedFile]
     total: int
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
+    about: Asked | None = None
 
 
 def rank_files(
@@ -90,6 +98,7 @@ def rank_files(
     limit: int,
     least: float = 0.0,
     below: Mask | None = None,
+    about: int | None = None,
 ) -> Slices[RankedFiles]:
     """Return the ``limit`` best files; yields when ``should_yield()``.
 
@@ -100,6 +109,7 @@ def rank_files(
         limit: How many are returned at most.
         least: The score that they have at least.
         below: Which files are looked at, by number; all unless given.
+        about: The number of a file that is told of, even where it is not among the best.
     """
     groups, corrected, unknown = yield from read_terms(view, query, should_yield)
     said = yield from passages_say(view, groups, should_yield)
@@ -118,18 +128,27 @@ def rank_files(
     best = files[best_places(strength[files], limit)]
     ranked: list[RankedFile] = []
     for number in best.tolist():
-        spoke = {name: float(WEIGHTS[name] * value[number]) for name, value in values.items()}
         ranked.append(
             RankedFile(
                 path=view.corpus.authors[number],
                 score=float(scores[number]),
                 rows=_passages(view, said, number),
-                signals={name: value for name, value in spoke.items() if value > 0},
+                parts=_parts(values, number),
             )
         )
         if should_yield():
             yield
-    return RankedFiles(ranked, len(files), corrected, unknown)
+    told = None
+    if about is not None:
+        place = place_among(strength, found, about)
+        told = Asked(about, float(scores[about]), place, _parts(values, about))
+    return RankedFiles(ranked, len(files), corrected, unknown, told)
+
+
+def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
+    """Return what each signal added to the strength of a file."""
+    parts = {name: float(WEIGHTS[name] * value[number]) for name, value in values.items()}
+    return {name: part for name, part in parts.items() if part}
 
 
 def signals(

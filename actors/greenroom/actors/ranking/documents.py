@@ -36,6 +36,7 @@ from greenroom.actors.ranking.chunks import (
 )
 from greenroom.actors.ranking.query import RankQuery
 from greenroom.actors.ranking.spelling import Correction, corrections
+from greenroom.actors.ranking.sums import Asked, SignalSum, place_among
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 
     Postings = tuple[Rows, Floats]
 
-_WEIGHTS: Final[Mapping[str, float]] = {
+MEANING: Final = 12.0
+"""The weight of the signal ``meaning``."""
+WEIGHTS: Final[Mapping[str, float]] = {
     "text": 1.0,
     "headings": 0.6,
     "heading": 0.6,
@@ -51,9 +54,9 @@ _WEIGHTS: Final[Mapping[str, float]] = {
     "file": 0.3,
     "coverage": 4.0,
     "titled": 4.0,
+    "meaning": MEANING,
 }
-MEANING: Final = 12.0
-"""The weight of the signal ``meaning``."""
+"""The weights of the signals."""
 SIGNALS: Final[Mapping[str, str]] = {
     "text": "A chunk that says the query's words is wanted; rare words say more than common ones (BM25).",
     "headings": "The document's title and the headings above a chunk say what it is about (BM25).",
@@ -93,6 +96,8 @@ class RankedChunks(NamedTuple):
         corrected: What was looked for instead of terms that no chunk has.
         unknown: Terms that no chunk has, and that nothing is like.
         has_vectors: Whether meaning was compared.
+        parts: What each signal added to the strength of each row, if that was asked for.
+        about: The row that was asked about; None where none was.
     """
 
     rows: npt.NDArray[np.intp]
@@ -102,6 +107,8 @@ class RankedChunks(NamedTuple):
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
     has_vectors: bool
+    parts: Sequence[Mapping[str, float]] = ()
+    about: Asked | None = None
 
 
 def rank_chunks(
@@ -112,6 +119,8 @@ def rank_chunks(
     limit: int,
     least: float = 0.0,
     only: str | None = None,
+    explain: bool = False,
+    about: Sequence[int] = (),
 ) -> Slices[RankedChunks]:
     """Return the ``limit`` best chunks; yields when ``should_yield()``.
 
@@ -122,6 +131,8 @@ def rank_chunks(
         limit: How many are returned at most.
         least: The score that they have at least.
         only: ``words`` or ``meaning``, to go by these alone.
+        explain: Whether to tell what each signal added.
+        about: Rows of which the strongest is told of, even where it is not among the best.
     """
     groups, corrected, unknown = yield from _read(view, query, should_yield)
     towards = None if only == "words" else _towards(view, query, groups)
@@ -129,13 +140,13 @@ def rank_chunks(
     if towards is not None:
         assert query.vectors is not None, "it is made of them"
         cosine = yield from meaning.cosines(view, query.vectors.space, towards, should_yield)
-    words = _Words.nothing(view)
+    words = _Words.nothing(view, apart=explain)
     if only != "meaning":
-        words = yield from _by_words(view, groups, should_yield)
-    strength = words.strength
+        yield from _by_words(view, groups, words, should_yield)
     if cosine is not None:
         cosine *= np.float32(MEANING)
-        strength += cosine
+        words.sum.add("meaning", cosine)
+    strength = words.sum.total
     if should_yield():
         yield
     worth = EVEN + (0.0 if only == "meaning" else sum(group.weight for group in groups))
@@ -150,8 +161,28 @@ def rank_chunks(
     likely = found & (related | (strength >= worth * middle))
     total = max(len(best), int(np.count_nonzero(likely)))
     shares = strength[best] / np.float32(worth)
-    scores = 1 / (1 + np.exp((np.float32(middle) - shares) / np.float32(width)))
-    return RankedChunks(best, shares, scores, total, corrected, unknown, cosine is not None)
+    told = None
+    if len(about):
+        row = int(about[int(np.argmax(strength[list(about)]))])
+        score = float(_scores(strength[[row]] / np.float32(worth), middle, width)[0])
+        told = Asked(row, score, place_among(strength, found, row), words.sum.parts(row))
+    return RankedChunks(
+        best,
+        shares,
+        _scores(shares, middle, width),
+        total,
+        corrected,
+        unknown,
+        cosine is not None,
+        [words.sum.parts(row) for row in best.tolist()] if explain else (),
+        told,
+    )
+
+
+def _scores(shares: Floats, middle: float, width: float) -> Floats:
+    """Return what shares of what a query is worth are as scores."""
+    found: Floats = 1 / (1 + np.exp((np.float32(middle) - shares) / np.float32(width)))
+    return found
 
 
 def _compared(query: RankQuery, only: str | None) -> str:
@@ -170,32 +201,35 @@ class _Words(NamedTuple):
     """What the words of a query say of each row.
 
     Attributes:
-        strength: The signals that need no embedder, by their weights.
+        sum: The signals that need no embedder, by their weights.
         coverage: Which share of the query each row has.
     """
 
-    strength: Floats
+    sum: SignalSum
     coverage: Floats
 
     @classmethod
-    def nothing(cls, view: Chunks) -> _Words:
+    def nothing(cls, view: Chunks, *, apart: bool) -> _Words:
         """Return what no words say."""
         size = len(view.visible)
-        return cls(np.zeros(size, np.float32), np.zeros(size, np.float32))
+        return cls(SignalSum(size, apart=apart), np.zeros(size, np.float32))
 
 
-def _by_words(view: Chunks, groups: Sequence[Group], should_yield: Callable[[], bool]) -> Slices[_Words]:
-    """Return what the words of a query say."""
-    strength, coverage = words = _Words.nothing(view)
+def _by_words(
+    view: Chunks, groups: Sequence[Group], words: _Words, should_yield: Callable[[], bool]
+) -> Slices[None]:
+    """Add what the words of a query say."""
     if not groups:
-        return words
+        return
+    strength, coverage = words
     files = np.zeros(len(view.file_lengths), np.float32)
-    titled = np.zeros(len(strength), np.float32)
+    titled = np.zeros(len(coverage), np.float32)
     everything = sum(group.weight for group in groups) or 1.0
     for group in groups:
         for field, (rows, times) in group.found.items():
-            weight = np.float32(group.weight * _WEIGHTS[_FIELDS[field]])
-            strength[rows] += weight * saturated(times, view.norms(field)[rows], FACTORS[field])
+            name = _FIELDS[field]
+            weight = np.float32(group.weight * WEIGHTS[name])
+            strength.add(name, weight * saturated(times, view.norms(field)[rows], FACTORS[field]), rows)
             if field == "tags":
                 titled[rows] += np.float32(group.weight)
             if field == "text":
@@ -203,16 +237,15 @@ def _by_words(view: Chunks, groups: Sequence[Group], should_yield: Callable[[], 
             if should_yield():
                 yield
         _cover(coverage, group, np.float32(group.weight / everything))
-    files *= np.float32(_WEIGHTS["file"])
-    strength += files[view.corpus.author]
-    coverage_weight = np.float32(_WEIGHTS["coverage"])
-    strength += coverage_weight * coverage
+    files *= np.float32(WEIGHTS["file"])
+    strength.add("file", files[view.corpus.author])
+    strength.add("coverage", np.float32(WEIGHTS["coverage"]) * coverage)
     # Of a heading's words as many as are not in the query count as words of middling rarity.
     headed = np.flatnonzero(titled)
     more = np.maximum(view.field("tags")[headed] - np.float32(len(groups)), 0)
     more *= np.float32(everything / len(groups))
-    strength[headed] += np.float32(_WEIGHTS["titled"]) * titled[headed] / (np.float32(everything) + more)
-    return words
+    share = titled[headed] / (np.float32(everything) + more)
+    strength.add("titled", np.float32(WEIGHTS["titled"]) * share, headed)
 
 
 def _cover(coverage: Floats, group: Group, share: np.float32) -> None:

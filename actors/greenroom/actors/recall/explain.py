@@ -15,17 +15,24 @@ from msgspec import Meta
 from greenroom.actors.auth.namespaces import is_below, memory_address, root_of, user_namespace
 from greenroom.actors.base.times import optional_datetime
 from greenroom.actors.memory.directory import RootOfMemory
-from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveFilters, RetrieveMemory
+from greenroom.actors.recall.memory_search import (
+    MemorySearch,
+    NarrowedSearch,
+    RecallContext,
+    RetrieveFilters,
+    RetrieveMemory,
+)
 from greenroom.actors.recall.query_times import warmed
 from greenroom.actors.recall.replies import TimeWindow
 from greenroom.actors.recall.scatter_gather import Root, summed
-from greenroom.actors.recall.search import MILLISECONDS, SearchResult, SearchSpec, find
+from greenroom.actors.recall.search import MILLISECONDS, SearchResult, SearchSpec, chance_of, find
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import search_explained as schemas
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import LookUpMemories
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.schemas.preferences import SearchDefaults
+from greenroom.actors.schemas.results_explained import signal_parts
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
@@ -54,19 +61,10 @@ class _Explained(NamedTuple):
     view: schemas.ModeExplained
 
 
-class ExplainSearch(Procedure[schemas.SearchExplained], frozen=True, kw_only=True):
+class ExplainSearch(NarrowedSearch, Procedure[schemas.SearchExplained], frozen=True, kw_only=True):
     """Explain what searches of memories find in every mode and why, and why not one memory."""
 
     query: kinds.SearchWords
-    namespace: kinds.Below | None = None
-    time_expr: kinds.TimeWords | None = None
-    after: kinds.After | None = None
-    before: kinds.Before | None = None
-    timezone: kinds.Zone | None = None
-    tags: kinds.Tags | None = None
-    tag_match: kinds.ATagMatch = "any"
-    kind: kinds.AKind | None = None
-    author: kinds.Author | None = None
     limit: types.Limit100 = 10
     memory_id: Annotated[kinds.MemoryId, Meta(description="say why this one is found or not, too")] | None = (
         None
@@ -128,19 +126,8 @@ class ExplainSearch(Procedure[schemas.SearchExplained], frozen=True, kw_only=Tru
         }
 
     def _as(self, mode: kinds.SearchMode) -> MemorySearch:
-        return MemorySearch(
-            query=self.query,
-            mode=mode,
-            namespace=self.namespace,
-            time_expr=self.time_expr,
-            after=self.after,
-            before=self.before,
-            timezone=self.timezone,
-            tags=self.tags,
-            tag_match=self.tag_match,
-            kind=self.kind,
-            author=self.author,
-        )
+        given = {name: getattr(self, name) for name in NarrowedSearch.__struct_fields__}
+        return MemorySearch(mode=mode, **given)
 
     def _spec(self, mode: kinds.SearchMode, now: int) -> SearchSpec:
         search = self._as(mode)
@@ -247,7 +234,12 @@ class _One(NamedTuple):
     async def _found(self, search: SearchSpec) -> FoundMemory | None:
         roots = [Root(self.root, memory_address(self.root))]
         alone = search._replace(
-            below=None, roots=roots, min_relevance=0.0, usual_relevance=None, limit=PLACES
+            below=None,
+            roots=roots,
+            min_relevance=0.0,
+            usual_relevance=None,
+            least_share=0.0,
+            limit=PLACES,
         )
         outcome = await find(self.context, alone)
         return next((each for each in outcome.hits if each.memory.memory_id == self.memory_id), None)
@@ -263,6 +255,9 @@ def _too_weak(hit: FoundMemory | None, search: SearchSpec, outcome: SearchResult
     least = search.min_relevance
     if least is not None and relevance < least:
         return f"its relevance is {relevance:.4f}, and {least:.4f} is wanted at least"
+    best = max(map(chance_of, outcome.hits), default=0.0)
+    if outcome.weak and chance_of(hit) < search.least_share * best:
+        return f"it is weak beside the best: a chance of {chance_of(hit):.4f}, and theirs is {best:.4f}"
     return f"{min(len(outcome.hits), PLACES)} others are better"
 
 
@@ -277,12 +272,7 @@ def _beside(hit: FoundMemory, outcome: SearchResult) -> FoundMemory:
 def _hit(found: FoundMemory) -> schemas.HitExplained:
     memory = found.memory
     components = found.components or {}
-    table = _weights(found)
-    parts = [
-        schemas.SignalPart(name=name, part=part, weight=table.get(name))
-        for name, part in components.items()
-        if part and not name.startswith(_QUALITY)
-    ]
+    parts = {name: part for name, part in components.items() if not name.startswith(_QUALITY)}
     return schemas.HitExplained(
         memory_id=memory.memory_id,
         key=memory.key,
@@ -293,10 +283,10 @@ def _hit(found: FoundMemory) -> schemas.HitExplained:
         tags=memory.tags,
         score=round(found.score, 4),
         relevance=round(found.relevance, 4),
-        chance=None if found.odds is None else round(found.odds / (1 + found.odds), 4),
+        chance=None if found.odds is None else round(chance_of(found), 4),
         quality=None if found.quality is None else round(found.quality, 4),
         weighed_as=found.weighed_as,
-        signals=sorted(parts, key=lambda each: -abs(each.part)),
+        signals=signal_parts(parts, _weights(found)),
         quality_parts={
             name.removeprefix(_QUALITY): part
             for name, part in components.items()

@@ -33,6 +33,8 @@ HYBRID_BOOST = 0.3
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
 CANDIDATES = 100
+LEAST_SHARE = 0.1
+"""Of the best memory's chance, what others must have in a recall from few; `bench recalled` measures it."""
 EXPLAINED = 20
 """Memories of a recall, the best, of which the ledger knows the signals; of the others the score alone."""
 _USUAL_LIMIT = 10
@@ -40,11 +42,10 @@ MOST = 100
 """Memories with one key among which those of the caller are looked for."""
 
 
-class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
-    """Find memories in all namespaces that the caller may see, or below one."""
+class NarrowedSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for, and which memories alone count."""
 
     query: kinds.SearchWords | None = None
-    mode: kinds.AMode = "semantic"
     namespace: kinds.Below | None = None
     time_expr: kinds.TimeWords | None = None
     after: kinds.After | None = None
@@ -53,8 +54,14 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     tags: kinds.Tags | None = None
     tag_match: kinds.ATagMatch = "any"
     kind: kinds.AKind | None = None
-    scope: kinds.AScope | None = None
     author: kinds.Author | None = None
+
+
+class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
+    """Find memories in all namespaces that the caller may see, or below one."""
+
+    mode: kinds.AMode = "semantic"
+    scope: kinds.AScope | None = None
     conversation_id: kinds.ConversationId | None = None
     quality_boost: kinds.Boost | None = None
     min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
@@ -174,7 +181,10 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
-        """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
+        """Search, and fill the budget from the best on; what does not fit leaves room for what does.
+
+        In a small store what is weak beside the best is left out, or everything would be recalled each time.
+        """
         outcome = await find(context, self.asked())
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
@@ -199,7 +209,17 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             kind=self.kind,
             unreviewed=self.unreviewed,
         )
-        return SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, reasons=EXPLAINED)
+        narrowed = self.tags or self.kind is not None  # that says what is wanted
+        return SearchSpec(
+            self.namespace,
+            self.task,
+            "hybrid",
+            BOOST,
+            filters,
+            CANDIDATES,
+            reasons=EXPLAINED,
+            least_share=0.0 if narrowed else LEAST_SHARE,
+        )
 
 
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

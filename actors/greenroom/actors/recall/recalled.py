@@ -32,6 +32,7 @@ def note_recall(
     told = {each.memory_id for each in kept}
     large = sum(hit.memory.withheld for hit in outcome.hits)
     left_out = {
+        "it is weak beside the best": outcome.weak,
         "it is too large for a list": large,
         "there was no room for it": len(outcome.hits) - large - len(kept),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -23,6 +23,10 @@ from greenroom.actors.schemas.memory_types import QueryVectors, SearchMode
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
+FEW = 60
+"""Memories that are visible up to which weak ones are left out where a search wants that."""
+ALWAYS = 5
+"""Hits that are never too weak beside the best, for one of them may be what was meant."""
 
 
 class SearchSpec(NamedTuple):
@@ -41,6 +45,8 @@ class SearchSpec(NamedTuple):
         decompress: Whether what is compressed comes as it was given.
         min_relevance: The least relevance; None where the list is emptied if nothing of it is relevant.
         usual_relevance: The least relevance where any hit has as much; None for no such cut.
+        least_share: Of the best hit's chance against nothing, what those after the first `ALWAYS` must have
+            where no more than `FEW` memories are visible; 0 for no such cut.
         roots: The owners to ask where it is known which they are.
         embedding: A vector to look for in the place of a query.
         zone: In which time zone the query's own times are meant; None: the machine's.
@@ -63,6 +69,7 @@ class SearchSpec(NamedTuple):
     zone: str | None = None
     dated: bool = True
     reasons: int = 0
+    least_share: float = 0.0
 
 
 class SearchResult(NamedTuple):
@@ -70,6 +77,7 @@ class SearchResult(NamedTuple):
 
     Attributes:
         hits: The best, best first.
+        weak: How many others ``least_share`` left out.
         is_nothing: Whether none of the memories that were searched is relevant.
         total: How many memories match.
         is_minimum: Whether there may be more.
@@ -85,6 +93,7 @@ class SearchResult(NamedTuple):
     """
 
     hits: list[FoundMemory]
+    weak: int
     is_nothing: bool
     total: int
     is_minimum: bool
@@ -132,7 +141,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
-    hits = _relevant(search, answers.found)
+    hits, weak = _relevant(search, answers.found)
     missing = _not_compared(search, meaning, answers.found), asked.partial
     clock.lap("merge")
     audit_record.record_read(
@@ -147,6 +156,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     )
     return SearchResult(
         hits=hits,
+        weak=weak,
         is_nothing=not hits and _is_ranked(search) and any(map(_had_any, answers.found)),
         total=sum(each.total for each in answers.found),
         found=answers.found,
@@ -224,16 +234,31 @@ async def _roots(
     return await roots_for(context, wanted)
 
 
-def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> list[FoundMemory]:
-    """Return the best hits of all owners, if they are relevant."""
+def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[FoundMemory], int]:
+    """Return the best hits of all owners, if they are relevant, and how many were too weak beside them."""
     least = search.min_relevance
     if least is None and all(each.is_nothing for each in found if each.hits):
-        return []
+        return [], 0
     hits = merged(found, search.boost)
     usual = search.usual_relevance
     if usual is not None and any(hit.relevance >= usual for hit in hits):
         least = usual
-    return [hit for hit in hits if hit.relevance >= (least or 0.0)][: search.limit]
+    hits = [hit for hit in hits if hit.relevance >= (least or 0.0)][: search.limit]
+    strong = _strong(search.least_share, hits, found)
+    return strong, len(hits) - len(strong)
+
+
+def _strong(share: float, hits: list[FoundMemory], found: Sequence[RootSearchResult]) -> list[FoundMemory]:
+    """Return hits without those that are weak beside the best of few memories."""
+    if not share or sum(each.counts.get("visible", 0) for each in found) > FEW:
+        return hits
+    least = share * max(map(chance_of, hits), default=0.0)
+    return [hit for place, hit in enumerate(hits) if place < ALWAYS or chance_of(hit) >= least]
+
+
+def chance_of(hit: FoundMemory) -> float:
+    """Return the chance of a memory against nothing, whatever else was found."""
+    return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
 def _is_ranked(search: SearchSpec) -> bool:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Message
 
 FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -151,6 +152,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
         filters: Which files are looked at.
         limit: How many are answered.
         min_relevance: Their least score.
+        about: The path of a file to tell of, too; empty for none.
     """
 
     corpus: CorpusName
@@ -159,15 +161,25 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     filters: CodeFilters = CodeFilters()
     limit: int = 10
     min_relevance: float = 0.0
+    about: str = ""
 
 
 class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `FindCode`; members as in `CodeFound`."""
+    """Answers `FindCode`; members as in `CodeFound`.
+
+    Attributes:
+        parts: What each signal added to the strength of each result, or took from it.
+        corrected: What was looked for instead of words that no file has.
+        about: The file that was asked about; None where none was, or it is not in the index.
+    """
 
     results: list[CodeFile]
     total: int
     unknown: list[str]
     cache_hit: bool
+    parts: list[dict[str, float]] = []
+    corrected: dict[str, list[str]] = {}
+    about: tuple[CodeFile, NamedResult] | None = None
 
 
 # -- symbols -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Message
 
@@ -505,6 +506,8 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
         query: What is looked for.
         vectors: The query as the embedder sees it; None: words alone decide.
         absence: Why there are none, where some were wanted.
+        explain: Whether to tell what each signal added.
+        about: A chunk's id or a document's path, to tell of that one, too; empty for none.
     """
 
     corpus: CorpusName
@@ -515,6 +518,8 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
     top_k: TopK = 10
     min_score: Fraction = 0.0
     detail_level: DetailLevel = "full"
+    explain: bool = False
+    about: str = ""
 
 
 class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
@@ -522,6 +527,8 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         files: The files of the results.
+        parts: What each signal added to the strength of each result, if that was asked for.
+        about: What was asked about, its strongest chunk; None where none was, or it is not here.
     """
 
     results: list[ChunkFound]
@@ -531,6 +538,8 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
     freshness: FreshnessView
     cache_hit: bool
     files: list[IndexedFile] = []
+    parts: list[dict[str, float]] = []
+    about: tuple[ChunkFound, NamedResult] | None = None
 
 
 class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):

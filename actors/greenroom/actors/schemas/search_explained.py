@@ -9,21 +9,10 @@ import msgspec
 
 from greenroom.actors.schemas.memory_replies import TermRead
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.results_explained import SignalPart
 
 ExplainedMode = Literal["semantic", "hybrid", "exact", "recall", "retrieve"]
 """The modes of `MemorySearch`, what `RecallContext` finds, and what `RetrieveMemory` does."""
-
-
-class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What a signal adds to a memory's strength: its value times its weight.
-
-    Attributes:
-        weight: From the table of weights; null for what is in no table.
-    """
-
-    name: str
-    part: float
-    weight: float | None
 
 
 class HitExplained(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec import Meta
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan
+from greenroom.actors.schemas.results_explained import ResultsOfMode, WhyThatResult
 from greenroom.runtime import Message
 
 EventType = Literal["message", "action", "tool_call", "reflection"]
@@ -113,6 +114,25 @@ class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
     times: tuple[TimeSpan, ...] = ()
     vectors: QueryVectors | None = None
     absence: str | None = None
+
+
+class ExplainMessages(Message["MessagesExplained"], frozen=True, kw_only=True):
+    """Carry out a search and say why it finds what it finds. Not a tool: `ExplainSessionSearch` asks it.
+
+    Attributes:
+        asked: The search, with what its query means.
+        about: A message to tell of, too; None for none.
+    """
+
+    asked: FindMessages
+    about: int | None = None
+
+
+class MessagesExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ExplainMessages`."""
+
+    mode: ResultsOfMode
+    about: WhyThatResult | None
 
 
 class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):

@@ -55,6 +55,26 @@ class Window(NamedTuple):
     scanned: int
 
 
+class LookedAt(NamedTuple):
+    """What a search looks at.
+
+    Attributes:
+        messages: The messages that are prepared.
+        partitions: Where the reader may see any.
+        wanted: The search of them.
+        window: Its messages.
+        since: The time from which on they count, in microseconds since 1970.
+        partial: Why some are not compared by what they mean, where another time they are.
+    """
+
+    messages: SearchIndex
+    partitions: Sequence[Partition]
+    wanted: SearchRequest
+    window: Window
+    since: int
+    partial: str | None
+
+
 class PreparedMessages:
     """The prepared part of one partition: without gaps, from its newest message at some time backwards.
 
@@ -234,6 +254,51 @@ class SessionSearch:
     ) -> Slices[replies.SearchResults]:
         """Answer the best matches among the newest messages that the caller may see."""
         request = search.asked
+        looked = yield from self.prepare(search, context, counters)
+        matches = yield from looked.messages.search(looked.wanted, context.should_yield)
+        looked_at = SHOWN // max(1, len(matches))
+        hits: list[replies.SearchHit] = []
+        size = 0
+        for match in matches:
+            entry = log.find(context, looked.partitions, match.id)
+            assert entry is not None, "what is in the index is in the store"
+            size += log.answer_bytes(entry.message)
+            if hits and size > log.PAGE_BYTES:
+                break
+            # After a jump of the clock an older message can lie within the window of ids.
+            if entry.message.timestamp >= looked.since:
+                shown = preview(entry.message.content, request.query, looked_at=looked_at)
+                hits.append(
+                    replies.SearchHit(
+                        message=view(entry, context.principal),
+                        score=round(match.score, 2),
+                        match_preview=shown.text,
+                        match_start=shown.start,
+                        match_end=shown.end,
+                        relevance=relevance(match.score),
+                    )
+                )
+            if context.should_yield():
+                yield
+        cut = paging.take_in_order(hits, request.max_tokens, lambda hit: named(hit.message))
+        count = counters.count(looked.partitions)
+        return replies.SearchResults(
+            results=cut.kept,
+            query=request.query,
+            threshold=request.fuzzy_threshold,
+            search_scope=request.search_scope,
+            message_count=len(cut.kept),
+            scanned=looked.window.scanned,
+            truncated=looked.window.scanned < count or len(cut.kept) < len(matches),
+            partial=UNSET if looked.partial is None else True,
+            partial_reason=UNSET if looked.partial is None else looked.partial,
+            left_out=cut.left_out,
+            over_budget=cut.over_budget,
+        )
+
+    def prepare(self, search: FindMessages, context: Context, counters: SenderCounters) -> Slices[LookedAt]:
+        """Return what a search looks at, prepared as far as one search may."""
+        request = search.asked
         yield from imported("greenroom.actors.session_search.index")
         from greenroom.actors.session_search.index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
 
@@ -265,45 +330,7 @@ class SessionSearch:
             vectors=self._comparable(search.vectors, context),
         )
         reason = yield from self._complete(index, wanted, search.absence, context)
-        matches = yield from index.search(wanted, context.should_yield)
-        looked_at = SHOWN // max(1, len(matches))
-        hits: list[replies.SearchHit] = []
-        size = 0
-        for match in matches:
-            entry = log.find(context, partitions, match.id)
-            assert entry is not None, "what is in the index is in the store"
-            size += log.answer_bytes(entry.message)
-            if hits and size > log.PAGE_BYTES:
-                break
-            # After a jump of the clock an older message can lie within the window of ids.
-            if entry.message.timestamp >= since:
-                shown = preview(entry.message.content, request.query, looked_at=looked_at)
-                hits.append(
-                    replies.SearchHit(
-                        message=view(entry, context.principal),
-                        score=round(match.score, 2),
-                        match_preview=shown.text,
-                        match_start=shown.start,
-                        match_end=shown.end,
-                        relevance=relevance(match.score),
-                    )
-                )
-            if context.should_yield():
-                yield
-        cut = paging.take_in_order(hits, request.max_tokens, lambda hit: named(hit.message))
-        return replies.SearchResults(
-            results=cut.kept,
-            query=request.query,
-            threshold=request.fuzzy_threshold,
-            search_scope=request.search_scope,
-            message_count=len(cut.kept),
-            scanned=window.scanned,
-            truncated=window.scanned < counters.count(partitions) or len(cut.kept) < len(matches),
-            partial=UNSET if reason is None else True,
-            partial_reason=UNSET if reason is None else reason,
-            left_out=cut.left_out,
-            over_budget=cut.over_budget,
-        )
+        return LookedAt(index, partitions, wanted, window, since, reason)
 
     # -- vectors -----------------------------------------------------------
 

@@ -19,12 +19,12 @@ from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields
+from greenroom.actors.session.explain import ExplainedSession
 from greenroom.actors.session.records import STATE, Header
-from greenroom.actors.session.transcript import TranscribedSession
 from greenroom.runtime import Address, Context, Slices, handles
 
 
-class SharingSession(TranscribedSession):
+class SharingSession(ExplainedSession):
     """A session that shares state with others, or holds what others share."""
 
     @handles(requests.CreateSharing)

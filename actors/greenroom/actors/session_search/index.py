@@ -19,7 +19,7 @@ from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.schemas.memory_types import QueryVectors, TimeSpan, Vectors
 from greenroom.actors.session_search.messages import Messages
 from greenroom.actors.session_search.query_expansion import expand
-from greenroom.actors.session_search.scores import PHRASE, Scores, no_scores, score
+from greenroom.actors.session_search.scores import PHRASE, Reasons, Scores, no_scores, reasons, score
 from greenroom.actors.text.analyze import Token, asks, stretches, tokens
 from greenroom.runtime import Slices
 
@@ -214,13 +214,43 @@ class SearchIndex:
         two), then the newer.
         The index must not be added to before the generator has returned.
         """
+        scores = yield from self._scored(request, should_yield)
+        return self._best(scores, request)
+
+    def explain(
+        self, request: SearchRequest, about: int | None, should_yield: Callable[[], bool]
+    ) -> Slices[tuple[list[tuple[Match, Reasons]], tuple[Match, Reasons] | None]]:
+        """Return the matches with their reasons, and the message of an id, whatever its score.
+
+        That is None where no message has it that the request sees.
+        """
+        scores = yield from self._scored(request, should_yield, explain=True)
+        seen = self._seen(request)
+        matches: list[tuple[Match, Reasons]] = []
+        for match in self._best(scores, request):
+            (row,) = np.flatnonzero(seen & (self._corpus.position == match.id)).tolist()
+            matches.append((match, reasons(scores, row)))
+            if should_yield():
+                yield
+        if about is None:
+            return matches, None
+        rows: list[int] = np.flatnonzero(seen & (self._corpus.position == about)).tolist()
+        if not rows:
+            return matches, None
+        row = rows[0]
+        return matches, (Match(about, round(float(scores.score[row]), 2)), reasons(scores, row))
+
+    def _scored(
+        self, request: SearchRequest, should_yield: Callable[[], bool], *, explain: bool = False
+    ) -> Slices[Scores]:
+        """Return the scores of all messages."""
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
             yield from corpus.seal(should_yield)
         messages, view = self._viewed(request)
         visible = view.visible
         if not view.count:
-            return []
+            return no_scores(corpus.size)
         query = RankQuery.read(request.text, request.vectors)
         if request.words is not None and not query.dates:  # a date may be said in metadata, too
             query = RankQuery.read(request.words, request.vectors, times=request.times)
@@ -228,7 +258,7 @@ class SearchIndex:
         if expanded.terms or query.dates or query.times or query.vectors is not None:
             query = replace(query, terms=expanded.terms)
             ranked = yield from rank(view, query, visible, should_yield, limit=corpus.size)
-            scores = yield from score(view, ranked, expanded.unknown, should_yield)
+            scores = yield from score(view, ranked, expanded.unknown, should_yield, explain=explain)
         else:
             scores = no_scores(corpus.size)
         if should_yield():
@@ -236,7 +266,7 @@ class SearchIndex:
         phrase = _phrase_key(tokens(request.text))
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
         yield from _raise_phrases(scores, phrase, keys, visible, should_yield)
-        return self._best(scores, request)
+        return scores
 
     def _viewed(self, request: SearchRequest) -> tuple[Messages, View]:
         """Return the messages for a request, of which nothing is learned yet, and what of them it may see."""

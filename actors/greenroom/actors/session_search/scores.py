@@ -36,6 +36,7 @@ from greenroom.actors.ranking import Ranked, View
 from greenroom.actors.ranking.lexical import idf, pseudo_documents
 from greenroom.actors.ranking.query import name_terms
 from greenroom.actors.ranking.signals import QueryReading
+from greenroom.actors.ranking.sums import SignalSum
 from greenroom.actors.ranking.weights import VectorSet, weights
 from greenroom.actors.session_search.surroundings import best_around, words_around
 from greenroom.runtime import Slices
@@ -53,6 +54,8 @@ _ANYWAY = frozenset({"length", "opening", "question", "temporal", "reply"})
 _DAMPED = 3.0
 _TOLD_OTHERWISE = frozenset({"conversation", "company", "theme", "meaning"})
 """Signals by which ranking tells conversations apart, and one that is weighed anew."""
+AROUND = "What is said around a message counts too, the nearer the more."
+"""What the signal ``around`` is for, which ranking does not have."""
 _AROUND, _THEME = 0.16, 3.0
 """Weights of what is said around a message, and of the best cosine there."""
 _MEANING: Mapping[VectorSet, float] = {"static": 6.0, "sentences": 8.0}
@@ -62,6 +65,7 @@ _MEANT = 0.3
 _NAME_WEIGHT = 2.0
 _MENTION = 0.7
 _SHORT = 3
+_CLOSE = 0.01  # scores have two decimals
 
 
 class Scores(NamedTuple):
@@ -73,6 +77,9 @@ class Scores(NamedTuple):
         own: How much of the query the message says itself, 0-1.
         candidates: Whether the message says all words, so that it may say them as a phrase.
         shared: Whether any message says any word.
+        by_signals: What the signals alone make of the score.
+        ranked: The rows that have anything to do with the query.
+        sum: What the signals add up to, by their places in ``ranked``; None where nothing was ranked.
     """
 
     score: Doubles
@@ -80,6 +87,21 @@ class Scores(NamedTuple):
     own: Doubles
     candidates: Mask
     shared: bool
+    by_signals: Doubles
+    ranked: npt.NDArray[np.intp]
+    sum: SignalSum | None
+
+
+class Reasons(NamedTuple):
+    """Why a message has its score.
+
+    Attributes:
+        parts: What each signal adds to the strength, as a share of what is expected.
+        decided: What made the score, in words.
+    """
+
+    parts: Mapping[str, float]
+    decided: str
 
 
 class _Own(NamedTuple):
@@ -89,7 +111,14 @@ class _Own(NamedTuple):
     shareable: int
 
 
-def score(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool]) -> Slices[Scores]:
+def score(
+    view: View,
+    ranked: Ranked,
+    unknown: int,
+    should_yield: Callable[[], bool],
+    *,
+    explain: bool = False,
+) -> Slices[Scores]:
     """Return the scores of the ranked rows, which are all that have anything to do with the query.
 
     Args:
@@ -97,6 +126,7 @@ def score(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], b
         ranked: How.
         unknown: Words of the query that no visible message says.
         should_yield: Whether to yield.
+        explain: Whether to tell what each signal adds.
     """
     if should_yield():
         yield
@@ -104,52 +134,100 @@ def score(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], b
     own = _own(view, ranked.reading, unknown)
     if should_yield():
         yield
-    strong = yield from _strength(view, ranked, unknown, should_yield)
+    strong = yield from _strength(view, ranked, unknown, should_yield, explain=explain)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
     candidates = own.shared >= max(1, own.shareable)
     rows = ranked.rows
     said = _ALL * own.share[rows] ** exponent
-    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strong) ** exponent))
+    by_signals = _ALL * np.minimum(1.0, strong.total) ** exponent
+    found = np.minimum(_LESS, np.maximum(said, by_signals))
     found = np.where(candidates[rows], said, found)
     found = np.where(own.shared[rows] > 0, found, np.minimum(found, _UNSHARED))
     every = no_scores(len(view.visible))
     every.score[rows] = found
-    every.strength[rows] = strong
-    return every._replace(own=own.share, candidates=candidates, shared=bool(own.shared.any()))
+    every.strength[rows] = strong.total
+    every.by_signals[rows] = by_signals
+    return every._replace(
+        own=own.share,
+        candidates=candidates,
+        shared=bool(own.shared.any()),
+        ranked=rows,
+        sum=strong,
+    )
+
+
+def reasons(scores: Scores, row: int) -> Reasons:
+    """Return why a row has its score; the signals as far as `score` was to explain them."""
+    found, own = round(float(scores.score[row]), 2), float(scores.own[row])
+    places = np.flatnonzero(scores.ranked == row)
+    parts: Mapping[str, float] = {}
+    if scores.sum is not None and len(places):
+        parts = scores.sum.parts(int(places[0]))
+    by_signals = float(scores.by_signals[row])
+    says = f"it says {own:.0%} of the query itself, by the rarity of the words"
+    if found == PHRASE:
+        decided = "it holds the query as it stands"
+    elif not len(places):
+        decided = "it holds the query inside of words" if found else "it has nothing of the query"
+    elif scores.candidates[row]:
+        decided = f"{says}, and every word of it: that alone counts"
+    elif found == _UNSHARED < by_signals:
+        decided = "the signals, and 59 at most: it says no word of the query"
+    elif found > by_signals + _CLOSE:
+        decided = f"{says}, which is worth more than the signals"
+    else:
+        decided = f"the signals; {says}"
+    return Reasons(parts, decided)
 
 
 def no_scores(size: int) -> Scores:
     """Return the scores of ``size`` rows when no message says a word of the query."""
-    return Scores(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_), shared=False)
+    none = np.zeros(size)
+    return Scores(
+        score=none,
+        strength=none.copy(),
+        own=none.copy(),
+        candidates=np.zeros(size, np.bool_),
+        shared=False,
+        by_signals=none.copy(),
+        ranked=np.empty(0, np.intp),
+        sum=None,
+    )
 
 
-def _strength(view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool]) -> Slices[Doubles]:
-    """Return the strength of each ranked row as a share of what is expected."""
+def _strength(
+    view: View, ranked: Ranked, unknown: int, should_yield: Callable[[], bool], *, explain: bool
+) -> Slices[SignalSum]:
+    """Return the strength of each ranked row, at its place, as a share of what is expected."""
     table = weights("conversation", ranked.vectors)
-    asked, anyway = np.zeros(len(ranked.rows)), np.zeros(len(ranked.rows))
+    asked, anyway = (SignalSum(len(ranked.rows), apart=explain, dtype=np.float64) for _ in range(2))
     for name, weight in table.items():
         if name in ranked.signals and name not in _TOLD_OTHERWISE:
             part = anyway if name in _ANYWAY else asked
-            part += np.float32(weight) * ranked.signals[name]
+            part.add(name, np.float32(weight) * ranked.signals[name])
     if should_yield():
         yield
     around = yield from words_around(view, ranked.reading.groups, should_yield)
-    asked += _AROUND * around[ranked.rows]
+    asked.add("around", _AROUND * around[ranked.rows])
     meant = 0.0
     if "meaning" in ranked.signals:
         meaning = np.zeros(len(view.visible), np.float32)
         meaning[ranked.rows] = ranked.signals["meaning"]
         of_message = _MEANING.get(ranked.vectors, table.get("meaning", 0.0))
         meant = _MEANT * (of_message + _THEME)
-        for weight, values in ((of_message, meaning), (_THEME, best_around(view, meaning))):
+        for name, weight, values in (
+            ("meaning", of_message, meaning),
+            ("theme", _THEME, best_around(view, meaning)),
+        ):
             found = values[ranked.rows]
-            asked += weight * (found - found.mean(dtype=np.float64))
+            asked.add(name, weight * (found - found.mean(dtype=np.float64)))
             if should_yield():
                 yield
     full = _EXPECTED * max(1e-9, _full(view, ranked, table, unknown) + meant)
-    total = asked + anyway * (full / (full + _DAMPED))
-    strong: Doubles = np.maximum(0.0, total) / full
-    return strong
+    asked.join(anyway, full / (full + _DAMPED))
+    np.maximum(asked.total, 0.0, out=asked.total)
+    asked.divide(full)
+    return asked
 
 
 def _full(view: View, ranked: Ranked, table: Mapping[str, float], unknown: int) -> float:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import (
+    ExplainCode,
+    ExplainDocuments,
     ExplainSearch,
+    ExplainSessionSearch,
     HitExplained,
-    SearchCodeSemantic,
-    SearchContext,
+    ResultExplained,
+    ResultsExplained,
     SearchExplained,
-    SemanticSearch,
 )
 from greenroom.runtime import Refusal
 from greenroom.transports.console.view import Place, Reader, View
 
 MOST_SHOWN: Final = 100
 _USUAL: Final = 10
-_STRATEGIES: Final = ("auto", "hybrid", "vector", "bm25")
+_MOST: Final = 50
+"""The same of documents, sessions and code."""
+_EVERY_CORPUS: Final = "*"
 
 
 class Compared(NamedTuple):
@@ -60,24 +64,28 @@ async def _memories(reader: Reader, place: Place, query: str) -> dict[str, Any]:
         memory_id=place.get("memory"),
     )
     said: SearchExplained = await reader.ask(asked)
-    return {"found": said, "compared": compared(said), "most": _strongest(said)}
+    hits = [hit for mode in said.modes for hit in mode.hits]
+    hits += [each.hit for each in said.memory if each.hit is not None]
+    return {"found": said, "compared": compared(said), "most": _longest(hits)}
 
 
-def compared(said: SearchExplained) -> list[Compared]:
+def compared(said: SearchExplained | ResultsExplained) -> list[Compared]:
     """Return all that is among the best of any mode, what is highest up first."""
-    hits: dict[str, HitExplained] = {}
+    hits: dict[str, HitExplained | ResultExplained] = {}
     shown: dict[str, list[str]] = {}
     for mode in said.modes:
         for hit in mode.hits:
-            hits.setdefault(hit.memory_id, hit)
-            shown.setdefault(hit.memory_id, []).append(mode.mode)
+            name = hit.memory_id if isinstance(hit, HitExplained) else hit.id
+            hits.setdefault(name, hit)
+            shown.setdefault(name, []).append(mode.mode)
+    several = len(said.modes) > 1
     found = [
         Compared(
             hit,
-            {mode.mode: mode.places.get(memory_id) for mode in said.modes},
-            shown[memory_id][0] if len(shown[memory_id]) == 1 else None,
+            {mode.mode: mode.places.get(name) for mode in said.modes},
+            shown[name][0] if several and len(shown[name]) == 1 else None,
         )
-        for memory_id, hit in hits.items()
+        for name, hit in hits.items()
     ]
     return sorted(found, key=_height, reverse=True)
 
@@ -87,56 +95,45 @@ def _height(each: Compared) -> float:
     return sum(1 / place for place in each.places.values() if place)
 
 
-def _strongest(said: SearchExplained) -> float:
+def _longest(hits: Iterable[HitExplained | ResultExplained]) -> float:
     """Return how long the longest bar is."""
-    hits = [hit for mode in said.modes for hit in mode.hits]
-    hits += [each.hit for each in said.memory if each.hit is not None]
     return max((abs(part.part) for hit in hits for part in hit.signals), default=1.0)
 
 
 async def _documents(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    corpus = place.get("corpus") or "*"
-    answers = {
-        strategy: await reader.ask(
-            SemanticSearch(query=query, strategy=strategy, top_k=min(_limit(place), 50), corpus=corpus)
-        )
-        for strategy in _STRATEGIES
-    }
-    hits: dict[tuple[str, int], Any] = {}
-    places: dict[tuple[str, int], dict[str, int]] = {}
-    for strategy, answer in answers.items():
-        for hit in answer.results:
-            name = (hit.corpus or answer.corpus, hit.chunk_id)
-            hits.setdefault(name, hit)
-            places.setdefault(name, {})[strategy] = hit.rank
-    found = [
-        Compared(
-            hits[name],
-            {strategy: of.get(strategy) for strategy in answers},
-            next(iter(of)) if len(of) == 1 else None,
-        )
-        for name, of in places.items()
-    ]
-    found.sort(key=_height, reverse=True)
-    return {"found": answers, "compared": found}
+    asked = ExplainDocuments(
+        query=query,
+        corpus=place.get("corpus") or _EVERY_CORPUS,
+        limit=min(_limit(place), _MOST),
+        about=place.get("about"),
+    )
+    return _results(await reader.ask(asked))
 
 
 async def _session(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = SearchContext(
+    asked = ExplainSessionSearch(
         session_id=place.get("session") or "",
         query=query,
-        limit=_limit(place),
-        recent_hours=None,
-        fuzzy_threshold=0,
+        limit=min(_limit(place), _MOST),
+        about=place.number("about"),
     )
-    return {"found": await reader.ask(asked)}
+    return _results(await reader.ask(asked))
 
 
 async def _code(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    asked = SearchCodeSemantic(query=query, scope=place.get("folder") or "", limit=min(_limit(place), 50))
-    found = await reader.ask(asked)
-    parts = [abs(part) for hit in found.results for part in (hit.signals or {}).values()]
-    return {"found": found, "most": max(parts, default=1.0)}
+    asked = ExplainCode(
+        query=query,
+        scope=place.get("folder") or "",
+        limit=min(_limit(place), _MOST),
+        about=place.get("about"),
+    )
+    return _results(await reader.ask(asked))
+
+
+def _results(said: ResultsExplained) -> dict[str, Any]:
+    hits = [hit for mode in said.modes for hit in mode.hits]
+    hits += [each.hit for each in said.about if each.hit is not None]
+    return {"found": said, "compared": compared(said), "most": _longest(hits)}
 
 
 _WAYS: Final[Mapping[str, Callable[[Reader, Place, str], Awaitable[dict[str, Any]]]]] = {
