@@ -10,6 +10,7 @@ import trio
 from support.agents import begin, json, refused
 from support.corpora import document_of
 from support.embedding import WAITS, Settled
+from support.meanings import CONTROL
 
 from greenroom.actors import (
     CreateSession,
@@ -333,7 +334,13 @@ async def test_a_revision_changes_when_vectors_come(enter: Enter) -> None:
     async with enter(**MEANINGS) as at:
         ann = at.agent("bot", user="ann")
         await store(ann, SUBJECTS[0], key="one")
-        before = await ann.ask(MemoryMap(kind="list"))
+        await at.runtime.query(Settled())
+        CONTROL.hold()
+        try:
+            await store(ann, SUBJECTS[1], key="two")
+            before = await ann.ask(MemoryMap(kind="list"))
+        finally:
+            CONTROL.release()
         await at.runtime.query(Settled())
         after = await ann.ask(MemoryMap(kind="list"))
         assert (await ann.ask(MemoryMap(kind="plane"))).without_vectors == 0
