@@ -96,7 +96,7 @@ def test_keys_move_and_select_and_lead_to_the_list(page: Page, console_server: C
     page.keyboard.press("Escape")
     selected.get_by_text("Nothing is selected.").wait_for()
     canvas.focus()
-    for _ in range(4):  # the buttons, then the search
+    for _ in range(6):  # the buttons and the legend, then the search
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "map-find"
     page.keyboard.press("Tab")
@@ -203,11 +203,19 @@ def test_keys_go_from_node_to_node_and_the_address_names_it(
     opened(page, console_server)
     page.get_by_role("img", name="Map of").focus()
     selected = page.get_by_role("status", name="Selected")
+    legend = page.get_by_role("list", name="Legend").get_by_role("button", name="semantic")
+    before = page.get_by_role("img", name="Map of").evaluate(PICTURE)
+    legend.click()
+    assert legend.get_attribute("aria-pressed") == "true"
+    settle(page)
+    assert page.get_by_role("img", name="Map of").evaluate(PICTURE) != before
+    page.get_by_role("img", name="Map of").focus()
     seen = set()
     for way in ("Right", "Down", "Left", "Left", "Up", "Up", "Right", "Down"):
         page.keyboard.press(f"Shift+Arrow{way}")
         seen |= set(selected.get_by_role("heading").all_text_contents())
     assert len(seen) > 1
+    assert "Plan the release" not in seen, "it is no memory, and these alone are shown"
     name = selected.get_by_role("heading").text_content() or ""
     page.wait_for_url("**#node=*")
     page.reload()

@@ -24,7 +24,7 @@ function put(element, ...content) {
 }
 
 export class Panel {
-  constructor(graph, colours, { onSelect, onFind }) {
+  constructor(graph, colours, { onSelect, onFind, onGroup }) {
     this.graph = graph;
     this.details = made("div", { class: "map-selected", role: "status", "aria-label": "Selected" });
     this.legend = made("ul", { class: "map-legend", "aria-label": "Legend" });
@@ -53,13 +53,39 @@ export class Panel {
       const { key } = event.target.closest("button[data-key]")?.dataset ?? {};
       if (key) onSelect(this.graph.number(key));
     });
+    this.legend.addEventListener("click", (event) => {
+      const { at } = event.target.closest("button")?.dataset ?? {};
+      if (at !== undefined) onGroup(this.press(at === this.pressed ? null : at));
+    });
+    this.pressed = null; // what is chosen in the legend
     this.remark();
     this.nothing();
   }
 
-  /** Shows what is on another graph from now on; the focus stays with the node that has it, if that is still there. */
+  /** Chooses a group in the legend, or none; returns its number, -1 if there is no such. */
+  press(label) {
+    const number = this.colours.groups.findIndex((group) => group.label === label);
+    this.pressed = number < 0 ? null : label;
+    for (const button of this.legend.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.at === this.pressed);
+    return number;
+  }
+
+  /** Returns what is called the same when all of this is made anew: the thing that has the focus, if it is here. */
+  focused() {
+    const here = [this.element, this.legend].some((each) => each.contains(document.activeElement));
+    return here ? (document.activeElement.dataset.key ?? document.activeElement.dataset.at) : undefined;
+  }
+
+  /** Brings the focus back to what had it, or to the search if that is gone. */
+  refocus(focused) {
+    if (focused === undefined || this.focused() === focused) return;
+    const name = CSS.escape(focused);
+    const found = [this.element, this.legend].map((each) => each.querySelector(`[data-key="${name}"], [data-at="${name}"]`)).find(Boolean);
+    (found ?? this.field).focus({ preventScroll: true });
+  }
+
+  /** Shows what is on another graph from now on. */
   take(graph, colours, selected) {
-    const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
     const wasSelected = this.selected >= 0;
     this.graph = graph;
     this.colours = colours;
@@ -67,9 +93,6 @@ export class Panel {
     this.recolour();
     if (selected >= 0) this.show(selected);
     else if (wasSelected) this.nothing("What was selected is gone.");
-    if (focused !== undefined && !this.element.contains(document.activeElement)) {
-      (this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? this.field).focus({ preventScroll: true });
-    }
   }
 
   button(node) {
@@ -102,9 +125,12 @@ export class Panel {
       context.fillStyle = resolved(group.colour, this.legend);
       outline(context, group.shape, 12);
       context.fill();
-      return made("li", {}, sample, made("bdi", {}, group.label), made("small", {}, ` ${group.count.toLocaleString("en")}`));
+      const button = made("button", { type: "button", class: "quiet", "data-at": group.label }, sample, made("bdi", {}, group.label));
+      button.append(made("small", {}, ` ${group.count.toLocaleString("en")}`));
+      return made("li", {}, button);
     });
     this.legend.replaceChildren(...rows);
+    this.press(this.pressed);
   }
 
   nothing(why = "Nothing is selected.") {
@@ -128,7 +154,7 @@ export class Panel {
     const linked = graph.linked(node);
     const links = linked.slice(0, LINKS).map((each) => made("li", {}, made("span", { class: "dim" }, each.how), this.button(each.node)));
     if (linked.length > LINKS) links.push(made("li", { class: "dim" }, `${linked.length - LINKS} more`));
-    const open = { class: "button", href: asSeen(urlOf(graph.path(node))).href, "data-key": `open ${graph.key(node)}` };
+    const open = { class: "button", href: asSeen(urlOf(graph.path(node))).href, "data-at": `open ${graph.key(node)}` };
     put(
       this.details,
       made("h3", {}, made("bdi", {}, nodes.label[node])),
@@ -151,7 +177,7 @@ export class Panel {
       ["Changed", this.graph, changed],
     ].filter(([, , nodes]) => nodes.length);
     const said = parts.map(([what, graph, nodes]) => `${what}: ${counted(graph, nodes)}.`);
-    const button = came.length ? made("button", { type: "button" }, "Show what is new") : null;
+    const button = came.length ? made("button", { type: "button", "data-at": "what is new" }, "Show what is new") : null;
     button?.addEventListener("click", onShow);
     this.tell(["The map was drawn anew.", ...said].join(" "), button);
   }

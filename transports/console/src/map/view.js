@@ -14,7 +14,7 @@ const REST = 120; // milliseconds without a move after which all is drawn anew
 const GLIDE = 250;
 const HELP =
   "Arrow keys move the map, with Shift they select the next node that way; plus and minus zoom, 0 shows all of it, " +
-  "Enter opens what is selected, slash goes to the search; Tab goes on to the largest nodes.";
+  "Enter opens what is selected, slash goes to the search; Tab goes on to the legend and the largest nodes.";
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class MapView {
@@ -34,6 +34,7 @@ export class MapView {
     this.panel = new Panel(this.graph, this.colours, {
       onSelect: (node) => this.select(node, true),
       onFind: (text, goes) => this.find(text, goes),
+      onGroup: (number) => this.showGroup(number),
     });
     const help = made("p", { class: "dim map-help", id: "map-help" }, HELP);
     const left = made("div", {}, field, this.panel.legend, help);
@@ -63,20 +64,19 @@ export class MapView {
   update(mapped) {
     const before = this.graph;
     const { selected } = this.picture;
+    const focused = this.panel.focused();
     this.graph = new Graph(mapped, before.paths, before.how);
     this.colours = grouped(this.graph, this.section.dataset.colour, this.colours);
     const stays = selected < 0 ? -1 : this.graph.number(before.key(selected));
     this.picture.take(this.graph, this.colours, stays);
     this.panel.take(this.graph, this.colours, stays);
     this.canvas.setAttribute("aria-label", this.summary());
-    this.find(this.panel.field.value, false);
+    if (this.panel.pressed === null) this.find(this.panel.field.value, false);
+    else this.showGroup(this.panel.press(this.panel.pressed));
     this.match = this.matches.indexOf(stays);
     const changes = this.graph.changesSince(before);
-    this.panel.tellChanges(changes, before, () => {
-      this.matches = changes.came;
-      this.picture.found = new Set(changes.came);
-      this.draw(false);
-    });
+    this.panel.tellChanges(changes, before, () => this.showOnly(changes.came));
+    this.panel.refocus(focused);
     this.glideFrom(before);
   }
 
@@ -208,13 +208,27 @@ export class MapView {
     }, REST);
   }
 
+  /** Shows the nodes of a group of the legend alone; all for -1. */
+  showGroup(number) {
+    const { of } = this.colours;
+    this.panel.field.value = "";
+    this.panel.tellFound("", 0);
+    this.showOnly(number < 0 ? null : [...of.keys()].filter((node) => of[node] === number));
+  }
+
+  /** Lets all nodes but some fade, through which Enter in the search and the keys go; none for null. */
+  showOnly(nodes) {
+    this.matches = nodes ?? [];
+    this.match = -1;
+    this.picture.found = nodes && new Set(nodes);
+    this.draw(false);
+  }
+
   find(text, goes) {
     if (!goes) {
-      this.matches = this.graph.find(text);
-      this.match = -1;
-      this.picture.found = text.trim() ? new Set(this.matches) : null;
+      this.panel.press(null);
+      this.showOnly(text.trim() ? this.graph.find(text) : null);
       this.panel.tellFound(text, this.matches.length);
-      this.draw(false);
     } else if (this.matches.length) {
       this.match = (this.match + 1) % this.matches.length;
       this.select(this.matches[this.match], true);
