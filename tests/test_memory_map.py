@@ -297,8 +297,12 @@ async def test_a_revision_changes_with_all_that_a_map_shows(enter: Enter) -> Non
 
         async def changed() -> bool:
             (revision,) = {
-                (await ann.ask(MemoryMap(kind=kind, limit=limit))).revision
-                for kind, limit in (("list", 1), ("graph", 100), ("plane", 2))
+                (await ann.ask(request)).revision
+                for request in (
+                    MemoryMap(kind="list", limit=1),
+                    MemoryMap(),
+                    MemoryMap(kind="plane", limit=2),
+                )
             }
             seen.append(revision)
             return revision not in seen[:-1]
