@@ -71,7 +71,8 @@ def mapped(repository: MemoryRepository, request: MapRoot, context: Context) -> 
     yield from imported("greenroom.actors.memory.vector_filters")
     from greenroom.actors.memory.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
-    embedding.look(repository, context, corpus)
+    if request.vectors:
+        embedding.look(repository, context, corpus)
     row_filter = RowFilter(repository.views.of(corpus, context.principal, context.now))
     yield from row_filter.apply(request.filters, context.now, context.should_yield)
     yield from by_entries(repository, context, corpus, row_filter, request.filters)
