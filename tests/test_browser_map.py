@@ -22,6 +22,8 @@ COLOURS = """canvas => {
     return found.size;
 }"""
 PICTURE = "canvas => canvas.toDataURL()"
+NEARNESS = "canvas => canvas.__zoom.k"  # where d3 keeps it
+LIVE = {"namespace": "project:live", "scope": "public"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,6 +47,11 @@ def opened(page: Page, server: ConsoleServer, query: str = "") -> Page:
 def settle(page: Page) -> None:
     """Wait until what was asked for is drawn."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def look_again(page: Page) -> None:
+    """Have the page fetched again at once, as when somebody comes back to it."""
+    page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_the_map_fits_and_is_accessible(page: Page, console_server: ConsoleServer) -> None:
@@ -89,7 +96,7 @@ def test_keys_move_and_select_and_lead_to_the_list(page: Page, console_server: C
     page.keyboard.press("Escape")
     selected.get_by_text("Nothing is selected.").wait_for()
     canvas.focus()
-    for _ in range(4):  # the buttons, then the search
+    for _ in range(6):  # the buttons and the legend, then the search
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "map-find"
     page.keyboard.press("Tab")
@@ -138,3 +145,92 @@ def test_a_map_seen_as_another_agent_is_drawn_as_that_one(page: Page, console_se
     with page.expect_request("**/memory_map?as=someone&as_user=else"):
         opened(page, console_server, "?as=someone&as_user=else")
     assert page.get_by_role("img", name="Map of 1 memory;").is_visible()
+
+
+@pytest.mark.promise("console.map-changes")
+def test_an_open_map_follows_what_changes_and_loses_nothing(
+    page: Page, console_server: ConsoleServer
+) -> None:
+    ask = console_server.ask
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{console_server.url}map?namespace=project:live")
+    page.get_by_text("There are no memories here.").wait_for()
+    assert not page.locator("section[data-map]").is_visible()
+    kept = ask("store_memory", content="Stays.", key="kept", **LIVE)["memory_id"]
+    gone = ask("store_memory", content="Goes.", key="gone", **LIVE)["memory_id"]
+    look_again(page)
+    canvas = page.get_by_role("img", name="Map of 2 memories")
+    canvas.wait_for()
+    page.get_by_label("Search in the map").fill("kept")
+    page.keyboard.press("Enter")
+    selected = page.get_by_role("status", name="Selected")
+    selected.get_by_role("heading", name="kept").wait_for()
+    canvas.focus()
+    page.keyboard.press("+")
+    settle(page)
+    near = canvas.evaluate(NEARNESS)
+    assert near > 4
+    ask("store_memory", content="Comes.", key="new", conversation_id="talk", **LIVE)
+    ask("forget_memory", memory_id=gone)
+    ask("update_memory", memory_id=kept, kind="episodic")
+    look_again(page)
+    told = page.get_by_role("status", name="Changes")
+    told.get_by_text("New: 1 memory, 1 conversation. Gone: 1 memory. Changed: 1 memory.").wait_for()
+    page.get_by_role("img", name="Map of 2 memories; sessions, conversations and entities: 1").wait_for()
+    selected.get_by_role("heading", name="kept").wait_for()
+    selected.get_by_text("episodic").wait_for()
+    assert page.evaluate("document.activeElement.localName") == "canvas"
+    assert canvas.evaluate(NEARNESS) == near
+    assert page.get_by_label("Search in the map").input_value() == "kept"
+    told.get_by_role("button", name="Show what is new").click()
+    page.get_by_role("list", name="Legend").get_by_text("conversation").wait_for()
+    largest = page.locator(".map-largest").get_by_role("button", name="new")
+    largest.focus()
+    ask("update_memory", key="new", content="Comes again.", tags=["other"], namespace=LIVE["namespace"])
+    ask("forget_memory", memory_id=kept)
+    look_again(page)
+    selected.get_by_text("What was selected is gone.").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "new"
+    ask("forget_memory", key="new", namespace=LIVE["namespace"])
+    look_again(page)
+    page.get_by_text("There are no memories here.").wait_for()
+    assert page.locator("canvas").count() == 0
+
+
+def test_keys_go_from_node_to_node_and_the_address_names_it(
+    page: Page, console_server: ConsoleServer
+) -> None:
+    opened(page, console_server)
+    page.get_by_role("img", name="Map of").focus()
+    selected = page.get_by_role("status", name="Selected")
+    legend = page.get_by_role("list", name="Legend").get_by_role("button", name="semantic")
+    before = page.get_by_role("img", name="Map of").evaluate(PICTURE)
+    legend.click()
+    assert legend.get_attribute("aria-pressed") == "true"
+    settle(page)
+    assert page.get_by_role("img", name="Map of").evaluate(PICTURE) != before
+    page.get_by_role("img", name="Map of").focus()
+    seen = set()
+    for way in ("Right", "Down", "Left", "Left", "Up", "Up", "Right", "Down"):
+        page.keyboard.press(f"Shift+Arrow{way}")
+        seen |= set(selected.get_by_role("heading").all_text_contents())
+    assert len(seen) > 1
+    assert "Plan the release" not in seen, "it is no memory, and these alone are shown"
+    name = selected.get_by_role("heading").text_content() or ""
+    page.wait_for_url("**#node=*")
+    page.reload()
+    selected.get_by_role("heading", name=name).wait_for()
+    page.goto(f"{console_server.url}map#node=memory%3Anone")
+    page.reload()
+    page.get_by_text("is not on this map").wait_for()
+    page.get_by_role("img", name="Map of").focus()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "map-find"
+
+
+def test_a_memory_leads_to_where_it_lies_on_the_map(page: Page, console_server: ConsoleServer) -> None:
+    page.goto(f"{console_server.url}map?order=newest")
+    page.get_by_role("rowheader").get_by_role("link", name="late").click()
+    page.get_by_role("link", name="On the map").click()
+    selected = page.get_by_role("status", name="Selected")
+    selected.get_by_role("heading", name="late").wait_for()

@@ -149,3 +149,27 @@ async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
         guest = await looker(here, read_only=True)
         assert "seen" in (await guest.look("/map")).text
         assert (await guest.post("memory_map", kind="graph")).json()["nodes"]["label"] == ["seen"]
+
+
+async def test_the_page_says_whether_what_it_shows_has_changed(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        guest = await looker(here)
+
+        async def count(query: str = "") -> tuple[str | None, str | None]:
+            page = await guest.look(f"/map{query}")
+            assert [each["data-every"] for each in page.named("main")] == ["5.0"]
+            assert [each for each in page.named("section") if "data-map" in each and "hidden" in each]
+            (found,) = [each for each in page.named("p") if each.get("id") == "map-count"]
+            return found["data-total"], found["data-revision"]
+
+        bot = at.agent("bot", user="owner")
+        empty = await count()
+        assert empty[0] == "0"
+        await bot.ask(StoreMemory(content="x", key="one", namespace="user:owner"))
+        total, revision = await count()
+        assert total == "1"
+        assert revision != empty[1]
+        assert await count() == (total, revision)
+        assert await count("?kind=plane&order=newest") == (total, revision)
+        drawn = (await guest.post("memory_map", kind="plane")).json()
+        assert drawn["revision"] == revision

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from greenroom.actors.map.layout import Links, amid, around, components, relaxed, spiral
+from greenroom.actors.map.layout import Links, amid, around, components, relaxed, scattered, spiral
 from greenroom.actors.map.neighbours import NEIGHBOURS, neighbours
 
 
@@ -95,6 +95,30 @@ def test_forces_draw_what_is_linked_together() -> None:
     nearest = np.linalg.norm(found[:, None] - middles[None], axis=2).argmin(axis=1)
     assert (nearest == group).mean() > 0.95
     assert np.array_equal(found, relaxed(start, links, steps=120, reach=0.1, check=go_on))
+
+
+def test_where_a_node_starts_depends_on_no_other_of_its_group() -> None:
+    chance = np.random.default_rng(3)
+    groups_of, chances = chance.integers(0, 4, 400), chance.integers(0, 2**48, 400)
+    found = scattered(groups_of, chances)
+    assert np.array_equal(scattered(groups_of[40:], chances[40:]), found[40:])
+    middles = np.stack([found[groups_of == each].mean(axis=0) for each in range(4)])
+    apart = np.linalg.norm(middles[:, None] - middles[None], axis=2) + 9 * np.eye(4)
+    assert apart.min() > 0.3
+    for each, middle in enumerate(middles):
+        assert np.linalg.norm(found[groups_of == each] - middle, axis=1).max() < 0.7
+    assert scattered(np.zeros(0, np.intp), np.zeros(0, np.int64)).shape == (0, 2)
+
+
+def test_one_node_more_moves_the_others_little() -> None:
+    count = 600
+    chances = np.random.default_rng(4).integers(0, 2**48, count)
+    node = np.arange(count)
+    start, links = scattered(node % 3, chances), Links(node[10:], node[10:] // 10)
+    whole = relaxed(start, links, steps=60, reach=0.1, check=go_on)
+    without = Links(links.source[:-1], links.target[:-1])
+    fewer = relaxed(start[:-1], without, steps=60, reach=0.1, check=go_on)
+    assert np.median(np.linalg.norm(whole[:-1] - fewer, axis=1)) < 0.05
 
 
 def test_what_is_no_memory_lies_amid_what_is_linked_to_it() -> None:

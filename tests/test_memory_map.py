@@ -10,6 +10,7 @@ import trio
 from support.agents import begin, json, refused
 from support.corpora import document_of
 from support.embedding import WAITS, Settled
+from support.meanings import CONTROL
 
 from greenroom.actors import (
     CreateSession,
@@ -19,10 +20,12 @@ from greenroom.actors import (
     MemoryFilters,
     MemoryMap,
     MemoryMapped,
+    MoveMemory,
     PutDocument,
     RateMemory,
     RetrieveMemory,
     SetMemory,
+    SettleMemoryPair,
     StoreMemory,
     UpdateMemory,
     ask_corpus,
@@ -282,6 +285,92 @@ async def test_what_changed_is_on_the_next_map(enter: Enter) -> None:
         await at.runtime.query(Settled())
         similar = {link for link in links(await ann.ask(MemoryMap())) if link[1] == "similar"}
         assert {frozenset((one, other)) for one, _, other in similar} == {frozenset(("0 0", "1 1"))}
+
+
+@pytest.mark.promise("console.map-changes")
+async def test_a_revision_changes_with_all_that_a_map_shows(enter: Enter) -> None:
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        put = PutDocument(corpus="docs", document=document_of("a.md", [([], "About databases.")]))
+        await ask_corpus(at.runtime, ann.principal, put, make=True)
+        seen: list[str] = []
+
+        async def changed() -> bool:
+            (revision,) = {
+                (await ann.ask(request)).revision
+                for request in (
+                    MemoryMap(kind="list", limit=1),
+                    MemoryMap(),
+                    MemoryMap(kind="plane", limit=2),
+                )
+            }
+            seen.append(revision)
+            return revision not in seen[:-1]
+
+        assert await changed()
+        deploy = "The payments team deploys to Frankfurt with Jenkins every Tuesday"
+        old = await store(ann, deploy, key="old")
+        assert await changed()
+        new = await store(ann, f"{deploy} no longer", key="new", namespace="user:ann:sub")
+        assert await changed()
+        await ann.ask(UpdateMemory(memory_id=old, content=f"{deploy}, and at night"))
+        assert await changed()
+        await ann.ask(RateMemory(memory_id=old, rating=1.0))
+        assert await changed()
+        await ann.ask(RetrieveMemory(key="old"))
+        await trio.sleep(120)  # uses are written down now and then
+        assert await changed()
+        await ann.ask(CreateSession(session_id="s", purpose="Plan"))
+        assert await changed()
+        await ann.ask(
+            DefineEntities(corpus="docs", entities=[EntityDeclaration(name="Argo", type="library")])
+        )
+        assert await changed()
+        await ann.ask(SettleMemoryPair(memory_id=new, other_id=old))
+        assert await changed()
+        await ann.ask(ForgetMemory(memory_id=new))
+        assert await changed()
+        await store(at.agent("bot", user="bob"), "not hers", key="bobs")
+        assert not await changed()
+
+
+async def test_a_revision_changes_when_vectors_come(enter: Enter) -> None:
+    async with enter(**MEANINGS) as at:
+        ann = at.agent("bot", user="ann")
+        await store(ann, SUBJECTS[0], key="one")
+        await at.runtime.query(Settled())
+        CONTROL.hold()
+        try:
+            await store(ann, SUBJECTS[1], key="two")
+            before = await ann.ask(MemoryMap(kind="list"))
+        finally:
+            CONTROL.release()
+        await at.runtime.query(Settled())
+        after = await ann.ask(MemoryMap(kind="list"))
+        assert (await ann.ask(MemoryMap(kind="plane"))).without_vectors == 0
+        assert after.nodes == before.nodes
+        assert after.revision != before.revision
+
+
+async def test_what_a_map_showed_before_is_shown_as_it_is_now(enter: Enter) -> None:
+    async with enter() as at:
+        ann = at.agent("bot", user="ann")
+        first = await store(ann, "of a generated key")
+        moved = await store(ann, "moves", key="moves", namespace="user:ann:here")
+        assert set((await ann.ask(MemoryMap())).nodes.label) == {"of a generated key", "moves"}
+        await ann.ask(UpdateMemory(memory_id=first, content="says another thing", kind="procedural"))
+        await ann.ask(MoveMemory(memory_id=moved, to="user:ann:there", expected_version=1))
+        mapped = await ann.ask(MemoryMap())
+        shown = {
+            label: (mapped.kinds[kind], mapped.namespaces[namespace])
+            for label, kind, namespace in zip(
+                mapped.nodes.label, mapped.nodes.kind, mapped.nodes.namespace, strict=True
+            )
+        }
+        assert shown == {
+            "says another thing": ("procedural", "user:ann"),
+            "moves": ("semantic", "user:ann:there"),
+        }
 
 
 async def test_whoever_gives_up_waits_for_no_drawing(enter: Enter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 from greenroom.actors.auth.principal import Principal
@@ -11,13 +10,6 @@ from greenroom.actors.text.analyze import tokens
 
 NAMES: Final = 4
 """Names of an entity that are looked for."""
-LABEL: Final = 60
-"""Characters of a label."""
-_HIDDEN: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
-)
-_ELLIPSIS: Final = "\u2026"
 
 
 class Known(NamedTuple):
@@ -44,9 +36,3 @@ def words_of(entity: MappedEntity) -> list[list[str]]:
         sorted({term for token in tokens(name.casefold()) for term in token.posted})
         for name in entity.names[:NAMES]
     ]
-
-
-def label(text: str) -> str:
-    """Return a text as one line that is short, in which nothing is hidden and no letters turn round."""
-    line = " ".join(_HIDDEN.sub(" ", text).split())
-    return line if len(line) <= LABEL else f"{line[: LABEL - 1].rstrip()}{_ELLIPSIS}"

@@ -45,6 +45,24 @@ def spiral(count: int) -> Floats:
     return np.stack((away * np.cos(angles), away * np.sin(angles)), axis=1).astype(np.float32)
 
 
+def scattered(groups: Places, chances: npt.NDArray[np.int64]) -> Floats:
+    """Return places within the unit circle: the members of a group around one point, each by its chance.
+
+    Where one lies depends on its own numbers and on how many groups there are, not on the other members.
+
+    Args:
+        groups: The group of each, from 0 on without a gap.
+        chances: Of each a number that is as good as drawn by lot, below 2**48.
+    """
+    middles = spiral(int(groups.max(initial=0)) + 1)
+    wide = np.float32(1 / np.sqrt(len(middles)))
+    away = wide * np.sqrt((chances & 0xFFFFFF) / 2**24)
+    angles = (chances >> 24) * (2 * np.pi / 2**24)
+    return middles[groups] + np.stack((away * np.cos(angles), away * np.sin(angles)), axis=1).astype(
+        np.float32
+    )
+
+
 def components(vectors: Floats) -> Floats:
     """Return the first two principal components of vectors, within the unit circle.
 
@@ -92,25 +110,27 @@ def relaxed(places: Floats, links: Links, *, steps: int, reach: float, check: Ca
     count = len(places)
     if count < 2:  # noqa: PLR2004 - a node alone stays in the middle
         return np.zeros_like(places)
-    places = places + 1e-4 * spiral(count)  # of nodes in one place each is pushed another way
+    # Rows across and along, so that each is read in one go. Of nodes in one place each is pushed another way.
+    at = np.ascontiguousarray((places + 1e-4 * spiral(count)).T)
     degrees = np.bincount(np.concatenate(links), minlength=count)
     weights = 1 + np.log2(1 + degrees).astype(np.float32)
-    apart = np.float32(1 / count)
-    mesh = _Mesh(min(_MOST_MESH, _LEAST_MESH + 2 * isqrt(count)))
+    inert = np.maximum(weights, degrees * _PULL * 2).astype(np.float32)
+    lines = min(_MOST_MESH, _LEAST_MESH + 2 * isqrt(count))
+    meshes = [_Mesh(max(_LEAST_MESH, lines // 2)), _Mesh(lines)]  # while all still moves a coarse one does
     for step in range(steps):
         check()
-        forces = apart * weights[:, None] * mesh.repulsion(places, weights)
-        forces -= _GRAVITY * weights[:, None] * places
-        pulls = _PULL * (places[links.target] - places[links.source])
-        for axis in range(2):
-            forces[:, axis] += np.bincount(links.source, pulls[:, axis], count)
-            forces[:, axis] -= np.bincount(links.target, pulls[:, axis], count)
-        moves = forces / np.maximum(weights, degrees * _PULL * 2)[:, None]
-        lengths = np.sqrt((moves**2).sum(axis=1, keepdims=True))
-        shorter = np.minimum(1, reach * (1 - step / steps) / np.maximum(lengths, 1e-9))
-        places = (places + moves * shorter).astype(np.float32)
-    places = places - (places.min(axis=0) + places.max(axis=0)) / 2
-    return places / np.float32(np.abs(places).max() or 1)
+        forces = meshes[2 * step >= steps].repulsion(at, weights) / np.float32(count)
+        forces -= _GRAVITY * at
+        forces *= weights
+        pulls = _PULL * (at[:, links.target] - at[:, links.source])
+        for axis, pull in enumerate(pulls):
+            forces[axis] += np.bincount(links.source, pull, count)
+            forces[axis] -= np.bincount(links.target, pull, count)
+        moves = forces / inert
+        lengths = np.hypot(*moves)
+        at += moves * np.minimum(1, reach * (1 - step / steps) / np.maximum(lengths, 1e-9)).astype(np.float32)
+    at -= (at.min(axis=1, keepdims=True) + at.max(axis=1, keepdims=True)) / 2
+    return (at.T / (np.abs(at).max() or 1)).astype(np.float32, order="C")
 
 
 class _Mesh:
@@ -122,29 +142,31 @@ class _Mesh:
         steps[lines:] -= 2 * lines
         across, along = np.meshgrid(steps, steps, indexing="ij")
         squares = across**2 + along**2 + 0.5
-        self._kernels = [np.fft.rfft2(axis / squares).astype(np.complex64) for axis in (across, along)]
+        kernels = np.stack([axis / squares for axis in (across, along)])
+        self._kernels = np.fft.rfft2(kernels).astype(np.complex64)
 
     def repulsion(self, places: Floats, weights: Floats) -> Floats:
-        """Return for each node the sum over all others of their weight by the distance, away from them."""
+        """Return for each node the sum over all others of their weight by the distance, away from them.
+
+        Args:
+            places: Two rows: how far across and how far along each node is.
+            weights: Of the nodes.
+        """
         lines = self._lines
-        low, high = places.min(axis=0), places.max(axis=0)
+        low, high = places.min(axis=1, keepdims=True), places.max(axis=1, keepdims=True)
         width = np.float32(float((high - low).max()) * (1 + 2 * _EDGE) or 1.0)
         cell = width / np.float32(lines - 1)
         at = (places - (low + high) / 2) / cell + np.float32((lines - 1) / 2)
         corner = np.clip(at.astype(np.intp), 0, lines - 2)
-        part = at - corner
-        shares = [
-            (corner[:, 0] + right, corner[:, 1] + up, abs(1 - right - part[:, 0]) * abs(1 - up - part[:, 1]))
-            for right in (0, 1)
-            for up in (0, 1)
-        ]
-        density = np.zeros(lines * lines)
-        for across, along, share in shares:
-            density += np.bincount(across * lines + along, share * weights, lines * lines)
+        across, along = at - corner
+        shares = np.stack(
+            ((1 - across) * (1 - along), (1 - across) * along, across * (1 - along), across * along)
+        )
+        points = corner[0] * lines + corner[1] + np.array([[0], [1], [lines], [lines + 1]])
+        density = np.bincount(points.ravel(), (shares * weights).ravel(), lines * lines)
         dense = density.reshape(lines, lines).astype(np.float32)  # which takes half of the time
         spectrum = np.fft.rfft2(dense, (2 * lines, 2 * lines))
-        forces = np.empty_like(places)
-        for axis, kernel in enumerate(self._kernels):
-            field = np.fft.irfft2(spectrum * kernel, (2 * lines, 2 * lines))
-            forces[:, axis] = sum(field[across, along] * share for across, along, share in shares)
-        return forces / cell
+        fields = np.fft.irfft2(spectrum * self._kernels, (2 * lines, 2 * lines))[:, :lines, :lines]
+        fields = fields.reshape(2, lines * lines)
+        forces: Floats = np.einsum("fsn,sn->fn", fields[:, points], shares) / cell
+        return forces

@@ -53,7 +53,7 @@ def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
         most = min(NEIGHBOURS, len(others) - 1)
         if most < 1:
             continue
-        found = np.argpartition(-closeness, most - 1, axis=1)[:, :most]
+        found = np.argpartition(closeness, -most, axis=1)[:, -most:]
         best[rows, :most] = others[found]
         cosines[rows, :most] = np.take_along_axis(closeness, found, axis=1)
     places = np.repeat(np.arange(count), NEIGHBOURS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -12,7 +13,14 @@ from greenroom.actors.memory.records import PLAIN, Version
 from greenroom.actors.memory.repository import GENERATED_KEY, MemoryRepository, StoredEntry
 from greenroom.actors.memory.search import by_entries
 from greenroom.actors.memory.values import beginning
-from greenroom.actors.schemas.memory_map import MappedMemory, MappedRoot, MappedVectors, MapRoot
+from greenroom.actors.schemas.memory_map import (
+    MOST_NODES,
+    MappedMemory,
+    MappedRoot,
+    MappedVectors,
+    MapRoot,
+)
+from greenroom.actors.text.labels import label
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -26,12 +34,14 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.intp]
     Mask = npt.NDArray[np.bool_]
 
-LABEL: Final = 160
+READ_FOR_LABEL: Final = 160
 """Characters of a text from which a label is made."""
 READ: Final = 2_000
 """Characters of a text in which names are looked for."""
 MOST_READ: Final = 4_194_304
 """Characters of all such texts of a root."""
+MOST_KEPT: Final = 2 * MOST_NODES
+"""Memories of which it is kept what maps show of them."""
 _METADATA: Final = 4_096
 """Bytes of metadata in which it is looked for where a memory comes from; a hook writes fewer."""
 
@@ -66,24 +76,37 @@ def mapped(repository: MemoryRepository, request: MapRoot, context: Context) -> 
     row_filter = RowFilter(repository.views.of(corpus, context.principal, context.now))
     yield from row_filter.apply(request.filters, context.now, context.should_yield)
     yield from by_entries(repository, context, corpus, row_filter, request.filters)
-    rows = _first(corpus, row_filter.wanted, request)
-    total = int(row_filter.wanted.sum())
-    memories: list[MappedMemory] = []
-    for row in rows.tolist():
-        stored = repository.by_update(context, int(corpus.ids[row]))
-        assert stored is not None, "what is in the index is in the store"
-        memories.append((yield from _memory(repository, context, corpus, row, stored)))
-        if context.should_yield():
-            yield
+    wanted = row_filter.wanted
+    rows = _first(corpus, wanted, request)
+    memories = yield from _memories(repository, context, corpus, rows)
     texts = yield from _texts(repository, context, corpus, rows, request.names)
+    if context.should_yield():
+        yield
     return MappedRoot(
         root=repository.root,
-        total=total,
+        total=int(wanted.sum()),
+        revision=_revision(repository, context, corpus, wanted),
         memories=memories,
+        uses=corpus.uses[rows].tolist(),
+        ratings=corpus.rating[rows].tolist(),
+        supersedes=corpus.supersedes[rows].tolist(),
         vectors=_vectors(repository, context, corpus, rows) if request.vectors else None,
         texts=texts,
         all_texts=sum(map(len, texts.values())) < MOST_READ,
     )
+
+
+def _revision(repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask) -> bytes:
+    """Return a digest of what maps show of the wanted rows and can change."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    space = embedding.serving(repository, context)
+    found = None if space is None else corpus.vectors(space)
+    digest = blake2b(f"{space} {repository.settled} {repository.root}".encode(), digest_size=16)
+    for column in (corpus.ids, corpus.uses, corpus.rating, corpus.supersedes):
+        digest.update(column[wanted].tobytes())
+    digest.update(b"" if found is None else np.packbits(found[2][wanted]).tobytes())
+    return digest.digest()
 
 
 def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
@@ -95,28 +118,43 @@ def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
     return rows[np.lexsort((-rows, -corpus.updated[rows], -uses))[: request.limit]]
 
 
-def _memory(
-    repository: MemoryRepository, context: Context, corpus: Corpus, row: int, stored: StoredEntry
-) -> Slices[MappedMemory]:
-    """Return a memory as a map shows it."""
+def _memories(
+    repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
+) -> Slices[list[MappedMemory]]:
+    """Return memories as a map shows them; what another map showed need not be read again."""
+    kept = repository.mapped
+    memories: list[MappedMemory] = []
+    for update in corpus.ids[rows].tolist():
+        memory = kept.get(update)
+        if memory is None:
+            memory = yield from _memory(repository, context, update)
+            if len(kept) >= MOST_KEPT:
+                kept.clear()
+            kept[update] = memory
+        memories.append(memory)
+        if context.should_yield():
+            yield
+    return memories
+
+
+def _memory(repository: MemoryRepository, context: Context, update: int) -> Slices[MappedMemory]:
+    stored = repository.by_update(context, update)
+    assert stored is not None, "what is in the index is in the store"
     entry, details = stored.entry, stored.entry.details or PLAIN
-    text = entry.key[:LABEL]
+    text = entry.key
     provenance = None
     if details.unreviewed or GENERATED_KEY.fullmatch(entry.key):
         version = context.get(records.version_key(entry.number, entry.version), Version)
         assert version is not None, "an entry has its newest version"
         provenance = _provenance(version.metadata)
-        text = (yield from _beginning(repository, context, stored, LABEL)) or text
+        text = (yield from _beginning(repository, context, stored, READ_FOR_LABEL)) or text
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
-        text,
+        label(text[:READ_FOR_LABEL]),
         details.kind,
         repository.namespace(details.sub),
-        int(corpus.uses[row]),
-        float(corpus.rating[row]),
         entry.created_at,
-        int(corpus.supersedes[row]),
         entry.session_id,
         details.conversation,
         provenance,

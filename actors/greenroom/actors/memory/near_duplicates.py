@@ -72,7 +72,8 @@ def near(
     others = seen.view.visible & (corpus.ids != entry.update) & ~unreviewed(corpus)
     if seen.superseded is not None:
         others &= ~seen.superseded
-    found, rarest = yield from alike(repository, context, corpus, others, entry, text)
+    rarest = rarest_of(corpus, others, text)
+    found = yield from alike(repository, context, corpus, rarest, entry, text)
     replaced = yield from conflicts.replaced(
         repository, context, corpus, seen.view.count, rarest, entry, text, space
     )
@@ -80,23 +81,24 @@ def near(
 
 
 def alike(
-    repository: MemoryRepository, context: Context, corpus: Corpus, others: Mask, entry: Entry, text: str
-) -> Slices[tuple[list[replies.SimilarMemory], list[Rows]]]:
-    """Return which of other rows say nearly the same as an entry, most alike first.
+    repository: MemoryRepository,
+    context: Context,
+    corpus: Corpus,
+    rarest: Sequence[Rows],
+    entry: Entry,
+    text: str,
+) -> Slices[list[replies.SimilarMemory]]:
+    """Return which other memories say nearly the same as an entry, most alike first.
 
     Args:
         repository: The root's.
         context: The message's.
         corpus: The index.
-        others: The rows that are compared.
+        rarest: Of each of the text's rarest terms the rows that are compared, as `rarest_of` returns them.
         entry: The entry.
         text: What it says, as `start` returns it.
-
-    Returns:
-        They, and of each of the text's rarest terms the rows of the others that hold it.
     """
     found: list[replies.SimilarMemory] = []
-    rarest = rarest_of(corpus, others, text)
     for update in candidates(corpus, rarest):
         stored = repository.by_update(context, update)
         assert stored is not None, "what is in the index is in the store"
@@ -120,7 +122,7 @@ def alike(
         if context.should_yield():
             yield
     found.sort(key=lambda one: -one.similarity)
-    return found, rarest
+    return found
 
 
 def _may_be_alike(entry: Entry, other: Entry) -> bool:

@@ -75,11 +75,10 @@ def pairs(
         stored = repository.by_update(context, update)
         assert stored is not None, "what is in the index is in the store"
         others = sight.rows & (sight.corpus.ids < update)
-        similar, replaced = yield from _compared(repository, context, sight, others, stored.entry)
-        alike = {each.memory_id for each in similar}
-        if request.kind == "conflicts":
-            similar = [each for each in replaced if each.memory_id not in alike]
-        found += yield from _paired(repository, context, stored.entry, similar)
+        near = yield from _compared(repository, context, sight, others, stored.entry, request.kind)
+        found += yield from _paired(repository, context, stored.entry, near)
+        if context.should_yield():
+            yield
     return review.MemoryPairs(
         namespace=namespace,
         pairs=found,
@@ -92,16 +91,17 @@ def beside(repository: MemoryRepository, context: Context, entry: Entry) -> Slic
     """Return what stands near a memory that is there."""
     sight = yield from _sight(repository, context, repository.root)
     ids = sight.corpus.ids
-    similar, _ = yield from _compared(repository, context, sight, sight.rows & (ids != entry.update), entry)
+    everything = sight.rows & (ids != entry.update)
+    similar = yield from _compared(repository, context, sight, everything, entry, "duplicates")
     older = sight.rows & (ids < entry.update)
-    _, replaces = yield from _compared(repository, context, sight, older, entry)
+    replaces = yield from _compared(repository, context, sight, older, entry, "conflicts")
     replaced_by: list[SimilarMemory] = []
     newer = yield from _sharing(repository, context, sight, entry)
     for update in newer[:_NEWER]:
         stored = repository.by_update(context, update)
         assert stored is not None, "what is in the index is in the store"
         before = sight.rows & (ids < update)
-        _, replaced = yield from _compared(repository, context, sight, before, stored.entry)
+        replaced = yield from _compared(repository, context, sight, before, stored.entry, "conflicts")
         own = repository.memory_id(entry.number)
         likely = next((each.similarity for each in replaced if each.memory_id == own), None)
         if likely is not None:
@@ -139,6 +139,7 @@ def settle(
             context.put(key, True)
         else:
             context.delete(key)
+    repository.settled += 1
     audit_record.record(
         context,
         "settle_memory_pair",
@@ -172,17 +173,29 @@ def _updates(sight: _Sight, below: int | None) -> list[int]:
 
 
 def _compared(
-    repository: MemoryRepository, context: Context, sight: _Sight, others: Mask, entry: Entry
-) -> Slices[tuple[list[SimilarMemory], list[SimilarMemory]]]:
-    """Return which of other rows say nearly the same as an entry, and which it may contradict."""
+    repository: MemoryRepository,
+    context: Context,
+    sight: _Sight,
+    others: Mask,
+    entry: Entry,
+    kind: review.PairKind,
+) -> Slices[list[SimilarMemory]]:
+    """Return which of other rows say nearly the same as an entry, or which of the rest it may contradict."""
     text = yield from _text(repository, context, entry)
     if not text.strip():
-        return [], []
-    similar, rarest = yield from near_duplicates.alike(repository, context, sight.corpus, others, entry, text)
-    replaced = yield from conflicts.replaced(
-        repository, context, sight.corpus, sight.visible, rarest, entry, text, sight.space
-    )
-    return similar, replaced
+        return []
+    corpus = sight.corpus
+    rarest = near_duplicates.rarest_of(corpus, others, text)
+    replaced: list[SimilarMemory] = []
+    if kind == "conflicts":
+        replaced = yield from conflicts.replaced(
+            repository, context, corpus, sight.visible, rarest, entry, text, sight.space
+        )
+        if not replaced:  # as mostly; whatever says nearly the same need not be read
+            return []
+    similar = yield from near_duplicates.alike(repository, context, corpus, rarest, entry, text)
+    alike = {each.memory_id for each in similar}
+    return similar if kind == "duplicates" else [each for each in replaced if each.memory_id not in alike]
 
 
 def _sharing(

@@ -29,6 +29,7 @@ EFFECTS_OF_EXPIRY = 10
 
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage that an entry's newest version is in no listing and no search any more."""
+    repository.mapped.pop(entry.update, None)
     repository.publish(context)
     for key in records.order_keys(entry):
         context.delete(key)

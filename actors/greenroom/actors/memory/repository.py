@@ -24,10 +24,12 @@ from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.memory.vector_filters import VisibilityCache
+    from greenroom.actors.schemas.memory_map import MappedMemory
 
 GENERATED_KEY = re.compile(r"memory_[0-9a-f]{16}")
 """The form of a generated key; its letters are not searched."""
 NEWEST = b"n"
+_MAPPED_BYTES = 600  # of a memory that was on a map, about
 _SINGLE_OWNER = (names.AGENT, names.USER)
 
 
@@ -49,6 +51,8 @@ class MemoryRepository:
         uses: Their uses that are not written yet.
         embedder_notified: Whether the embedder was told that some lack vectors.
         summarized: The generation of the summary that was put together since the actor woke; None: none was.
+        mapped: What maps show of memories, by update number; `map_rows` fills it, and keeps it small.
+        settled: How many decisions about pairs were taken since the actor woke.
     """
 
     def __init__(self, context: Context) -> None:
@@ -66,6 +70,8 @@ class MemoryRepository:
         self._is_listed = False
         self.embedder_notified = False
         self._views: VisibilityCache | None = None
+        self.mapped: dict[int, MappedMemory] = {}
+        self.settled = 0
         self._summary: RootSummary | None = None
         self._knows_summary = False
         self.summarized: int | None = None
@@ -375,7 +381,8 @@ class MemoryRepository:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         views = 0 if self._views is None else self._views.resident_bytes()
-        return self.index.resident_bytes() + self.uses.resident_bytes() + views
+        mapped = len(self.mapped) * _MAPPED_BYTES
+        return self.index.resident_bytes() + self.uses.resident_bytes() + views + mapped
 
     # -- parts -------------------------------------------------------------
 

@@ -80,6 +80,7 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
         space: The space of the vectors; null where there are none.
         method: How positions were made.
         notes: What is missing, a sentence each.
+        revision: Another one as soon as anything is that such a map may show, whatever its kind and limit.
     """
 
     kind: MapKind
@@ -95,6 +96,7 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
     space: str | None
     method: str
     notes: list[str]
+    revision: str
 
 
 # -- internal ------------------------------------------------------------------------------------
@@ -118,19 +120,16 @@ class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
     names: list[list[str]] = msgspec.field(default_factory=list)
 
 
-class MappedMemory(msgspec.Struct, frozen=True, array_like=True):
-    """A memory on a map.
+class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a map shows of a memory and what stays as it is until its next version.
 
     Attributes:
         memory_id: Its id.
         number: What tells it from others of the root.
-        text: Its key; of a generated key the beginning of what it says.
+        label: Its key, or of a generated key the beginning of what it says, as one line; it may be empty.
         kind: What kind it is.
         namespace: Its namespace in full.
-        uses: How often it was used.
-        rating: The mean of its ratings.
         created_at: In microseconds since 1970.
-        supersedes: The number of the memory whose place it takes, 0 for none.
         session_id: The session that it is bound to.
         conversation: The conversation that it belongs to.
         provenance: The client, and its own name for the session, in which a hook found it.
@@ -138,13 +137,10 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True):
 
     memory_id: str
     number: int
-    text: str
+    label: str
     kind: str
     namespace: str
-    uses: int
-    rating: float
     created_at: int
-    supersedes: int
     session_id: str | None
     conversation: str | None
     provenance: tuple[str, str] | None
@@ -172,7 +168,11 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         root: The root's name.
         total: How many memories fit.
+        revision: Another one as soon as what fits is another, or used or rated otherwise, or gets vectors.
         memories: Those that come first.
+        uses: How often each of these was used.
+        ratings: The mean of its ratings.
+        supersedes: The number of the memory whose place it takes, 0 for none.
         vectors: The vectors of these; None where there are none.
         texts: The beginnings of those that may mention a name, by place; more than fits is left out.
         all_texts: Whether none was left out.
@@ -180,7 +180,11 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
 
     root: str
     total: int
+    revision: bytes = b""
     memories: list[MappedMemory] = []
+    uses: list[int] = []
+    ratings: list[float] = []
+    supersedes: list[int] = []
     vectors: MappedVectors | None = None
     texts: dict[int, str] = {}
     all_texts: bool = True

@@ -3,8 +3,8 @@
 const COLOURS = 6;
 const SHAPES = { memory: "disc", session: "square", conversation: "diamond", entity: "triangle" };
 
-/** Returns groups `{label, colour, shape, count}`, and of each node the number of its group. */
-export function grouped(graph, by) {
+/** Returns groups `{label, colour, shape, count}`, those of `before` first, and of each node the number of its group. */
+export function grouped(graph, by, before) {
   const found = new Map();
   const names = [];
   for (let node = 0; node < graph.count; node += 1) {
@@ -15,7 +15,11 @@ export function grouped(graph, by) {
     group.count += 1;
     found.set(name, group);
   }
-  const all = [...found.values()].sort((one, other) => other.isMemory - one.isMemory || other.count - one.count);
+  const place = new Map(before?.groups.map((group, number) => [group.label, number]));
+  const placeOf = (group) => place.get(group.label) ?? place.size;
+  const all = [...found.values()].sort(
+    (one, other) => other.isMemory - one.isMemory || placeOf(one) - placeOf(other) || other.count - one.count,
+  );
   const kept = by === "namespace" ? all.filter((group) => group.isMemory).slice(0, COLOURS) : all;
   const groups = kept.map((group, number) => ({ ...group, colour: `--chart-${(number % COLOURS) + 1}` }));
   const numbers = new Map(groups.map((group, number) => [group.label, number]));

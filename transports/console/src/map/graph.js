@@ -8,6 +8,10 @@ export class Graph {
     this.count = mapped.nodes.id.length;
     this.paths = paths;
     this.how = how;
+    this.x = Float32Array.from(mapped.nodes.x);
+    this.y = Float32Array.from(mapped.nodes.y);
+    this.numbers = new Map();
+    for (let node = 0; node < this.count; node += 1) this.numbers.set(this.key(node), node);
     this.folded = mapped.nodes.label.map((label) => label.toLowerCase());
     this.links = Array.from({ length: this.count }, () => []);
     for (let edge = 0; edge < this.edges.source.length; edge += 1) {
@@ -26,6 +30,46 @@ export class Graph {
 
   namespace(node) {
     return this.mapped.namespaces[this.nodes.namespace[node]];
+  }
+
+  /** Returns what tells a node from all others, on every map. */
+  key(node) {
+    const below = this.type(node) === "conversation" ? `${this.namespace(node)}:` : "";
+    return `${this.type(node)}:${below}${this.nodes.id[node]}`;
+  }
+
+  /** Returns the node with a key, -1 if it is not here. */
+  number(key) {
+    return this.numbers.get(key) ?? -1;
+  }
+
+  /** Returns the nodes that came, that went (as they were before), and that are otherwise than on another map. */
+  changesSince(before) {
+    const came = [];
+    const changed = [];
+    for (const [key, node] of this.numbers) {
+      const was = before.number(key);
+      if (was < 0) came.push(node);
+      else if (this.facts(node) !== before.facts(was)) changed.push(node);
+    }
+    const went = [...before.numbers].filter(([key]) => this.number(key) < 0).map(([, node]) => node);
+    return { came, changed, went };
+  }
+
+  facts(node) {
+    const { label, uses, rating } = this.nodes;
+    return JSON.stringify([label[node], this.kind(node), this.namespace(node), uses[node], rating[node]]);
+  }
+
+  /** Moves each node a part of the way from where it was on another map; 1 is all of it. */
+  moveFrom(before, part) {
+    const { x, y } = this.nodes;
+    for (const [key, node] of this.numbers) {
+      const was = before.number(key);
+      const isNew = was < 0;
+      this.x[node] = isNew ? x[node] : before.nodes.x[was] + part * (x[node] - before.nodes.x[was]);
+      this.y[node] = isNew ? y[node] : before.nodes.y[was] + part * (y[node] - before.nodes.y[was]);
+    }
   }
 
   /** Returns the path of a node's page. */

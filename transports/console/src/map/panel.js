@@ -6,6 +6,8 @@ import { outline } from "./picture.js";
 const LARGEST = 20;
 const LINKS = 30;
 
+const PLURALS = { memory: "memories", session: "sessions", conversation: "conversations", entity: "entities" };
+
 /** Returns an element with attributes and content; texts stay texts. */
 export function made(name, attributes = {}, ...content) {
   const element = document.createElement(name);
@@ -14,44 +16,94 @@ export function made(name, attributes = {}, ...content) {
   return element;
 }
 
+/** Puts content into an element, unless it is there: what is being read, heard or focused stays. */
+function put(element, ...content) {
+  const wanted = element.cloneNode(false);
+  wanted.append(...content);
+  if (!wanted.isEqualNode(element)) element.replaceChildren(...wanted.childNodes);
+}
+
 export class Panel {
-  constructor(graph, colours, { onSelect, onFind }) {
+  constructor(graph, colours, { onSelect, onFind, onGroup }) {
     this.graph = graph;
-    this.onSelect = onSelect;
     this.details = made("div", { class: "map-selected", role: "status", "aria-label": "Selected" });
     this.legend = made("ul", { class: "map-legend", "aria-label": "Legend" });
     this.colours = colours;
-    const field = made("input", { type: "search", id: "map-find", placeholder: "words of a label", spellcheck: "false" });
+    this.news = made("p", { class: "dim", role: "status", "aria-label": "Changes" });
+    this.list = made("ol", { class: "map-largest" });
+    this.remarks = made("div");
+    this.field = made("input", { type: "search", id: "map-find", placeholder: "words of a label", spellcheck: "false" });
     this.found = made("p", { class: "dim", role: "status" });
-    field.addEventListener("input", () => onFind(field.value));
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") onFind(field.value, true);
+    this.field.addEventListener("input", () => onFind(this.field.value));
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") onFind(this.field.value, true);
     });
     this.element = made(
       "div",
       { class: "map-panel" },
       made("label", { for: "map-find" }, "Search in the map"),
-      field,
+      this.field,
       this.found,
+      this.news,
       this.details,
-      made("details", { open: "" }, made("summary", {}, "The largest"), this.largest()),
-      ...this.remarks(),
+      made("details", { open: "" }, made("summary", {}, "The largest"), this.list),
+      this.remarks,
     );
+    this.element.addEventListener("click", (event) => {
+      const { key } = event.target.closest("button[data-key]")?.dataset ?? {};
+      if (key) onSelect(this.graph.number(key));
+    });
+    this.legend.addEventListener("click", (event) => {
+      const { at } = event.target.closest("button")?.dataset ?? {};
+      if (at !== undefined) onGroup(this.press(at === this.pressed ? null : at));
+    });
+    this.pressed = null; // what is chosen in the legend
+    this.remark();
     this.nothing();
   }
 
+  /** Chooses a group in the legend, or none; returns its number, -1 if there is no such. */
+  press(label) {
+    const number = this.colours.groups.findIndex((group) => group.label === label);
+    this.pressed = number < 0 ? null : label;
+    for (const button of this.legend.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.at === this.pressed);
+    return number;
+  }
+
+  /** Returns what is called the same when all of this is made anew: the thing that has the focus, if it is here. */
+  focused() {
+    const here = [this.element, this.legend].some((each) => each.contains(document.activeElement));
+    return here ? (document.activeElement.dataset.key ?? document.activeElement.dataset.at) : undefined;
+  }
+
+  /** Brings the focus back to what had it, or to the search if that is gone. */
+  refocus(focused) {
+    if (focused === undefined || this.focused() === focused) return;
+    const name = CSS.escape(focused);
+    const found = [this.element, this.legend].map((each) => each.querySelector(`[data-key="${name}"], [data-at="${name}"]`)).find(Boolean);
+    (found ?? this.field).focus({ preventScroll: true });
+  }
+
+  /** Shows what is on another graph from now on. */
+  take(graph, colours, selected) {
+    const wasSelected = this.selected >= 0;
+    this.graph = graph;
+    this.colours = colours;
+    this.remark();
+    this.recolour();
+    if (selected >= 0) this.show(selected);
+    else if (wasSelected) this.nothing("What was selected is gone.");
+  }
+
   button(node) {
-    const button = made("button", { type: "button", class: "quiet" }, made("bdi", {}, this.graph.nodes.label[node]));
-    button.addEventListener("click", () => this.onSelect(node));
-    return button;
+    const attributes = { type: "button", class: "quiet", "data-key": this.graph.key(node) };
+    return made("button", attributes, made("bdi", {}, this.graph.nodes.label[node]));
   }
 
-  largest() {
-    return made("ol", { class: "map-largest" }, ...this.graph.largest(LARGEST).map((node) => made("li", {}, this.button(node))));
-  }
-
-  remarks() {
+  /** Says which are the largest, what is missing, and how all was placed. */
+  remark() {
     const { mapped } = this.graph;
+    put(this.list, ...this.graph.largest(LARGEST).map((node) => made("li", {}, this.button(node))));
     const said = [...mapped.notes];
     if (mapped.total > mapped.memories) {
       said.unshift(`${mapped.memories.toLocaleString("en")} of ${mapped.total.toLocaleString("en")} memories are shown.`);
@@ -61,7 +113,7 @@ export class Panel {
     }
     const method = made("p", { class: "dim" }, `Drawn ${new Date().toLocaleTimeString()}; placed by ${mapped.method}.`);
     const notes = said.map((text) => made("li", {}, text));
-    return [...(notes.length ? [made("ul", { class: "map-notes" }, ...notes)] : []), method];
+    put(this.remarks, ...(notes.length ? [made("ul", { class: "map-notes" }, ...notes)] : []), method);
   }
 
   /** Draws the legend again, in the colours that the page has now. */
@@ -73,18 +125,23 @@ export class Panel {
       context.fillStyle = resolved(group.colour, this.legend);
       outline(context, group.shape, 12);
       context.fill();
-      return made("li", {}, sample, made("bdi", {}, group.label), made("small", {}, ` ${group.count.toLocaleString("en")}`));
+      const button = made("button", { type: "button", class: "quiet", "data-at": group.label }, sample, made("bdi", {}, group.label));
+      button.append(made("small", {}, ` ${group.count.toLocaleString("en")}`));
+      return made("li", {}, button);
     });
     this.legend.replaceChildren(...rows);
+    this.press(this.pressed);
   }
 
-  nothing() {
-    this.details.replaceChildren(made("p", { class: "dim" }, "Nothing is selected."));
+  nothing(why = "Nothing is selected.") {
+    this.selected = -1;
+    put(this.details, made("p", { class: "dim" }, why));
   }
 
   /** Shows a node: what it is, where its page is, what it is linked to. */
   show(node) {
     const { graph } = this;
+    this.selected = node;
     const { nodes } = graph;
     const facts = [["Type", graph.kind(node)]];
     if (graph.type(node) === "memory") {
@@ -97,16 +154,43 @@ export class Panel {
     const linked = graph.linked(node);
     const links = linked.slice(0, LINKS).map((each) => made("li", {}, made("span", { class: "dim" }, each.how), this.button(each.node)));
     if (linked.length > LINKS) links.push(made("li", { class: "dim" }, `${linked.length - LINKS} more`));
-    this.details.replaceChildren(
+    const open = { class: "button", href: asSeen(urlOf(graph.path(node))).href, "data-at": `open ${graph.key(node)}` };
+    put(
+      this.details,
       made("h3", {}, made("bdi", {}, nodes.label[node])),
       list,
-      made("p", {}, made("a", { class: "button", href: asSeen(urlOf(graph.path(node))).href }, "Open")),
+      made("p", {}, made("a", open, "Open")),
       ...(links.length ? [made("ul", { class: "map-links", "aria-label": "Linked to" }, ...links)] : []),
     );
+  }
+
+  /** Says something of the whole map; `button` is what people can do about it. */
+  tell(text, button) {
+    this.news.replaceChildren(text, ...(button ? [" ", button] : []));
+  }
+
+  /** Says what came, went and changed, each by its type. */
+  tellChanges({ came, went, changed }, before, onShow) {
+    const parts = [
+      ["New", this.graph, came],
+      ["Gone", before, went],
+      ["Changed", this.graph, changed],
+    ].filter(([, , nodes]) => nodes.length);
+    const said = parts.map(([what, graph, nodes]) => `${what}: ${counted(graph, nodes)}.`);
+    const button = came.length ? made("button", { type: "button", "data-at": "what is new" }, "Show what is new") : null;
+    button?.addEventListener("click", onShow);
+    this.tell(["The map was drawn anew.", ...said].join(" "), button);
   }
 
   /** Says how many nodes a search found. */
   tellFound(text, count) {
     this.found.textContent = text.trim() ? `${count.toLocaleString("en")} found${count ? "; Enter goes to the next" : ""}` : "";
   }
+}
+
+/** Returns how many nodes of each type there are, in words. */
+function counted(graph, nodes) {
+  const counts = new Map();
+  for (const node of nodes) counts.set(graph.type(node), (counts.get(graph.type(node)) ?? 0) + 1);
+  return [...counts].map(([type, count]) => `${count.toLocaleString("en")} ${count === 1 ? type : PLURALS[type]}`).join(", ");
 }

@@ -21,6 +21,16 @@ export class Picture {
     this.recolour();
   }
 
+  /** Shows another graph from now on; the canvas and what is selected stay. */
+  take(graph, colours, selected) {
+    this.graph = graph;
+    this.colours = colours;
+    this.selected = selected;
+    this.across = this.along = undefined;
+    this.drawnAt = null;
+    this.recolour();
+  }
+
   /** Reads the colours of the page again, and draws each shape once in each size. */
   recolour() {
     const beside = this.canvas.parentElement;
@@ -48,7 +58,7 @@ export class Picture {
 
   /** Returns pixels of a position of the graph, which is within -1 and 1, before anything is panned or zoomed. */
   base(node) {
-    const { x, y } = this.graph.nodes;
+    const { x, y } = this.graph;
     const scale = Math.min(this.width, this.height) / 2.3;
     return [this.width / 2 + x[node] * scale * this.stretch, this.height / 2 + y[node] * scale];
   }
@@ -244,6 +254,26 @@ export class Picture {
     for (let node = 0; node < this.graph.count; node += 1) {
       const apart = Math.max(0, Math.hypot(this.across[node] - x, this.along[node] - y) - this.radius(node, transform.k)) ** 2;
       if (apart < nearest) {
+        best = node;
+        nearest = apart;
+      }
+    }
+    return best;
+  }
+
+  /** Returns the nearest node on one side of another, or of the middle of the canvas; -1 for none. */
+  towards(from, [right, down], transform) {
+    this.place(transform);
+    const x = from < 0 ? this.width / 2 : this.across[from];
+    const y = from < 0 ? this.height / 2 : this.along[from];
+    let best = -1;
+    let nearest = Number.POSITIVE_INFINITY;
+    for (let node = 0; node < this.graph.count; node += 1) {
+      if (node === from || (this.found && !this.found.has(node))) continue;
+      const ahead = (this.across[node] - x) * right + (this.along[node] - y) * down;
+      const aside = Math.abs((this.across[node] - x) * down - (this.along[node] - y) * right);
+      const apart = ahead + 2 * aside; // rather straight on
+      if (ahead > 0 && aside <= ahead && apart < nearest) {
         best = node;
         nearest = apart;
       }

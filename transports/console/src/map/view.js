@@ -12,7 +12,10 @@ const STEP = 80; // pixels of an arrow key
 const CLOSER = 1.4;
 const REST = 120; // milliseconds without a move after which all is drawn anew
 const GLIDE = 250;
-const HELP = "Arrow keys move the map, plus and minus zoom, 0 shows all of it, Enter opens what is selected; Tab goes on to the largest nodes.";
+const HELP =
+  "Arrow keys move the map, with Shift they select the next node that way; plus and minus zoom, 0 shows all of it, " +
+  "Enter opens what is selected, slash goes to the search; Tab goes on to the legend and the largest nodes.";
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class MapView {
   constructor(section, mapped) {
@@ -31,6 +34,7 @@ export class MapView {
     this.panel = new Panel(this.graph, this.colours, {
       onSelect: (node) => this.select(node, true),
       onFind: (text, goes) => this.find(text, goes),
+      onGroup: (number) => this.showGroup(number),
     });
     const help = made("p", { class: "dim map-help", id: "map-help" }, HELP);
     const left = made("div", {}, field, this.panel.legend, help);
@@ -42,8 +46,57 @@ export class MapView {
     new ResizeObserver(() => {
       this.picture.resize();
       this.draw(false);
+      if (this.wanted !== undefined && this.picture.width) this.showWanted();
     }).observe(this.canvas);
+    this.wanted = new URLSearchParams(location.hash.slice(1)).get("node") ?? undefined;
     this.section.dataset.ready = "";
+  }
+
+  /** Selects the node that the address names, once there is room to show it. */
+  showWanted() {
+    const node = this.graph.number(this.wanted);
+    this.wanted = undefined;
+    if (node >= 0) this.select(node, true);
+    else this.tell("What the address names is not on this map: another filter may show it.");
+  }
+
+  /** Shows another map in the place of this one: what is still there stays selected, and glides to where it is now. */
+  update(mapped) {
+    const before = this.graph;
+    const { selected } = this.picture;
+    const focused = this.panel.focused();
+    this.graph = new Graph(mapped, before.paths, before.how);
+    this.colours = grouped(this.graph, this.section.dataset.colour, this.colours);
+    const stays = selected < 0 ? -1 : this.graph.number(before.key(selected));
+    this.picture.take(this.graph, this.colours, stays);
+    this.panel.take(this.graph, this.colours, stays);
+    this.canvas.setAttribute("aria-label", this.summary());
+    if (this.panel.pressed === null) this.find(this.panel.field.value, false);
+    else this.showGroup(this.panel.press(this.panel.pressed));
+    this.match = this.matches.indexOf(stays);
+    const changes = this.graph.changesSince(before);
+    this.panel.tellChanges(changes, before, () => this.showOnly(changes.came));
+    this.panel.refocus(focused);
+    this.glideFrom(before);
+  }
+
+  /** Has all nodes go from where they were to where they are, at once if people want less motion. */
+  glideFrom(before) {
+    const { graph } = this;
+    const began = performance.now();
+    const step = () => {
+      if (graph !== this.graph) return;
+      const part = isStill() ? 1 : Math.min(1, (performance.now() - began) / GLIDE);
+      graph.moveFrom(before, part);
+      this.draw(false);
+      if (part < 1) requestAnimationFrame(step);
+    };
+    step();
+  }
+
+  /** Says something of the whole map. */
+  tell(text) {
+    this.panel.tell(text);
   }
 
   summary() {
@@ -87,7 +140,7 @@ export class MapView {
   hear() {
     this.canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (this.act(event.key)) event.preventDefault();
+      if (this.act(event.key, event.shiftKey)) event.preventDefault();
     });
     onOtherColours(() => {
       this.picture.recolour();
@@ -96,18 +149,29 @@ export class MapView {
     });
   }
 
-  act(key) {
+  act(key, isShifted) {
     const arrows = { ArrowLeft: [STEP, 0], ArrowRight: [-STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP] };
-    if (arrows[key]) {
+    if (isShifted && WAYS[key]) this.step(WAYS[key]);
+    else if (arrows[key]) {
       const [x, y] = arrows[key];
       this.target.call(this.zoom.translateBy, x / this.transform.k, y / this.transform.k);
     } else if (key === "+" || key === "=") this.zoomBy(CLOSER);
     else if (key === "-") this.zoomBy(1 / CLOSER);
     else if (key === "0") this.goTo(zoomIdentity);
     else if (key === "Escape") this.select(-1, false);
+    else if (key === "/") this.panel.field.focus();
     else if (key === "Enter" && this.picture.selected >= 0) this.panel.element.querySelector(".map-selected a").click();
     else return false;
     return true;
+  }
+
+  /** Selects the nearest node that way, of those that are looked for if any are, and moves the map if it is not seen. */
+  step(way) {
+    const { picture } = this;
+    const node = picture.towards(picture.selected, way, this.transform);
+    if (node < 0) return;
+    this.select(node, false);
+    if (!picture.isSeen(node, 0)) this.target.call(this.zoom.translateTo, ...picture.base(node));
   }
 
   zoomBy(factor) {
@@ -116,14 +180,14 @@ export class MapView {
 
   /** Goes to a transform: gliding, unless people want less motion. */
   goTo(transform) {
-    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const target = isStill ? this.target : this.target.transition().duration(GLIDE);
+    const target = isStill() ? this.target : this.target.transition().duration(GLIDE);
     target.call(this.zoom.transform, transform);
   }
 
   /** Selects a node, or nothing; `goes` brings it into the middle. */
   select(node, goes) {
     this.picture.selected = node;
+    this.nameSoon();
     if (node < 0) this.panel.nothing();
     else this.panel.show(node);
     if (node >= 0 && goes) {
@@ -134,13 +198,37 @@ export class MapView {
     this.draw(false);
   }
 
+  /** Has the address name what is selected, when it stays so for a moment: browsers forbid many changes at once. */
+  nameSoon() {
+    clearTimeout(this.naming);
+    this.naming = setTimeout(() => {
+      const { selected } = this.picture;
+      const name = selected < 0 ? "" : `#${new URLSearchParams({ node: this.graph.key(selected) })}`;
+      history.replaceState(null, "", location.pathname + location.search + name);
+    }, REST);
+  }
+
+  /** Shows the nodes of a group of the legend alone; all for -1. */
+  showGroup(number) {
+    const { of } = this.colours;
+    this.panel.field.value = "";
+    this.panel.tellFound("", 0);
+    this.showOnly(number < 0 ? null : [...of.keys()].filter((node) => of[node] === number));
+  }
+
+  /** Lets all nodes but some fade, through which Enter in the search and the keys go; none for null. */
+  showOnly(nodes) {
+    this.matches = nodes ?? [];
+    this.match = -1;
+    this.picture.found = nodes && new Set(nodes);
+    this.draw(false);
+  }
+
   find(text, goes) {
     if (!goes) {
-      this.matches = this.graph.find(text);
-      this.match = -1;
-      this.picture.found = text.trim() ? new Set(this.matches) : null;
+      this.panel.press(null);
+      this.showOnly(text.trim() ? this.graph.find(text) : null);
       this.panel.tellFound(text, this.matches.length);
-      this.draw(false);
     } else if (this.matches.length) {
       this.match = (this.match + 1) % this.matches.length;
       this.select(this.matches[this.match], true);
@@ -158,4 +246,8 @@ export class MapView {
       this.isMoving = undefined;
     });
   }
+}
+
+function isStill() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

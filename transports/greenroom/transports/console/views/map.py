@@ -13,6 +13,8 @@ from greenroom.actors.auth.errors import invalid
 from greenroom.actors.base.parse import check_request
 from greenroom.transports.console.view import Place, Reader, View, whole_number
 
+EVERY: Final = 5.0
+"""Seconds after which the page is fetched again; the map itself only if what it shows has changed."""
 ROWS: Final = 100
 """Memories on one page of the list."""
 PAGES: Final = 100
@@ -76,7 +78,7 @@ async def memory_map(reader: Reader, place: Place) -> View:
         "paths": PATHS,
         "how": _HOW,
     }
-    return View("map.html", "Map", shown)
+    return View("map.html", "Map", shown, every=EVERY)
 
 
 def _asked(place: Place) -> MemoryMap:
