@@ -1,4 +1,4 @@
-"""A client whose context is made shorter: what its hooks tell of that, kept once, on the session's time line."""
+"""A client whose context is made shorter: what its hooks tell of that, once, on the time line."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Transcript(replies.Reply, frozen=True, kw_only=True):
     messages: list[replies.MessageView]
     answered: list[AnsweredMessage]
     writers: list[Writer]
-    compactions: list[Compaction] = []
+    compactions: list[Compaction] = msgspec.field(default_factory=list)
     has_older: bool
     has_newer: bool
 

@@ -37,7 +37,7 @@ def compactions(context: Context) -> list[Compaction]:
 
 
 def put_compaction(context: Context, event_id: str, made: StoredCompaction) -> None:
-    """Stage a compaction; told again it changes nothing, and beyond the most there may be the oldest one goes."""
+    """Stage a compaction; a repeat changes nothing, and beyond the most there may be the oldest goes."""
     digest = blake2b(event_id.encode(), digest_size=_DIGEST_BYTES).digest()
     key = COMPACTIONS + max(0, made.at).to_bytes(8) + digest
     keys = {each for each, _ in context.scan(msgspec.Raw, prefix=COMPACTIONS)}

@@ -1,6 +1,7 @@
-"""A session that hooks keep: a client's turns, files that were worked with, and when its context was made shorter.
+"""A session that hooks keep: a client's turns, its files, and when its context was made shorter.
 
-Only the agent whose client it is reads the turns: they are what a person said to it, not what a project shares.
+Only the agent whose client it is reads the turns: they are what a person said to it, not what a project
+shares.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ async def passports(reader: Reader, _place: Place, session_id: str) -> View:
 
 
 async def history(reader: Reader, _place: Place, session_id: str) -> View:
-    """Return who worked in a session, in which tool, from when to when, and when its context was made shorter."""
+    """Return who worked in a session, in which tool, from when to when, and its compactions."""
     work = await reader.ask(GetSessionContext(session_id=session_id))
     values = await _head(reader, session_id)
     values |= {"work": work, "stays": stays(work.migrations, values["compactions"], values["session"])}

@@ -22,8 +22,8 @@ class Stay(NamedTuple):
         agent: Who took it up there.
         since: From when.
         until: Until when; None while it goes on.
-        moves: What happened in it, in order: steps between tools, and times at which the context of its client
-            was made shorter.
+        moves: What happened in it, in order: steps between tools, and when the context of its client was
+            made shorter.
     """
 
     tool: str | None
