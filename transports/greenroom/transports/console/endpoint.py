@@ -17,6 +17,7 @@ from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.console import static_files
+from greenroom.transports.console.path_parts import name_of
 from greenroom.transports.console.rendering import render, render_long
 from greenroom.transports.console.view import Entry, Place, Reader, View
 from greenroom.transports.console.views.table import ENTRIES
@@ -105,7 +106,8 @@ class ConsoleEndpoint:
             return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
         visitor = await self._visitors.let_in(exchange, caller)
         first, _, rest = head.path.removeprefix("/").partition("/")
-        entry, place = self._entries[first], Place(head.path, rest, any_query(head))
+        names = "/".join(name_of(part) for part in rest.split("/"))
+        entry, place = self._entries[first], Place(head.path, names, any_query(head))
         shell = _shell(visitor, entry, place)
         failed = partial(_failure_page, shell)
         limited = self._asking.limited(visitor, failed)

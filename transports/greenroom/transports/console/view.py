@@ -29,6 +29,11 @@ class Place(NamedTuple):
         """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
         return next(iter(self.query.get(name, ())), "").strip() or None
 
+    def name(self, name: str) -> str | None:
+        """Return a parameter's first value as it is, for names that may have spaces; None for no more than those."""
+        value = next(iter(self.query.get(name, ())), "")
+        return value if value.strip() else None
+
     def number(self, name: str) -> int | None:
         """Return a parameter as a whole number; None where it is none."""
         return whole_number(self.get(name))

@@ -21,7 +21,7 @@ async def audit(reader: Reader, place: Place) -> View:
 
     It is not fetched again by itself: to read the log is a deed that the log records.
     """
-    chosen = {name: place.get(name) for name in _FILTERS}
+    chosen = {name: place.name(name) for name in _FILTERS}
     given = {**chosen, "cursor": place.get("cursor"), "limit": _AT_ONCE}
     asked = {name: value for name, value in given.items() if value is not None}
     values: dict[str, object] = {
