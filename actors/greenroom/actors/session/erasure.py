@@ -113,7 +113,7 @@ class ErasableSession(SharingSession):
             directory.move(context, audience, None, activity)
 
     def _notes(self, person: Person, context: Context) -> Slices[list[bytes]]:
-        """Return the keys of a person's part of the work context, decisions, steps of the way, compactions."""
+        """Return the keys of a person's part of the work context, decisions, steps and compactions."""
         found: list[bytes] = []
         for owner in person.roots:
             prefix = work_context.prefix_of(owner)

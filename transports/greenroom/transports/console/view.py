@@ -30,7 +30,7 @@ class Place(NamedTuple):
         return next(iter(self.query.get(name, ())), "").strip() or None
 
     def name(self, name: str) -> str | None:
-        """Return a parameter's first value as it is, for names that may have spaces; None for no more than those."""
+        """Return a parameter's first value with the spaces around it; None where there is nothing else."""
         value = next(iter(self.query.get(name, ())), "")
         return value if value.strip() else None
 
@@ -102,6 +102,10 @@ class Reader:
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
 
 
+FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
+"""Returns a file's name, its type and what returns its next part; nothing at its end."""
+
+
 class Entry(NamedTuple):
     """A view in the navigation.
 
@@ -110,6 +114,7 @@ class Entry(NamedTuple):
         label: What the navigation calls it.
         key: What is typed after `g` to go there.
         show: Makes its pages.
+        files: What is downloaded below its path, by the rest of that.
         needs: A request that visitors must be allowed to ask, or it is not offered; None: everybody sees it.
     """
 
@@ -118,3 +123,4 @@ class Entry(NamedTuple):
     key: str
     show: ViewFunction
     needs: str | None = None
+    files: Mapping[str, FileFunction] = {}

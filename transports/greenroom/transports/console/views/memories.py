@@ -197,7 +197,7 @@ def _pretty(given: Any) -> str:
 
 
 def _sessions(memory: Any) -> Mapping[str, str]:
-    """Return the sessions that a memory is from, with their ids here: its own, and those its metadata names."""
+    """Return the sessions that a memory, or its metadata, says it is from, with their ids here."""
     found = {memory.session_id: memory.session_id} if memory.session_id else {}
     if memory.metadata is not UNSET:
         metadata = msgspec.json.decode(bytes(memory.metadata))
