@@ -58,7 +58,7 @@ def tiers_of(
         context: The message's context.
         partitions: What the reader sees.
         sizes: How large the tiers are.
-        known: Shortened texts of messages by their ids, of an earlier reading: each takes milliseconds to make.
+        known: Shortened texts of messages by their ids, of an earlier reading: each takes milliseconds.
     """
     recent: list[replies.MessageView] = []
     compressed: list[CompressedMessage] = []

@@ -150,7 +150,7 @@ class Asking:
     async def download(
         self, exchange: Exchange, visitor: Visitor, name: str, made: MadeFile, failed: Failed
     ) -> Response | None:
-        """Send a file in parts as long as the visitor may have it; return the answer instead if it is refused.
+        """Send a file in parts while the visitor may have it; return the answer instead if it is refused.
 
         What fails or ends after the first part breaks the connection off, so that nobody takes it for whole.
 
