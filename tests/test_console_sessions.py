@@ -362,6 +362,32 @@ async def test_passports_are_listed_for_who_issued_or_redeemed_them(enter: Enter
             other = await agent.ask(ListPassports(session_id=restored.session_id))
             assert (len(one.issued), len(other.redeemed)) == (issued, redeemed)
             assert (len(one.redeemed), len(other.issued)) == (0, 0)
+            assert [each.deed for each in one.of_others] == (["issued"] if issued == 0 else [])
+            assert [each.deed for each in other.of_others] == (["redeemed"] if redeemed == 0 else [])
+
+
+async def test_of_others_passports_readers_see_what_the_sessions_way_tells(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        ann = member(at.runtime, "of-ann", user="ann", projects=frozenset({"atlas"}))
+        bob = member(at.runtime, "of-bob", user="bob", projects=frozenset({"borealis"}))
+        shared = await begun(ann, "hello", project_id="atlas")
+        made: Any = await ann.ask(ExportSession(session_id=shared))
+        await ann.ask(EndSession(session_id=shared))
+        hidden: Any = await bob.ask(RestoreSession(passport=made.claim, project_id="borealis"))
+        eve = member(at.runtime, "of-eve", user="eve", projects=frozenset({"atlas"}))
+        (seen,) = (await eve.ask(ListPassports(session_id=shared))).of_others
+        assert (seen.deed, seen.agent, seen.is_expired, seen.sessions) == ("issued", "of-ann", False, [])
+        nothing = await eve.ask(ListPassports(session_id=hidden.session_id))
+        assert (nothing.issued, nothing.redeemed, nothing.of_others) == ([], [], [])
+        page = await (await looker(here)).look(f"/sessions/{shared}/passports")
+        page.check_inert()
+        told = page.text.partition("Of others")[2]
+        assert "Issued by of-ann" in told
+        assert "redeemed by of-bob" in told
+        assert any(link.endswith(f"sessions/{hidden.session_id}") for link in page.links)
+        assert made.passport_id[:8] not in page.text
+        at.clock.jump(8 * DAY)
+        assert "expired" in (await (await looker(here)).look(f"/sessions/{shared}/passports")).text
 
 
 async def test_who_is_erased_is_in_no_list_of_passports(enter: Enter) -> None:
