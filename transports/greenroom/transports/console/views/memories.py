@@ -199,16 +199,17 @@ def _pretty(given: Any) -> str:
 def _sessions(memory: Any) -> Mapping[str, str]:
     """Return the sessions that a memory, or its metadata, says it is from, with their ids here."""
     found = {memory.session_id: memory.session_id} if memory.session_id else {}
-    if memory.metadata is not UNSET:
-        metadata = msgspec.json.decode(bytes(memory.metadata))
-        provenance = metadata.get("provenance")
-        for holder in (metadata, provenance if isinstance(provenance, dict) else {}):
-            client = holder.get("client")
-            for name in ("session_id", "session"):
-                if isinstance(named := holder.get(name), str) and named:
-                    is_told = holder is provenance and name == "session" and isinstance(client, str)
-                    kept = kept_id(client, named, root_of(memory.namespace)) if is_told else named
-                    found.setdefault(named, kept)
+    metadata = {} if memory.metadata is UNSET else msgspec.json.decode(bytes(memory.metadata))
+    told = metadata.get("provenance")
+    if not isinstance(told, dict):
+        told = {}
+    client, session = told.get("client"), told.get("session")
+    if isinstance(client, str) and isinstance(session, str):  # a hook's, by the client's own id
+        found.setdefault(session, kept_id(client, session, root_of(memory.namespace)))
+    for holder in (metadata, told):
+        for name in ("session_id", "session"):
+            if isinstance(named := holder.get(name), str) and named:
+                found.setdefault(named, named)
     return found
 
 
