@@ -113,7 +113,7 @@ def test_a_click_selects_what_is_there(page: Page, console_server: ConsoleServer
     selected = page.get_by_role("status", name="Selected")
     selected.get_by_role("heading", name="Plan the release").wait_for()
     assert (selected.get_by_role("link", name="Open").get_attribute("href") or "").endswith(
-        "sessions/release"
+        "sessions?id=release"
     )
     canvas = page.get_by_role("img", name="Map of")
     canvas.focus()

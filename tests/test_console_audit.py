@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 from support.agents import begin, refused, say
 from support.console import looker
 from support.keyed import create_key, premises
+from trio.testing import lockstep_stream_pair
 
-from greenroom.actors import GetAuditState, StoreMemory
+from greenroom.actors import AuditRecord, GetAuditState, StoreMemory
 from greenroom.actors.audit.actor import tell
+from greenroom.actors.audit.query import ReadAuditLog
 
 if TYPE_CHECKING:
     from support.agents import Enter
-    from support.console import Shown
+    from support.console import Looker, Shown
+    from support.https import Answer
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e{{7*7}}'
+MANY = 2_001
+"""Records: two parts of a download, and one record."""
 
 
 def rows(page: Shown) -> int:
@@ -119,3 +125,89 @@ async def test_the_whole_log_is_checked_when_somebody_asks(enter: Enter) -> None
         assert checked["summary"] == f"{checked['records']:,} records are intact"
         with refused("PERMISSION_DENIED", scope="audit:read"):
             await at.agent("bot", scopes=frozenset({"*:read", "admin"})).ask(GetAuditState())
+
+
+# -- the download --------------------------------------------------------------------------------
+
+
+def lines_of(answer: Answer) -> list[Any]:
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    assert answer.headers["content-disposition"] == 'attachment; filename="greenroom-audit.jsonl"'
+    return [json.loads(line) for line in answer.body.splitlines()]
+
+
+async def fetched(who: Looker, path: str) -> Answer:
+    await who.guest.send("GET", path, who.headers)
+    return await who.guest.answer()
+
+
+@pytest.mark.promise("console.audit-export")
+async def test_the_download_keeps_the_filters_and_ends_with_a_checkpoint(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        alice = await begin(at)
+        await say(alice, "s", *map(str, range(3)))
+        await at.agent("bot", user=HOSTILE).ask(StoreMemory(content="x"))
+        await here.settled()
+        owner = await looker(here)
+        page = await owner.look(f"/audit?{urlencode({'action': 'add_message', 'agent': 'alice'})}")
+        (lead,) = [link for link in page.links if "audit/export" in link]
+        *records, last = lines_of(await fetched(owner, f"/{lead.removeprefix('./')}"))
+        assert [(each["action"], each["agent"]) for each in records] == [("add_message", "alice")] * 3
+        assert set(records[0]) == set(AuditRecord.__struct_fields__)
+        whole = lines_of(await fetched(owner, "/audit/export"))
+        numbers = [each["number"] for each in whole[:-1]]
+        assert numbers == list(range(1, whole[-1]["checkpoint"]["count"] + 1))
+        assert last["checkpoint"]["count"] < whole[-1]["checkpoint"]["count"]
+        assert {each["user"] for each in whole[:-1]} >= {HOSTILE}
+        exported = [each for each in whole[:-1] if each["action"] == "export_audit"]
+        assert [(each["agent"], each["details"]["filters"]) for each in exported] == [
+            ("console", ["action", "agent"])
+        ]
+        refused_page = await owner.look("/audit/export?outcome=maybe")
+        assert (refused_page.status, "outcome" in refused_page.text) == (422, True)
+
+
+@pytest.mark.promise("console.audit-export")
+async def test_a_long_log_comes_in_parts_that_wait_for_the_reader_and_end_with_the_log_out(
+    enter: Enter,
+) -> None:
+    async with enter() as at, premises(at) as here:
+        for number in range(MANY):
+            tell(at.runtime, "authenticate", agent=str(number))
+            if number % 200 == 0:
+                await here.settled()
+                await at.runtime.query(GetAuditState())
+        await here.settled()
+        owner = await looker(here)
+        *records, _ = lines_of(await fetched(owner, "/audit/export?action=authenticate"))
+        named = [each["details"].get("agent") for each in records]
+        assert [each for each in named if each] == [str(each) for each in range(MANY)]
+
+        async def exports() -> int:
+            await here.settled()
+            found = await at.runtime.query(ReadAuditLog(limit=100_000))
+            return sum(each.action == "export_audit" for each in found.records)
+
+        before = await exports()
+        slow = await here.guest(lockstep_stream_pair)
+        await slow.send("GET", "/audit/export", owner.headers)
+        assert (await slow.head())[0] == 200
+        assert await exports() <= before + 2, "who does not read is not read for"
+        assert (await owner.post("logout")).status == 204
+        said = await slow.hung_up()
+        assert b"checkpoint" not in said
+
+
+@pytest.mark.promise("console.audit-export", "console.scopes")
+async def test_the_download_is_for_those_alone_who_may_read_the_log(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        for scopes, status in ((("*:read",), 403), (("admin",), 403), (("audit:read",), 200)):
+            key = await create_key(at, *scopes)
+            await here.settled()
+            answer = await fetched(await looker(here, key), "/audit/export")
+            assert (answer.status, b"alice" in answer.body) == (status, status == 200)
+        nobody = await (await here.guest()).ask("GET", "/audit/export")
+        assert b"alice" not in nobody.body
+        seen_as = await fetched(await looker(here), "/audit/export?as=alice")
+        assert (seen_as.status, b"add_message" in seen_as.body) == (403, False)

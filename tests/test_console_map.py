@@ -38,7 +38,7 @@ async def test_each_memory_leads_to_its_page_and_to_what_it_is_linked_to(open_at
         talk = "memories?conversation=a%2Fb%20%26c&namespace=user%3Aowner"
         assert "said" in (await (await looker(here)).look(f"/{talk}")).text
         assert "tuesday" not in (await (await looker(here)).look(f"/{talk}")).text
-        for path in (talk, f"memories/{old.memory_id}", f"memories/{made.memory_id}", "sessions/release"):
+        for path in (talk, f"memories/{old.memory_id}", f"memories/{made.memory_id}", "sessions?id=release"):
             assert f"./{path}" in page.links
         assert "superseded by tuesday" in page.text
         assert "from session Plan the release" in page.text

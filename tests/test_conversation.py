@@ -8,7 +8,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from support.agents import begin, refused, say, wire
+from support.agents import begin, json, refused, say, wire
 
 from greenroom.actors import (
     Agent,
@@ -131,6 +131,25 @@ async def test_the_newest_are_whole_older_ones_shortened_and_the_oldest_a_line(e
         assert await conversation(alice, URIS[1]) == read | {
             "resource_info": read["resource_info"] | {"uri": URIS[1]}
         }
+
+
+@pytest.mark.promise("resources.conversation")
+async def test_what_was_shortened_before_is_as_if_it_was_shortened_now(enter: Enter) -> None:
+    tiers = (1, 3, 2)
+    metadata = json('{"numbers": [' + "0, " * 1_000 + '"\\""]}')
+    async with enter(conversation_tiers=tiers) as at:
+        alice = await begin(at)
+        readers = [alice, at.agent("bob", "coder")]
+        for number in range(8):
+            at.tick()
+            hidden = "private" if number % 3 == 0 else "public"
+            await say(alice, "s", LONG.format(number), visibility=hidden, metadata=metadata)
+            read = [await conversation(reader) for reader in (*readers, *readers)]
+        assert read[:2] == read[2:]
+    async with enter(conversation_tiers=tiers) as at:
+        again = [await conversation(at.agent(*who)) for who in (("alice", "planner"), ("bob", "coder"))]
+        assert again == read[:2]
+        assert len(again[0]["compressed"]) == 3
 
 
 @pytest.mark.promise("resources.conversation")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
 
 from greenroom.actors import Database
+from greenroom.actors.presence.actor import PRESENCE
+from greenroom.actors.schemas.presence import ReadPresence
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from greenroom.actors.schemas.presence import ProcessPresence
 
 PROGRAM = """\
 import asyncio, sys, trio
@@ -108,3 +114,40 @@ def test_ctrl_c_ends_a_program_in_the_midst_of_its_calls(working: str, folder: P
     assert process.returncode == -signal.SIGINT, errors
     assert "KeyboardInterrupt" in errors
     check(folder, 1 + len(printed.splitlines()))
+
+
+TELLING = """
+async def main():
+    await begin()
+    input()
+    await database.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.promise("console.connected")
+def test_programs_that_embed_it_tell_of_themselves_until_they_end(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "crew.py"
+    program.write_text(PROGRAM + TELLING)
+    with Database(folder, embedder="none") as database:
+
+        def told(*pids: int) -> list[ProcessPresence]:
+            """Return who tells of itself, once these do and nobody else."""
+            for _ in range(20_000):
+                found = database.call(database.ask, PRESENCE, ReadPresence())
+                if [each.pid for each in found] == list(pids):
+                    return found
+            raise AssertionError(f"{found} are not {pids}")
+
+        with subprocess.Popen(
+            [sys.executable, program, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            here, there = told(os.getpid(), process.pid)
+            assert (here.role, there.role, there.version) == ("owner", "attached", version("greenroom"))
+            (client,) = there.clients
+            assert (client.name, client.transport) == ("crew.py", "embedded")
+            process.communicate("\n")
+        assert len(told(os.getpid())) == 1

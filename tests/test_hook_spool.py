@@ -23,7 +23,7 @@ from support.hook_inputs import KEY, said, transcript
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.turns import session_id_of
-from greenroom.actors.schemas.hooks import HookEvent, Turn
+from greenroom.actors.schemas.hooks import HookEvent, HookName, Turn
 from greenroom.actors.schemas.sessions import GetMessages
 from greenroom.runtime import ActorFailedError
 from greenroom.transports.hooks import spool as spool_module
@@ -75,12 +75,12 @@ def hidden(folder: Path) -> list[str]:
     return [each.name for each in (folder / "spool").iterdir() if each.name.startswith(".")]
 
 
-def stop(folder: Path, home: Path) -> bool:
-    """Tell the transcript of `home` as the hook `stop` does."""
+def stop(folder: Path, home: Path, hook: HookName = "stop") -> bool:
+    """Tell the transcript of `home` as the hook `stop` does, or another one."""
     path = home / ".claude" / "projects" / "-work-app" / "s-1.jsonl"
     said_to_hook = Said(session="s-1", folder="/srv/app", transcript=str(path))
     environment = {"CLAUDE_CONFIG_DIR": str(home / ".claude")}
-    return keep(folder, PRINCIPAL, "stop", "claude-code", said_to_hook, environment)
+    return keep(folder, PRINCIPAL, hook, "claude-code", said_to_hook, environment)
 
 
 # -- what it holds ----------------------------------------------------------------------
@@ -225,6 +225,15 @@ def test_a_transcript_is_told_once_wherever_a_hook_is_killed(tmp_path: Path) -> 
         assert hidden(folder) == []
         path.write_text(said("user", "a"))
     assert points > 20
+
+
+def test_a_compaction_is_told_though_nothing_was_said_since(tmp_path: Path) -> None:
+    transcript(tmp_path, said("user", "a"))
+    assert stop(tmp_path / "store", tmp_path)
+    assert not stop(tmp_path / "store", tmp_path)
+    assert stop(tmp_path / "store", tmp_path, "pre-compact")
+    events = [read_entry(tmp_path / "store", name).event for name in names_in(tmp_path / "store")]
+    assert [(each.name, len(each.turns)) for each in events] == [("stop", 1), ("pre-compact", 0)]
 
 
 def test_two_hooks_at_once_wait_for_each_other(tmp_path: Path) -> None:

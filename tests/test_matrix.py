@@ -188,6 +188,7 @@ ASKED = {
     "end_browser": Asked(BY_SCOPE, '{"browser":"BROWSER"}', "BROWSER"),
     "get_audit_state": Asked(BY_SCOPE, "{}", '"gaps":'),
     "verify_audit": Asked(BY_SCOPE, "{}", '"is_intact":true'),
+    "export_audit_log": Asked(BY_SCOPE, "{}", '"next_start":'),
 }
 
 

@@ -14,6 +14,8 @@ from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
     from greenroom.actors.api import Agent as Agent
+    from greenroom.actors.audit.export import AuditLines as AuditLines
+    from greenroom.actors.audit.export import ExportAuditLog as ExportAuditLog
     from greenroom.actors.audit.query import AuditLog as AuditLog
     from greenroom.actors.audit.query import AuditRecord as AuditRecord
     from greenroom.actors.audit.query import GetAuditLog as GetAuditLog

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import math
-import secrets
-import string
 from collections.abc import Awaitable, Callable
 from functools import partial
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
 import outcome
 import trio
 
+from greenroom.actors.addressing import Addressing, idempotency_scope
 from greenroom.actors.audit.actor import record_denial
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import scopes as auth_scopes
-from greenroom.actors.auth.corpora import CORPUS_KIND
-from greenroom.actors.auth.namespaces import (
-    agent_namespace,
-    memory_address,
-    tag_of_id,
-    tag_of_root,
-    user_namespace,
-)
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
-from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import run_in_thread
-from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
-from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.client_session import (
     ClientOrchestration,
     ClientSessionState,
@@ -43,33 +29,27 @@ from greenroom.actors.orchestrations.client_session import (
 )
 from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.server_stats import savings_resource
-from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall import fallback_lookup
-from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
-from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.requests import (
     ASKED,
     COUNTED,
     LEARNED,
     NAMES,
     ROUTES,
-    Route,
     closed_to,
     closed_to_onlookers,
     is_looked_up,
     is_write,
     takes_several,
 )
-from greenroom.actors.resources.kinds import ResourceReader, find_kind
-from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.resources.subscriber import ResourceSubscriber
 from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.savings.sources import Sources, noting
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions
 from greenroom.actors.schemas.prompts import PromptSource
-from greenroom.actors.schemas.resource_uris import is_of_current_session, is_of_savings
+from greenroom.actors.schemas.resource_uris import is_of_savings
 from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import (
@@ -89,7 +69,6 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
 DEBOUNCE_SECONDS = 0.1
-_ID_ALPHABET = string.ascii_letters + string.digits
 
 
 def _learns_nothing(*, passed: bool) -> None:
@@ -144,16 +123,13 @@ class Agent:
         self._savings = None if looks_on or is_person else savings
         self._quota = quota
         self.principal = principal
-        self._timezone = timezone
-        self._memory = memory_address(agent_namespace(principal))
-        self._namespace = user_namespace(principal)
         self._closed = (closed_to_onlookers if looks_on else closed_to)(principal.scopes)
-        self._resources = auth_scopes.resources_of(principal.scopes)
-        self._scope = _idempotency_scope(principal)
+        self._scope = idempotency_scope(principal)
         self._lookup = FallbackLookup(runtime, principal, NAMES)
         self._client_state = ClientSessionState(
             runtime, principal, client, passports, self._scope, locator, savings
         )
+        self._addressing = Addressing(runtime, principal, self._client_state, self._scope, timezone)
         self._client_state.server = server
         self._client_state.quota = quota
         self._client_state.on_export = on_export
@@ -233,9 +209,9 @@ class Agent:
                 on_accepted()
             return await self._counted(request)
         route = ROUTES[type(request)]
-        address, named, idempotency = self._addressed(request, route)
+        address, named, idempotency = self._addressing.addressed(request, route)
         if is_looked_up(request):
-            address = await self._address_of(named.memory_id)
+            address = await self._addressing.address_of(named.memory_id)
         answer = await self._answered(address, named, request, idempotency, on_accepted)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
@@ -270,7 +246,7 @@ class Agent:
         try:
             if self._closed:
                 self._check_open_to_me(type(request))
-            address, named, idempotency = self._addressed(request, route)
+            address, named, idempotency = self._addressing.addressed(request, route)
         except Refusal as refusal:
             record_denial(self._runtime, self.principal, request, refusal)
             raise
@@ -297,7 +273,7 @@ class Agent:
         """
         if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
             return None
-        idempotency = self._addressed(request, ROUTES[type(request)])[2]
+        idempotency = self._addressing.addressed(request, ROUTES[type(request)])[2]
         return partial(self._second_answer, request, idempotency, first)
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
@@ -310,7 +286,9 @@ class Agent:
             RuntimeClosedError: the runtime is closed.
         """
         limit = None if self._quota is None else self._quota.subscriptions
-        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self._reader, limit)
+        return ResourceSubscriber(
+            self._runtime, self._runtime.subscriber(window), self._addressing.reader, limit
+        )
 
     def _learner(self, request: Any) -> Callable[..., None]:
         """Return what records the call of a tool that begins now, once it is over, as a step of work."""
@@ -369,10 +347,6 @@ class Agent:
             self._count("get_session_context", first, began, Sources(), named.session_id)
         return first
 
-    def _check_resource_kind(self, kind: str) -> None:
-        if kind not in self._resources:
-            raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[kind])
-
     async def _counted(self, request: Any) -> Any:
         """Carry a request out, and count what it saved."""
         operation = COUNTED.get(type(request))
@@ -405,38 +379,17 @@ class Agent:
 
     async def _carried_out(self, request: Any) -> Any:
         if isinstance(request, CompleteCode):
-            self._check_resource_kind("workspace")
+            self._addressing.check_resource_kind("workspace")
         if isinstance(request, ClientOrchestration):
             return await request.carry_out(self._client_state)
         if isinstance(request, Orchestration):
             return await request.run(self._runtime, self.principal)
         if isinstance(request, ReadResource) and is_of_savings(request.uri):
-            self._address_of_resource(request.uri)
+            self._addressing.address_of_resource(request.uri)
             return await savings_resource(self._client_state, request.uri)
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
-        return await self._runtime.query(self._in_full(request), principal=self.principal)
-
-    def _in_full(self, request: Any) -> Any:
-        """Return the query or procedure that carries a request out, with what is known of the client."""
-        if isinstance(request, sessions.SearchContext):
-            return SearchSession(asked=request)
-        if isinstance(request, ReadResource):
-            return self._procedure(request.uri)
-        if isinstance(request, ListResources):
-            return msgspec.structs.replace(request, current=self._client_state.current_session)
-        if isinstance(request, CompleteResource) and request.is_path and CORPUS_KIND in self._resources:
-            corpus = request.known.get("corpus", "")
-            return CompleteNames(corpus=corpus, kind="path", value=request.value)
-        return self._timed(request)
-
-    def _procedure(self, uri: str) -> Procedure[Any]:
-        """Return what reads a resource of several actors; raises as `_address_of_resource`."""
-        self._address_of_resource(uri)
-        found = find_kind(uri)
-        assert found is not None, "it has an address"
-        assert found[0].procedure is not None, "it takes several actors"
-        return found[0].procedure(uri)
+        return await self._runtime.query(self._addressing.in_full(request), principal=self.principal)
 
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
@@ -446,76 +399,6 @@ class Agent:
             raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
         raise auth_errors.scope_missing(*closed)
 
-    def _addressed(self, request: Any, route: Route) -> tuple[Address, Any, Idempotency | None]:
-        """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
-        idempotency = None
-        if route.is_write and request.idempotency_key is not None:
-            # The caller's arguments count, not the id that is made up for a nameless session.
-            arguments = msgspec.structs.replace(request, idempotency_key=None)
-            scope = f"{self._scope} {route.tool}"
-            idempotency = Idempotency(scope, request.idempotency_key, _fingerprint(arguments))
-        if route.makes_name and request.session_id is None:
-            session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
-            request = msgspec.structs.replace(request, session_id=session_id)
-        if route.kind == "session":
-            if request.session_id is None:
-                request = self._client_state.with_session(request)
-            return Address("session", request.session_id), request, idempotency
-        if route.kind == "agent":
-            named = getattr(request, "namespace", None)
-            return self._memory if named is None else memory_address(named), request, idempotency
-        if route.kind == "namespace":
-            namespaced = self._namespaced(request)
-            namespace = getattr(namespaced, "namespace", None) or self._namespace
-            return memory_address(namespace), namespaced, idempotency
-        if route.kind == "preferences":
-            return preferences_address(self.principal), request, idempotency
-        return self._address_of_resource(request.uri), request, idempotency
-
-    def _address_of_resource(self, uri: str) -> Address:
-        """Return the actor that has a resource.
-
-        Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``: no actor has such a one, for this client;
-                ``PERMISSION_DENIED``: its scopes do not reach so far.
-        """
-        found = find_kind(uri)
-        if found is None:
-            raise auth_errors.resource_not_found(uri)
-        kind, named = found
-        self._check_resource_kind(kind.kind)
-        address = kind.address(named, self._reader())
-        if address is not None:
-            return address
-        if is_of_current_session(uri):
-            raise auth_errors.no_current_session(uri)
-        raise auth_errors.denial(auth_errors.resource_not_found(uri))
-
-    def _reader(self) -> ResourceReader:
-        state = self._client_state
-        return ResourceReader(self.principal, state.current_session, state.token)
-
-    def _namespaced(self, request: Any) -> Any:
-        """Return a request with the namespace that is meant, unless an id tells it."""
-        if getattr(request, "memory_id", None) is not None or request.namespace is not None:
-            return request
-        filters = getattr(request, "filters", None)
-        within = None if filters is None else filters.namespace
-        return msgspec.structs.replace(request, namespace=within or self._namespace)
-
-    def _timed(self, request: Any) -> Any:
-        """Return a request with the time zone in which its words are meant."""
-        if isinstance(request, MemorySearch) and self._timezone is not None:
-            return request.with_words_in(self._timezone)
-        return request
-
-    async def _address_of(self, memory_id: str) -> Address:
-        """Return the actor of a memory; for one that is nowhere the user's, which does not know it either."""
-        if tag_of_root(self._namespace) == tag_of_id(memory_id):
-            return memory_address(self._namespace)
-        root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self.principal)
-        return memory_address(root or self._namespace)
-
 
 async def _checked(request: Q) -> Q:
     """Return a request after its checks, which take a while if it has a large text, such as a passport."""
@@ -524,25 +407,3 @@ async def _checked(request: Q) -> Q:
     ):
         return await run_in_thread(check_request, request)
     return check_request(request)
-
-
-def _idempotency_scope(principal: Principal) -> str:
-    """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
-
-    By which key and from where somebody comes is no part of it: a repeat may come by another one. The
-    spelling is that of stores from before there were scopes.
-    """
-    everything = auth_scopes.EVERYTHING in principal.scopes
-    identity = {
-        "agent_id": principal.agent_id,
-        "agent_type": principal.agent_type,
-        "user": principal.user,
-        "projects": None if principal.projects is None else sorted(principal.projects),
-        "scopes": [] if everything else sorted(principal.scopes),
-    }
-    return blake2b(msgspec.json.encode(identity), digest_size=16).hexdigest()
-
-
-def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments, however they are written."""
-    return blake2b(canonical(msgspec.json.encode(arguments)), digest_size=16).digest()

@@ -25,6 +25,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import checkpoint
 
 from greenroom.actors.open import open_greenroom
+from greenroom.actors.presence.telling import tell_of_program
 from greenroom.actors.services.memory import MemoryService
 from greenroom.actors.services.session import SessionService
 from greenroom.runtime import Address, Message, Procedure, Query, RuntimeClosedError, SharedRuntime
@@ -255,10 +256,12 @@ class _Keeper:
     async def _run(self) -> None:
         try:
             with self._scope:
-                async with self._opening as self.runtime:
+                async with self._opening as self.runtime, trio.open_nursery() as nursery:
+                    nursery.start_soon(tell_of_program, self.runtime)
                     self.is_open = True
                     self._settled.set()
                     await self._leaving.wait()
+                    nursery.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001  `_open` or `_close` raises it: nobody waits for a system task
             self.failure = error
         finally:

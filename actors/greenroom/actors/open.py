@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
 from greenroom.actors.audit.erasures import ERASURES, ErasureActor, redacted
+from greenroom.actors.audit.export import ExportAuditLog
 from greenroom.actors.audit.query import (
     CheckAudit,
     CheckpointAudit,
@@ -247,6 +248,7 @@ async def open_greenroom(
             VerifyMemories,
             GetAuditLog,
             ReadAuditLog,
+            ExportAuditLog,
             CheckAudit,
             CheckpointAudit,
             GetAuditState,

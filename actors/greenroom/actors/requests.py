@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from greenroom.actors.audit.export import ExportAuditLog
 from greenroom.actors.audit.query import GetAuditLog, GetAuditState, VerifyAudit
 from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.base.orchestration import Orchestration
@@ -185,6 +186,7 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "end_browser": EndBrowser,
     "get_audit_state": GetAuditState,
     "verify_audit": VerifyAudit,
+    "export_audit_log": ExportAuditLog,
 }
 """What only the console asks: served as HTTP and JSON, and not as tools, each of which costs tokens."""
 

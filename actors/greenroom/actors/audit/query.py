@@ -21,6 +21,7 @@ MOST_SCANNED: Final = 20_000
 ORDERLY: Final = timedelta(minutes=1)
 """Records are in the order in which they were committed; their times are, but for less than this."""
 
+_NAMED: Final = ("action", "outcome", "agent", "user", "key_id", "session_id")
 Outcome = Literal["done", "denied", "failed"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 
@@ -84,11 +85,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> Slices[AuditLog]:
         """Answer a page; reading the log is a deed, too."""
-        filters = {
-            name: value
-            for name in self.__struct_fields__
-            if name not in {"cursor", "limit"} and (value := getattr(self, name)) is not None
-        }
+        filters = {name: value for name, value in filters_of(self).items() if name not in {"cursor", "limit"}}
         binding = f"audit {msgspec.json.encode(filters).decode()}"
         place = None if self.cursor is None else paging.decode(self.cursor, binding)
         records: list[AuditRecord] = []
@@ -103,7 +100,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
                 break
             scanned += 1
             position = place_of_row
-            if self._wants(found):
+            if fits(self, found):
                 records.append(found)
             if reader.should_yield():
                 yield
@@ -115,21 +112,9 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
             next_cursor=paging.encode(position, binding) if has_more else None,
         )
 
-    def _wants(self, found: AuditRecord) -> bool:
-        wanted = ("action", "outcome", "agent", "user", "key_id", "session_id")
-        if any(
-            value is not None and getattr(found, name) != value
-            for name in wanted
-            for value in (getattr(self, name),)
-        ):
-            return False
-        if self.after is not None and found.time < self.after:
-            return False
-        return self.before is None or found.time < self.before
-
 
 class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
-    """Read the audit log, oldest first, from a number on: for exports."""
+    """Read the audit log, oldest first, from a number on, as it grows."""
 
     flushes_journals: ClassVar[bool] = True
 
@@ -142,7 +127,7 @@ class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
         for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=self.start):
             if len(records) == self.limit:
                 break
-            records.append(_shown(entry.value, entry.time, entry.times, entry.number))
+            records.append(shown(entry.value, entry.time, entry.times, entry.number))
             if reader.should_yield():
                 yield
         return AuditLog(records=records, count=len(records), scanned=len(records), next_cursor=None)
@@ -283,14 +268,29 @@ def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[by
         start = None if after is None else max(0, int.from_bytes(after[1:_PLACE_BYTES]) - 1)
         for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=start, reverse=True):
             place = _LINKED + entry.number.to_bytes(_PLACE_BYTES - 1)
-            yield place, _shown(entry.value, entry.time, entry.times, entry.number)
+            yield place, shown(entry.value, entry.time, entry.times, entry.number)
     old = after[1:] if after is not None and after.startswith(_UNLINKED) else None
     for row in reader.rows(audit_record.INDEX, AuditRow, start=old, reverse=True):
         if row.sort_key != old:
-            yield _UNLINKED + row.sort_key, _shown(row.value, row.value.at, 1, None)
+            yield _UNLINKED + row.sort_key, shown(row.value, row.value.at, 1, None)
 
 
-def _shown(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:
+def filters_of(asked: msgspec.Struct) -> dict[str, Any]:
+    """Return what is given of a request's fields."""
+    return {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}
+
+
+def fits(asked: Any, found: AuditRecord) -> bool:
+    """Return whether a record fits the filters of a request for some."""
+    if any(getattr(asked, name) not in {None, getattr(found, name)} for name in _NAMED):
+        return False
+    if asked.after is not None and found.time < asked.after:
+        return False
+    return asked.before is None or found.time < asked.before
+
+
+def shown(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:
+    """Return a row as it is shown."""
     return AuditRecord(
         number=number,
         time=to_datetime(time),

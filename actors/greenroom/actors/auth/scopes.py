@@ -132,6 +132,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "end_browser": ADMIN,
     "get_audit_state": AUDIT,
     "verify_audit": AUDIT,
+    "export_audit_log": AUDIT,
 }
 """What each request needs that only people's console asks, by its name."""
 

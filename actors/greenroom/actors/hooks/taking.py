@@ -54,7 +54,8 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         used = await self._used(context, state)
         turns = kept_turns(event.turns)
         ends = event.name == "session-end"
-        if turns or ends:
+        compacts = event.name == "pre-compact"
+        if turns or ends or compacts:
             await context.ask(
                 Address("session", session_id_of(event, context.principal)),
                 KeepTurns(
@@ -64,6 +65,8 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                     turns=turns,
                     files=used_files(event.turns),
                     ends=ends,
+                    compacted=event.at if compacts else None,
+                    reason=event.reason if compacts else "",
                 ),
             )
         await context.ask(

@@ -32,9 +32,20 @@ def session_of(event: HookEvent) -> ClientSession:
 
 def session_id_of(of: HookEvent | ClientSession | Earlier, principal: Principal) -> str:
     """Return the id of the session that keeps a client's session."""
-    client = _FOREIGN.sub("-", of.client)[:40].strip("-.") or "client"
-    named = f"{user_namespace(principal)}\0{of.client}\0{of.session}"
-    return f"{client}-{blake2b(named.encode(), digest_size=10).hexdigest()}"
+    return kept_id(of.client, of.session, user_namespace(principal))
+
+
+def kept_id(client: str, session: str, owner: str) -> str:
+    """Return the id of the session that keeps a client's session.
+
+    Args:
+        client: The client's name.
+        session: Its own id of the session.
+        owner: The namespace of its user, or of its agent where nobody knows the user.
+    """
+    name = _FOREIGN.sub("-", client)[:40].strip("-.") or "client"
+    named = f"{owner}\0{client}\0{session}"
+    return f"{name}-{blake2b(named.encode(), digest_size=10).hexdigest()}"
 
 
 def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:

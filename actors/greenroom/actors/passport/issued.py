@@ -8,14 +8,16 @@ A passport has rows at the sessions that it has to do with, as long as it rememb
 Invariants:
 
 - The user who issued a passport sees that row, and who redeemed one sees the other.
+- Whoever else sees the session sees of them what the steps on its way tell as well, which agent did it and
+  when, and until when they are valid. Ids, sizes and what was taken along are their owner's alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -119,12 +121,30 @@ class PassportRedeemed(msgspec.Struct, frozen=True, kw_only=True):
     by: PassportTaken
 
 
+class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
+    """A passport that another user issued of a session, or redeemed to bring it here.
+
+    Attributes:
+        deed: What the other did with it.
+        agent: By which agent.
+        sessions: The sessions that came of one that was issued, as far as the reader may see them.
+    """
+
+    deed: Literal["issued", "redeemed"]
+    agent: str
+    at: datetime
+    expires_at: datetime
+    is_expired: bool
+    sessions: list[PassportTaken]
+
+
 class PassportList(Reply, frozen=True, kw_only=True):
-    """Answers `ListPassports`, newest first."""
+    """Answers `ListPassports`, newest first; ``issued`` and ``redeemed`` are those of the reader's user."""
 
     session_id: str
     issued: list[PassportIssued]
     redeemed: list[PassportRedeemed]
+    of_others: list[PassportOfOther] = msgspec.field(default_factory=list)
 
 
 class ListPassports(Query[PassportList], frozen=True, kw_only=True):
@@ -137,32 +157,41 @@ class ListPassports(Query[PassportList], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> Slices[PassportList]:
         """Read the rows at the session, as far as the caller may see them."""
-        base = reader.get(
-            directory.INDEX, directory.BASE, Address("session", self.session_id), directory.BaseRow
-        )
         issued: list[PassportIssued] = []
         redeemed: list[PassportRedeemed] = []
-        if base is not None and policy.may_see_session(reader.principal, base.project_id):
+        others: list[PassportOfOther] = []
+        if _sees_session(reader, self.session_id):
             for row in reader.rows(INDEX, IssuedRow, prefix=issued_key(self.session_id)):
-                if row.value.session_id == self.session_id and _may_see(reader.principal, row.value.owner):
-                    issued.append(_issued(row.address.key, row.value, reader.now))
+                if row.value.session_id == self.session_id:
+                    if _is_own(reader.principal, row.value.owner):
+                        issued.append(_issued(row.address.key, row.value, reader.now))
+                    else:
+                        others.append(_issued_by_other(reader, row.value))
                 if reader.should_yield():
                     yield
             for taken in reader.rows(INDEX, TakenRow, prefix=_taken_prefix(self.session_id)):
-                taker = taken.value.taker
-                if taker.session_id == self.session_id and _may_see(reader.principal, taker.owner):
-                    expires_at = to_datetime(taken.value.expires)
-                    redeemed.append(
-                        PassportRedeemed(
-                            passport_id=taken.address.key, expires_at=expires_at, by=_taken(taker)
+                taker, expires = taken.value.taker, taken.value.expires
+                if taker.session_id == self.session_id:
+                    if _is_own(reader.principal, taker.owner):
+                        redeemed.append(
+                            PassportRedeemed(
+                                passport_id=taken.address.key,
+                                expires_at=to_datetime(expires),
+                                by=_taken(taker),
+                            )
                         )
-                    )
+                    else:
+                        others.append(_of_other("redeemed", taker.agent, taker.at, expires, reader.now))
                 if reader.should_yield():
                     yield
         issued.sort(key=lambda each: each.issued_at, reverse=True)
         redeemed.sort(key=lambda each: each.by.at, reverse=True)
+        others.sort(key=lambda each: each.at, reverse=True)
         return PassportList(
-            session_id=self.session_id, issued=issued[:MOST_LISTED], redeemed=redeemed[:MOST_LISTED]
+            session_id=self.session_id,
+            issued=issued[:MOST_LISTED],
+            redeemed=redeemed[:MOST_LISTED],
+            of_others=others[:MOST_LISTED],
         )
 
 
@@ -244,8 +273,36 @@ def _tag(name: str) -> bytes:
     return blake2b(name.encode(), digest_size=_TAG_BYTES).digest()
 
 
-def _may_see(principal: Principal, owner: str) -> bool:
+def _is_own(principal: Principal, owner: str) -> bool:
     return owner == user_namespace(principal)
+
+
+def _sees_session(reader: IndexReader, session_id: str) -> bool:
+    base = reader.get(directory.INDEX, directory.BASE, Address("session", session_id), directory.BaseRow)
+    return base is not None and policy.may_see_session(reader.principal, base.project_id)
+
+
+def _issued_by_other(reader: IndexReader, row: IssuedRow) -> PassportOfOther:
+    sessions = [_taken(each) for each in reversed(row.takers) if _sees_session(reader, each.session_id)]
+    return _of_other("issued", row.agent, row.at, row.expires, reader.now, sessions)
+
+
+def _of_other(
+    deed: Literal["issued", "redeemed"],
+    agent: str,
+    at: int,
+    expires: int,
+    now: int,
+    sessions: Sequence[PassportTaken] = (),
+) -> PassportOfOther:
+    return PassportOfOther(
+        deed=deed,
+        agent=agent,
+        at=to_datetime(at),
+        expires_at=to_datetime(expires),
+        is_expired=expires <= now,
+        sessions=list(sessions),
+    )
 
 
 def _issued(passport_id: str, row: IssuedRow, now: int) -> PassportIssued:

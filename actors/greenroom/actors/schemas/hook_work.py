@@ -331,6 +331,8 @@ class KeepTurns(Message[None], frozen=True, kw_only=True):
     Attributes:
         files: Files that were worked with, and how often; a written one counts twice.
         ends: Whether the client's session is over.
+        compacted: When the client had its model's context made shorter, if this tells of that.
+        reason: Why, in the client's word.
     """
 
     event_id: str
@@ -339,6 +341,8 @@ class KeepTurns(Message[None], frozen=True, kw_only=True):
     turns: list[KeptTurn]
     files: list[tuple[str, int]] = msgspec.field(default_factory=list)
     ends: bool = False
+    compacted: datetime | None = None
+    reason: str = ""
 
 
 class ReadOwnWork(Message[SessionContext | None], frozen=True, kw_only=True):

@@ -28,12 +28,29 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
     last_at: datetime
 
 
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A time at which a client had its model's context made shorter.
+
+    Attributes:
+        at: When.
+        by: The agent whose client it was.
+        client: The client's name in the table of clients.
+        reason: Why, in the client's word, such as ``auto``; empty where it told none.
+    """
+
+    at: datetime
+    by: str
+    client: str
+    reason: str
+
+
 class Transcript(replies.Reply, frozen=True, kw_only=True):
     """Answers `ReadTranscript`, oldest message first.
 
     Attributes:
         answered: What messages of this page answer.
         writers: Who has written in the session, the last one first.
+        compactions: When a client's hooks told that its context was made shorter, oldest first.
         has_older: Whether there are messages before these.
         has_newer: Whether there are messages after these.
     """
@@ -43,6 +60,7 @@ class Transcript(replies.Reply, frozen=True, kw_only=True):
     messages: list[replies.MessageView]
     answered: list[AnsweredMessage]
     writers: list[Writer]
+    compactions: list[Compaction] = msgspec.field(default_factory=list)
     has_older: bool
     has_newer: bool
 

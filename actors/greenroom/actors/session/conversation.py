@@ -5,7 +5,7 @@ The same messages make the same tiers: nothing here knows a clock, chance or a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from greenroom.actors.auth.policy import Partition
@@ -20,6 +20,7 @@ from greenroom.actors.text.extract import extracted
 from greenroom.runtime import Context, Slices
 
 COMPRESSED_CHARACTERS: Final = 400
+COMPRESSED_BYTES: Final = 900  # of memory, roughly
 LINE_CHARACTERS: Final = 120
 RECENT_BYTES: Final = log.PAGE_BYTES // 2
 """What the recent tier may take of an answer (`log.answer_bytes`); what is older is shortened instead.
@@ -48,8 +49,17 @@ class Tiers(NamedTuple):
         )
 
 
-def tiers_of(context: Context, partitions: Sequence[Partition], sizes: TierSizes) -> Slices[Tiers]:
-    """Return the newest messages in ``partitions``, by tiers."""
+def tiers_of(
+    context: Context, partitions: Sequence[Partition], sizes: TierSizes, known: Mapping[int, str]
+) -> Slices[Tiers]:
+    """Return the newest messages in ``partitions``, by tiers.
+
+    Args:
+        context: The message's context.
+        partitions: What the reader sees.
+        sizes: How large the tiers are.
+        known: Shortened texts of messages by their ids, of an earlier reading: each takes milliseconds.
+    """
     recent: list[replies.MessageView] = []
     compressed: list[CompressedMessage] = []
     lines: list[MessageLine] = []
@@ -58,17 +68,15 @@ def tiers_of(context: Context, partitions: Sequence[Partition], sizes: TierSizes
     cursor: str | None = None
     for entry in log.walk(context, partitions, reverse=True):
         content = entry.message.content
-        size += log.answer_bytes(entry.message)
-        if (
-            len(recent) < sizes.recent
-            and not compressed
-            and not lines
-            and (not recent or size <= RECENT_BYTES)
-        ):
+        if len(recent) < sizes.recent and not compressed and not lines:
+            size += log.answer_bytes(entry.message)  # it goes through all of the metadata
+        else:
+            size = RECENT_BYTES + 1
+        if not recent or size <= RECENT_BYTES:
             recent.append(view(entry, context.principal))
             shown += len(content)
         elif len(compressed) < sizes.compressed and not lines:
-            compressed.append(_compressed(entry))
+            compressed.append(_compressed(entry, known.get(entry.message_id)))
             shown += len(compressed[-1].text)
         elif len(lines) < sizes.lines:
             lines.append(_line(entry))
@@ -83,13 +91,13 @@ def tiers_of(context: Context, partitions: Sequence[Partition], sizes: TierSizes
     return Tiers(recent[::-1], compressed[::-1], lines[::-1], characters, shown, cursor)
 
 
-def _compressed(entry: Entry) -> CompressedMessage:
+def _compressed(entry: Entry, text: str | None) -> CompressedMessage:
     message = entry.message
     return CompressedMessage(
         message_id=entry.message_id,
         sender=message.sender,
         timestamp=to_datetime(message.timestamp),
-        text=extracted(message.content, COMPRESSED_CHARACTERS),
+        text=extracted(message.content, COMPRESSED_CHARACTERS) if text is None else text,
         characters=len(message.content),
     )
 

@@ -13,6 +13,7 @@ from greenroom.actors.auth.policy import Partition
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
 from greenroom.actors.schemas.sessions import Deleted, DeleteSession
 from greenroom.actors.session import directory, migrations, work_context
+from greenroom.actors.session.compactions import COMPACTIONS, StoredCompaction
 from greenroom.actors.session.events import event_key
 from greenroom.actors.session.handover import TIMER
 from greenroom.actors.session.migrations import StoredMigration
@@ -112,7 +113,7 @@ class ErasableSession(SharingSession):
             directory.move(context, audience, None, activity)
 
     def _notes(self, person: Person, context: Context) -> Slices[list[bytes]]:
-        """Return the keys of a person's part of the work context, of decisions and of steps of the way."""
+        """Return the keys of a person's part of the work context, decisions, steps and compactions."""
         found: list[bytes] = []
         for owner in person.roots:
             prefix = work_context.prefix_of(owner)
@@ -127,6 +128,11 @@ class ErasableSession(SharingSession):
             key
             for key, move in context.scan(StoredMigration, prefix=migrations.LOG)
             if person.has_agent(move.by)
+        ]
+        found += [
+            key
+            for key, made in context.scan(StoredCompaction, prefix=COMPACTIONS)
+            if person.has_agent(made.by)
         ]
         return found
 

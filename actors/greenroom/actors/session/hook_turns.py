@@ -1,6 +1,7 @@
-"""A session that hooks keep: the turns of a client's session, and the files that were worked with in it.
+"""A session that hooks keep: a client's turns, its files, and when its context was made shorter.
 
-Only the agent whose client it is reads them: they are what a person said to it, not what a project shares.
+Only the agent whose client it is reads the turns: they are what a person said to it, not what a project
+shares.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import to_microseconds
 from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import migrations, work_context
+from greenroom.actors.session.compactions import StoredCompaction, put_compaction
 from greenroom.actors.session.portable_actor import slices
 from greenroom.actors.session.records import CLOSED, Header
 from greenroom.actors.session.resource import ReadableSession
@@ -30,6 +33,7 @@ APP: Final = "greenroom-hooks"
 MOST_TURNS: Final = 5_000
 """Turns that a session keeps of a client's session; what comes then is left out."""
 _LONGEST_PATH: Final = 1_024
+_LONGEST_REASON: Final = 100
 
 
 class HookedSession(ReadableSession):
@@ -57,6 +61,7 @@ class HookedSession(ReadableSession):
                 if context.should_yield():
                     yield
             self._use_files(request, context)
+            self._note_compaction(request, context)
             self._settle(header, context, ends=request.ends)
         audit_record.record(
             context, "keep_turns", context.address.key, turns=kept, left_out=len(request.turns) - kept
@@ -121,6 +126,14 @@ class HookedSession(ReadableSession):
                 own.record_file(context, travel.FileUse(path=path[:_LONGEST_PATH]))
         if request.files:
             self._tell_of_work(context)
+
+    def _note_compaction(self, request: hook_work.KeepTurns, context: Context) -> None:
+        if request.compacted is None:
+            return
+        agent = context.principal.agent_id
+        at = min(to_microseconds(request.compacted), context.now)
+        made = StoredCompaction(at, agent, request.of.client, request.reason[:_LONGEST_REASON])
+        put_compaction(context, request.event_id, made)
 
     def _settle(self, header: Header, context: Context, *, ends: bool) -> None:
         """Stage that the session goes on, or has ended."""

@@ -6,6 +6,7 @@
     e partition NUL event id    the id of the message that is this event
     t partition NUL sender      how much one sender has written in one partition
     v ...                       vectors of messages, see `message_vectors`
+    k time digest               when a client's context was made shorter, see `compactions`
 
 Records end with what came later: fields with a default, so that older stores can be read.
 

@@ -32,6 +32,15 @@ class ReadableSession(HandoverSession):
 
     tiers: ClassVar[TierSizes] = TierSizes()
 
+    def activate(self, context: Context) -> None:
+        """Load the session; what is shortened of its messages is made when it is wanted."""
+        super().activate(context)
+        self._shortened: dict[int, str] = {}
+
+    def resident_bytes(self) -> int:
+        """Return an estimate that has the shortened texts, too."""
+        return super().resident_bytes() + conversation.COMPRESSED_BYTES * len(self._shortened)
+
     @handles(ReadResource)
     def resource(
         self, request: ReadResource, context: Context
@@ -64,7 +73,8 @@ class ReadableSession(HandoverSession):
         self, request: ReadResource, context: Context, header: Header
     ) -> Slices[ConversationResource]:
         partitions = policy.partitions(context.principal)
-        tiers = yield from conversation.tiers_of(context, partitions, self.tiers)
+        tiers = yield from conversation.tiers_of(context, partitions, self.tiers, self._shortened)
+        self._shortened = {each.message_id: each.text for each in tiers.compressed}
         counts = tiers.counts(self._counters.count(partitions))
         audit_record.record_resource_read(context, messages=counts.recent + counts.compressed + counts.lines)
         return ConversationResource(

@@ -12,6 +12,7 @@ from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.transcripts import AnsweredMessage, ReadTranscript, Transcript, Writer
 from greenroom.actors.session import log, reads
+from greenroom.actors.session.compactions import compactions
 from greenroom.actors.session.conversation import beginning
 from greenroom.actors.session.hook_turns import HookedSession
 from greenroom.actors.session.records import Entry, view
@@ -36,6 +37,7 @@ class TranscribedSession(HookedSession):
             messages=messages,
             answered=_answered(messages, context, partitions),
             writers=self._writers(partitions),
+            compactions=compactions(context),
             has_older=has_older,
             has_newer=has_newer,
         )

@@ -17,14 +17,15 @@ from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.console import static_files
+from greenroom.transports.console.path_parts import name_of
 from greenroom.transports.console.rendering import render, render_long
-from greenroom.transports.console.view import Entry, Place, Reader, View
+from greenroom.transports.console.view import Entry, FileFunction, Place, Reader, View
 from greenroom.transports.console.views.table import ENTRIES
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import RequestHead
 from greenroom.transports.http.responses import Header, Response
 from greenroom.transports.mcp.tool_errors import Failure
-from greenroom.transports.rest.asking import Asking
+from greenroom.transports.rest.asking import Asking, More
 from greenroom.transports.rest.browser_checks import is_token
 from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, SessionView, view_of
 from greenroom.transports.rest.problems import failure_response
@@ -82,9 +83,11 @@ class ConsoleEndpoint:
             response = await self._answer(exchange, caller)
         except HttpRefusedError as error:
             response = _refusal_page(path, error)
-        await exchange.reply(response)
+        if response is not None:
+            await exchange.reply(response)
 
-    async def _answer(self, exchange: Exchange, caller: Caller) -> Response:
+    async def _answer(self, exchange: Exchange, caller: Caller) -> Response | None:
+        """Return the answer, or None where a file was sent."""
         head = exchange.head
         if head.path == _LOG_IN and head.method == "POST":
             return await self._log_in(exchange, caller)
@@ -99,18 +102,22 @@ class ConsoleEndpoint:
 
     # -- pages -----------------------------------------------------------------------------------
 
-    async def _page(self, exchange: Exchange, caller: Caller) -> Response:
+    async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
         if self._visitors.seen(head) is None:
             return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
         visitor = await self._visitors.let_in(exchange, caller)
         first, _, rest = head.path.removeprefix("/").partition("/")
-        entry, place = self._entries[first], Place(head.path, rest, any_query(head))
+        names = "/".join(name_of(part) for part in rest.split("/"))
+        entry, place = self._entries[first], Place(head.path, names, any_query(head))
         shell = _shell(visitor, entry, place)
         failed = partial(_failure_page, shell)
         limited = self._asking.limited(visitor, failed)
         if limited is not None:
             return limited
+        if (file := entry.files.get(rest)) is not None:
+            made = partial(_file, shell, file, place)
+            return await self._asking.download(exchange, visitor, f"page {first} {rest}", made, failed)
         work = partial(_shown, shell, entry, place)
         return await self._asking.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
 
@@ -138,6 +145,15 @@ class ConsoleEndpoint:
 async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: Asked) -> Response:
     view = await entry.show(Reader(agent, shell["who"]), place)
     return Response(view.status, [HTML], await render_long(view.template, _values(shell, view)))
+
+
+def _file(
+    shell: Mapping[str, Any], file: FileFunction, place: Place, agent: Asked
+) -> tuple[list[Header], More]:
+    """Return the head and the parts of a file that is downloaded."""
+    name, content_type, more = file(Reader(agent, shell["who"]), place)
+    disposition = f'attachment; filename="{name}"'
+    return [(b"content-type", content_type.encode()), (b"content-disposition", disposition.encode())], more
 
 
 def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from greenroom.transports.console.path_parts import path_part
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
@@ -128,11 +130,6 @@ def duration(seconds: float | None) -> str:
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     return _span(timedelta(seconds=seconds)) or f"{seconds:.3g} s"
-
-
-def path_part(text: object) -> str:
-    """Return a text as one part of a path."""
-    return quote(str(text), safe="")
 
 
 def query(given: Mapping[str, Any]) -> str:

@@ -29,6 +29,11 @@ class Place(NamedTuple):
         """Return a parameter's first value, without spaces around it; None where it is not given or empty."""
         return next(iter(self.query.get(name, ())), "").strip() or None
 
+    def name(self, name: str) -> str | None:
+        """Return a parameter's first value with the spaces around it; None where there is nothing else."""
+        value = next(iter(self.query.get(name, ())), "")
+        return value if value.strip() else None
+
     def number(self, name: str) -> int | None:
         """Return a parameter as a whole number; None where it is none."""
         return whole_number(self.get(name))
@@ -97,6 +102,10 @@ class Reader:
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
 
 
+FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
+"""Returns a file's name, its type and what returns its next part; nothing at its end."""
+
+
 class Entry(NamedTuple):
     """A view in the navigation.
 
@@ -105,6 +114,7 @@ class Entry(NamedTuple):
         label: What the navigation calls it.
         key: What is typed after `g` to go there.
         show: Makes its pages.
+        files: What is downloaded below its path, by the rest of that.
         needs: A request that visitors must be allowed to ask, or it is not offered; None: everybody sees it.
     """
 
@@ -113,3 +123,4 @@ class Entry(NamedTuple):
     key: str
     show: ViewFunction
     needs: str | None = None
+    files: Mapping[str, FileFunction] = {}

@@ -86,4 +86,4 @@ def _put_tail(
 
 
 def _tells(event: HookEvent) -> bool:
-    return bool(event.turns) or event.name == "session-end"
+    return bool(event.turns) or event.name in {"pre-compact", "session-end"}

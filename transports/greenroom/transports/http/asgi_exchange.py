@@ -248,6 +248,24 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": reply.body})
 
+    async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
+        """Send a part of an answer once the client has taken those before it; an empty one is the end.
+
+        Args:
+            data: The part.
+            headers: What the head says, before the first part.
+
+        Raises:
+            ClientGoneError: the client hung up.
+        """
+        if headers is not None:
+            self._connection.hold()
+            head = {"type": "http.response.start", "status": 200, "headers": [*headers, *self.extra]}
+            await self._send(head)
+        await self._send({"type": "http.response.body", "body": data, "more_body": bool(data)})
+        if self._connection.gone:
+            raise ClientGoneError
+
     async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
         """Send the response to a request as it is made; return whether the client was there to the end.
 

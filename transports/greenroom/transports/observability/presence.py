@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,18 +9,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-import trio
-
-from greenroom.actors.presence.actor import PRESENCE, TELL_SECONDS
-from greenroom.actors.schemas.presence import ConnectedClient, LeavePresence, ProcessPresence, TellPresence
-from greenroom.runtime import GreenroomError, RuntimeClient
+from greenroom.actors.presence.telling import is_owner, tell_of_process
+from greenroom.actors.schemas.presence import ConnectedClient, ProcessPresence
+from greenroom.runtime import RuntimeClient
 from greenroom.runtime.sharing.frames import program_version
 from greenroom.transports.observability.history import RequestHistory
 
 MOST_CLIENTS: Final = 1_000
-LEAVE_SECONDS: Final = 0.1
-"""How long the owner may take to hear that this process ends: it forgets it soon in any case."""
-logger = logging.getLogger(__name__)
 
 Clients = Callable[[], Iterable[ConnectedClient]]
 
@@ -75,21 +69,20 @@ class Presence:
         Raises:
             StoreError: no owner has been reached yet.
         """
-        relay = self._runtime.statistics().relay
-        is_owner = relay is None or relay.role == "owner"
+        owns = is_owner(self._runtime)
         everybody = [each for clients in self._clients for each in clients()]
         return ProcessPresence(
             id=self._id,
             pid=os.getpid(),
             version=program_version(),
-            role="owner" if is_owner else "attached",
+            role="owner" if owns else "attached",
             since=self._since,
             clients=list(islice(everybody, MOST_CLIENTS)),
             clients_left_out=max(0, len(everybody) - MOST_CLIENTS),
             connections=self._connections(),
             traffic=self._history.traffic(),
-            hooks_waiting=self.hooks_waiting if is_owner else 0,
-            hooks_refused=self.hooks_refused if is_owner else 0,
+            hooks_waiting=self.hooks_waiting if owns else 0,
+            hooks_refused=self.hooks_refused if owns else 0,
         )
 
     async def run(self, hooks: Callable[[], Awaitable[tuple[int, int]]] | None = None) -> None:
@@ -98,22 +91,10 @@ class Presence:
         Args:
             hooks: Returns how many events of hooks wait, and how many could not be read.
         """
-        try:
-            while True:
-                try:
-                    if hooks is not None:
-                        self.hooks_waiting, self.hooks_refused = await hooks()
-                    for browser in await self._runtime.ask(PRESENCE, TellPresence(process=self.told())):
-                        self._end_browser(browser)
-                except (
-                    GreenroomError,
-                    OSError,
-                ) as error:  # a takeover, or an older owner
-                    logger.debug("this process cannot tell of itself now: %s", error)
-                await trio.sleep(TELL_SECONDS)
-        finally:
-            with trio.move_on_after(LEAVE_SECONDS, shield=True):
-                try:
-                    await self._runtime.ask(PRESENCE, LeavePresence(process=self._id))
-                except GreenroomError as error:
-                    logger.debug("this process cannot tell that it ends: %s", error)
+
+        async def told() -> ProcessPresence:
+            if hooks is not None:
+                self.hooks_waiting, self.hooks_refused = await hooks()
+            return self.told()
+
+        await tell_of_process(self._runtime, self._id, told, self._end_browser)

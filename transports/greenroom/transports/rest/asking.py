@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -12,12 +13,12 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from greenroom.runtime import GreenroomError, StoreFailedError
+from greenroom.runtime import DeadlineExceededError, GreenroomError, StoreFailedError
 from greenroom.transports.auth.authenticator import Authenticator, unauthorized
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.http.asgi_exchange import Exchange
-from greenroom.transports.http.responses import JSON, Response
+from greenroom.transports.http.asgi_exchange import ClientGoneError, Exchange
+from greenroom.transports.http.responses import JSON, Header, Response
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
@@ -28,10 +29,16 @@ from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.seeing_as import Asked, LookedAt, Onlooker
 from greenroom.transports.rest.visitors import Visitor
 
+logger = logging.getLogger(__name__)
+
 MOST_STREAMS: Final = 64
 """Streams of changes that one key, or one browser that came by a link, may have open."""
 Work = Callable[[Asked], Awaitable[Response]]
 """Asks the domain in the name of one agent, and makes the answer."""
+More = Callable[[], Awaitable[bytes]]
+"""Returns the next part of a file; nothing at its end."""
+MadeFile = Callable[[Asked], tuple[Sequence[Header], More]]
+"""Makes a file by asking the domain in the name of one agent: headers, and its parts."""
 Failed = Callable[[Failure], Response]
 """Makes the answer of a failure."""
 STOPPING: Final = "the server is stopping"
@@ -139,6 +146,70 @@ class Asking:
         finally:
             self._meter.record(API, name, outcome, trio.current_time() - began)
         return response
+
+    async def download(
+        self, exchange: Exchange, visitor: Visitor, name: str, made: MadeFile, failed: Failed
+    ) -> Response | None:
+        """Send a file in parts while the visitor may have it; return the answer instead if it is refused.
+
+        What fails or ends after the first part breaks the connection off, so that nobody takes it for whole.
+
+        Args:
+            exchange: What asked for it; when its client hangs up, it is given up.
+            visitor: Who asks.
+            name: What it is counted under.
+            made: Makes it.
+            failed: Makes the answer when the first part fails.
+
+        Raises:
+            ClientGoneError: the client hung up.
+            HttpRefusedError: what it came by has ended.
+            StoreFailedError: the store failed for good.
+        """
+        self._check_still(visitor)
+        began = trio.current_time()
+        outcome: Any = "cancelled"
+        try:
+            response = await exchange.while_there(partial(self._send_file, exchange, visitor, made, failed))
+            outcome = "ok" if response is None else "tool_error"
+        finally:
+            self._meter.record(API, name, outcome, trio.current_time() - began)
+        return response
+
+    async def _send_file(
+        self, exchange: Exchange, visitor: Visitor, made: MadeFile, failed: Failed
+    ) -> Response | None:
+        agent = self.agent(visitor)
+        has_begun = False
+        try:
+            with trio.CancelScope() as scope, self._held(visitor, lambda _why: scope.cancel()):
+                self._open.add(scope)
+                headers, more = made(agent)
+                part = await self._part(more)
+                has_begun = True
+                await exchange.send_part(part, headers)
+                while part:
+                    part = await self._part(more)
+                    await exchange.send_part(part)
+                return None
+        except (ClientGoneError, StoreFailedError):
+            raise
+        except Exception as error:
+            if not has_begun:
+                return failed(tool_failure(error))
+            logger.warning("a file was not sent whole", exc_info=error)
+        finally:
+            self._open.discard(scope)
+            agent.close()
+        if not has_begun:
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+        exchange.abort()
+        raise ClientGoneError
+
+    async def _part(self, more: More) -> bytes:
+        with trio.move_on_after(self._request_timeout):
+            return await more()
+        raise DeadlineExceededError("a part of the file was not there in time")
 
     async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
         agent = self.agent(visitor)

@@ -9,13 +9,14 @@ import argparse
 import json
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import trio
 
-from greenroom.actors import Agent, AuditRecord, GetAuditLog, Principal
+from greenroom.actors import Agent, AuditLines, AuditRecord, ExportAuditLog, GetAuditLog, Principal
 from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.runtime import Checkpoint, GreenroomError, SharedRuntime
 from greenroom.runtime.base.full_sync import sync_descriptor
@@ -99,26 +100,20 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
     descriptor = (
         os.dup(1) if name == STANDARD_OUTPUT else os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     )
-    count = last = 0
+    lines = AuditLines(partial(runtime.query, principal=principal), ExportAuditLog())
     try:
         with os.fdopen(descriptor, "wb") as file:
-            checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
-            while last < checkpoint.count:
-                page = await runtime.query(ReadAuditLog(start=last + 1), principal=principal)
-                records = [each for each in page.records if (each.number or 0) <= checkpoint.count]
-                for each in records:
-                    file.write(msgspec.json.encode(each) + b"\n")
-                count += len(records)
-                last = (page.records[-1].number or 0) if page.records else checkpoint.count
-            file.write(msgspec.json.encode({"checkpoint": checkpoint}) + b"\n")
+            while part := await lines.more():
+                file.write(part)
             file.flush()
             if name != STANDARD_OUTPUT:
                 sync_descriptor(file.fileno())
     except BaseException:
         _drop(name)
         raise
-    await record(runtime, principal, "export_audit", records=count)
-    remark(f"greenroom audit: {count:,} records up to number {checkpoint.count:,}, and a checkpoint")
+    await runtime.query(CheckpointAudit())  # it waits until the log has that it was exported
+    last = 0 if lines.checkpoint is None else lines.checkpoint.count
+    remark(f"greenroom audit: {lines.count:,} records up to number {last:,}, and a checkpoint")
     return exit_codes.OK
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from greenroom.actors import GetAuditLog, GetAuditState, parse_request
+from greenroom.actors import AuditLines, ExportAuditLog, GetAuditLog, GetAuditState, parse_request
 from greenroom.runtime import Refusal
 from greenroom.transports.console.view import Place, Reader, View
 
@@ -21,9 +22,8 @@ async def audit(reader: Reader, place: Place) -> View:
 
     It is not fetched again by itself: to read the log is a deed that the log records.
     """
-    chosen = {name: place.get(name) for name in _FILTERS}
+    chosen = _chosen(place)
     given = {**chosen, "cursor": place.get("cursor"), "limit": _AT_ONCE}
-    asked = {name: value for name, value in given.items() if value is not None}
     values: dict[str, object] = {
         "chosen": chosen,
         "outcomes": _OUTCOMES,
@@ -31,10 +31,28 @@ async def audit(reader: Reader, place: Place) -> View:
         "mistake": "",
     }
     try:
-        request = parse_request(GetAuditLog, msgspec.json.encode(asked))
+        request = parse_request(GetAuditLog, _written(given))
     except Refusal as refusal:
         await reader.ask(GetAuditState())  # whoever may not read the log is told that, and nothing else
         values["mistake"] = str(refusal)
         return View("audit.html", "Audit", {**values, "state": None}, status=HTTPStatus.BAD_REQUEST)
     page = await reader.ask(request)
     return View("audit.html", "Audit", {**values, "page": page, "state": await reader.ask(GetAuditState())})
+
+
+def audit_export(reader: Reader, place: Place) -> tuple[str, str, Callable[[], Awaitable[bytes]]]:
+    """Return the records that fit the filters as a file, as `greenroom audit export` writes it.
+
+    Raises:
+        Refusal: a filter is none.
+    """
+    request = parse_request(ExportAuditLog, _written(_chosen(place)))
+    return "greenroom-audit.jsonl", "application/x-ndjson", AuditLines(reader.ask, request).more
+
+
+def _chosen(place: Place) -> dict[str, str | None]:
+    return {name: place.name(name) for name in _FILTERS}
+
+
+def _written(given: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({name: value for name, value in given.items() if value is not None})

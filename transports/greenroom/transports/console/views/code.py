@@ -25,7 +25,7 @@ async def code(reader: Reader, place: Place) -> View:
     read = await reader.ask(ReadResource(uri=uri))
     assert isinstance(read, WorkspaceResource), "it is the URI of a workspace"
     shown = {"corpus": place.rest, "view": read.workspace, "state": read.freshness}
-    if (path := place.get("file")) is not None:
+    if (path := place.name("file")) is not None:
         return await _file(reader, shown, path)
     found: Any = None
     if (symbol := place.get("symbol")) is not None:

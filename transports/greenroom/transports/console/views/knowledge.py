@@ -47,9 +47,9 @@ async def knowledge(reader: Reader, place: Place) -> View:
     if not place.rest:
         return await _all(reader, place)
     shown = {"corpus": place.rest, "types": TYPES}
-    if (path := place.get("document")) is not None:
+    if (path := place.name("document")) is not None:
         return await _document(reader, shown, path)
-    if (name := place.get("entity")) is not None:
+    if (name := place.name("entity")) is not None:
         return await _entity(reader, shown, name)
     return await _corpus(reader, place, shown)
 

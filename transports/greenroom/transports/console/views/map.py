@@ -24,7 +24,7 @@ AGES: Final = {"1": "a day", "7": "a week", "30": "a month", "365": "a year"}
 KINDS: Final = ("semantic", "episodic", "procedural")
 PATHS: Final = {
     "memory": "memories/",
-    "session": "sessions/",
+    "session": "sessions?id=",
     "conversation": "memories?conversation=",
     "entity": "search?q=",
 }

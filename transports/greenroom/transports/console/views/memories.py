@@ -15,6 +15,8 @@ from greenroom.actors import (
     ListMemoryPairs,
     MemoryFilters,
 )
+from greenroom.actors.auth.namespaces import root_of
+from greenroom.actors.hooks.turns import kept_id
 from greenroom.transports.console.differences import differences
 from greenroom.transports.console.rendering import json_text
 from greenroom.transports.console.view import Place, Reader, View
@@ -100,8 +102,8 @@ async def _list(
         tags=place.all("tag") or None,
         tag_match="all",
         kind=cast("Any", place.get("type")),
-        author=place.get("author"),
-        conversation_id=place.get("conversation"),
+        author=place.name("author"),
+        conversation_id=place.name("conversation"),
         superseded=place.get("superseded") is not None,
         unreviewed=unreviewed,
     )
@@ -194,15 +196,21 @@ def _pretty(given: Any) -> str:
     return "" if given is UNSET else json_text(given, whole=True)
 
 
-def _sessions(memory: Any) -> list[str]:
-    """Return the sessions that a memory is from: the one it belongs to, and the one a hook saw."""
-    found = [memory.session_id] if memory.session_id else []
-    if memory.metadata is not UNSET:
-        metadata = msgspec.json.decode(bytes(memory.metadata))
-        provenance = metadata.get("provenance")
-        for holder in (metadata, provenance if isinstance(provenance, dict) else {}):
-            found += [holder[name] for name in ("session_id", "session") if isinstance(holder.get(name), str)]
-    return list(dict.fromkeys(found))
+def _sessions(memory: Any) -> Mapping[str, str]:
+    """Return the sessions that a memory, or its metadata, says it is from, with their ids here."""
+    found = {memory.session_id: memory.session_id} if memory.session_id else {}
+    metadata = {} if memory.metadata is UNSET else msgspec.json.decode(bytes(memory.metadata))
+    told = metadata.get("provenance")
+    if not isinstance(told, dict):
+        told = {}
+    client, session = told.get("client"), told.get("session")
+    if isinstance(client, str) and isinstance(session, str):  # a hook's, by the client's own id
+        found.setdefault(session, kept_id(client, session, root_of(memory.namespace)))
+    for holder in (metadata, told):
+        for name in ("session_id", "session"):
+            if isinstance(named := holder.get(name), str) and named:
+                found.setdefault(named, named)
+    return found
 
 
 def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:

@@ -78,10 +78,10 @@ async def passports(reader: Reader, _place: Place, session_id: str) -> View:
 
 
 async def history(reader: Reader, _place: Place, session_id: str) -> View:
-    """Return who worked in a session, in which tool, from when to when."""
+    """Return who worked in a session, in which tool, from when to when, and its compactions."""
     work = await reader.ask(GetSessionContext(session_id=session_id))
     values = await _head(reader, session_id)
-    values |= {"work": work, "stays": stays(work.migrations, values["session"])}
+    values |= {"work": work, "stays": stays(work.migrations, values["compactions"], values["session"])}
     return _view("session_history.html", "history", values, session_uri(session_id), every=5.0)
 
 
@@ -118,7 +118,12 @@ def _tiers(conversation: Any) -> list[TierView]:
 
 async def _head(reader: Reader, session_id: str) -> dict[str, Any]:
     page = await reader.ask(ReadTranscript(session_id=session_id, limit=1))
-    return {"session": page.session, "statistics": page.statistics, "writers": page.writers}
+    return {
+        "session": page.session,
+        "statistics": page.statistics,
+        "writers": page.writers,
+        "compactions": page.compactions,
+    }
 
 
 def _view(template: str, tab: str, values: Mapping[str, Any], topic: str, every: float | None = None) -> View:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.transports.console.view import Entry
-from greenroom.transports.console.views.audit import audit
+from greenroom.transports.console.views.audit import audit, audit_export
 from greenroom.transports.console.views.code import code
 from greenroom.transports.console.views.knowledge import knowledge
 from greenroom.transports.console.views.map import memory_map
@@ -26,6 +26,6 @@ ENTRIES: Final = (
     Entry("knowledge", "Knowledge", "k", knowledge, needs="list_corpora"),
     Entry("code", "Code", "c", code, needs="outline"),
     Entry("people", "People and keys", "u", people),
-    Entry("audit", "Audit", "a", audit, needs="get_audit_log"),
+    Entry("audit", "Audit", "a", audit, needs="get_audit_log", files={"export": audit_export}),
 )
 """Every view."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from greenroom.actors.schemas.replies import SessionView
 from greenroom.actors.schemas.session_travel import Migration
+from greenroom.actors.schemas.transcripts import Compaction
 
 _BEGINS: Final = frozenset({"started", "resumed", "restored", "reopened"})
 
@@ -20,14 +22,15 @@ class Stay(NamedTuple):
         agent: Who took it up there.
         since: From when.
         until: Until when; None while it goes on.
-        moves: What happened in it, in order.
+        moves: What happened in it, in order: steps between tools, and when the context of its client was
+            made shorter.
     """
 
     tool: str | None
     agent: str
     since: datetime
     until: datetime | None
-    moves: list[Migration]
+    moves: list[Migration | Compaction]
 
     @property
     def seconds(self) -> float | None:
@@ -35,19 +38,23 @@ class Stay(NamedTuple):
         return None if self.until is None else (self.until - self.since).total_seconds()
 
 
-def stays(moves: Sequence[Migration], session: SessionView) -> list[Stay]:
+def stays(moves: Sequence[Migration], compactions: Sequence[Compaction], session: SessionView) -> list[Stay]:
     """Return the stretches of a session, oldest first.
 
     Args:
         moves: Its steps between tools, oldest first.
+        compactions: When the context of a client was made shorter, likewise.
         session: The session.
     """
     found: list[Stay] = []
-    if not moves or moves[0].outcome not in _BEGINS:
-        since = min([session.created_at, *(move.at for move in moves[:1])])
+    in_order: list[Migration | Compaction] = sorted([*moves, *compactions], key=attrgetter("at"))
+    if not (in_order and _begins(in_order[0])):
+        since = min([session.created_at, *(move.at for move in in_order[:1])])
         found.append(Stay(None, session.created_by, since, None, []))
-    for move in moves:
-        if move.outcome in _BEGINS:
+    for move in in_order:
+        if isinstance(move, Compaction):
+            found[-1].moves.append(move)
+        elif move.outcome in _BEGINS:
             _close(found, move.at)
             found.append(Stay(move.to_tool, move.by, move.at, None, [move]))
         else:
@@ -57,6 +64,10 @@ def stays(moves: Sequence[Migration], session: SessionView) -> list[Stay]:
     if session.terminated_at is not None:
         _close(found, session.terminated_at)
     return found
+
+
+def _begins(move: Migration | Compaction) -> bool:
+    return isinstance(move, Migration) and move.outcome in _BEGINS
 
 
 def _close(found: list[Stay], at: datetime) -> None:

@@ -12,7 +12,7 @@ async def told(reader: Reader, place: Place) -> View:
         return await _one(reader, place.rest)
     asked = ListTold(
         agent=place.get("agent") or "",
-        session=place.get("session") or "",
+        session=place.name("session") or "",
         source=place.get("source"),  # type: ignore[arg-type]  # what it may be is checked when it is asked
         memory_id=place.get("memory"),
         cursor=place.get("cursor"),
