@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.corpus import embedding, mentions, records
+from greenroom.actors.corpus import embedding, ingest_runs, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
 from greenroom.actors.corpus.records import (
@@ -50,6 +50,7 @@ def put(
     repository.check(context.principal, request.corpus)
     document = request.document
     _check(document)
+    ingest_runs.forget(context, document.path)
     old = repository.document(context, document.path)
     if old is not None and old.digest.hex() == document.digest:
         return requests.DocumentStored(state="unchanged", chunks=len(old.places), kept=len(old.places))
@@ -161,7 +162,10 @@ def remove(
     paths = list(dict.fromkeys(request.paths))
     room = context.most_rows(_REMOVED)
     for at, path in enumerate(paths):
-        document = None if not requests.is_text(path) else repository.document(context, path)
+        if not requests.is_text(path):
+            continue
+        ingest_runs.forget(context, path)
+        document = repository.document(context, path)
         if document is None:
             continue
         room -= len(document.places) + len(document.blocks) + 3
@@ -199,6 +203,9 @@ def page(
 ) -> Slices[requests.DocumentPage]:
     """Answer a page of documents."""
     repository.check(context.principal, request.corpus)
+    if request.path is not None:
+        one = repository.document(context, request.path) if requests.is_text(request.path) else None
+        return requests.DocumentPage(documents=[] if one is None else [_listed(one)], after=None)
     start = None if request.after is None else _after(request.after)
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
@@ -215,20 +222,22 @@ def page(
         if len(found) == request.limit:
             return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
         last = key
-        found.append(
-            requests.DocumentListed(
-                path=document.path,
-                digest=document.digest.hex(),
-                title=document.title,
-                kind=document.kind,
-                bytes=document.file_bytes,
-                modified_at=document.modified_at,
-                indexed_at=document.indexed_at,
-                chunks=len(document.places),
-                is_file=document.is_file,
-            )
-        )
+        found.append(_listed(document))
     return requests.DocumentPage(documents=found, after=None)
+
+
+def _listed(document: DocumentRecord | DocumentSummary) -> requests.DocumentListed:
+    return requests.DocumentListed(
+        path=document.path,
+        digest=document.digest.hex(),
+        title=document.title,
+        kind=document.kind,
+        bytes=document.file_bytes,
+        modified_at=document.modified_at,
+        indexed_at=document.indexed_at,
+        chunks=len(document.places),
+        is_file=document.is_file,
+    )
 
 
 def describe(
@@ -238,7 +247,7 @@ def describe(
     name = request.row.full_name
     repository.check(context.principal, name)
     header = repository.header
-    return requests.CorpusView(
+    view = requests.CorpusView(
         corpus=name,
         root=UNSET if header.root is None else header.root,
         created_at=to_datetime(request.row.created_at),
@@ -250,6 +259,7 @@ def describe(
         indexed_at=optional_datetime(header.indexed_at),
         waiting_for_vectors=waiting(context),
     )
+    return ingest_runs.with_runs(repository, context, view)
 
 
 def call(repository: CorpusRepository, request: requests.CallCorpus, context: Context) -> None:
@@ -270,6 +280,7 @@ def discard(repository: CorpusRepository, context: Context) -> None:
     repository.put_header(context, CorpusHeader(is_dropped=True))
     repository.index.unload()
     repository.entities = EntityTable()
+    repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)
     embedding.forget(repository, context)

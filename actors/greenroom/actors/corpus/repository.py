@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -34,6 +34,7 @@ from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri, pro
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
+    from greenroom.actors.corpus.ingest_runs import Run
     from greenroom.actors.ranking.chunks import Chunks
     from greenroom.actors.ranking.code_signals import SourceView
     from greenroom.actors.schemas.corpus import Document
@@ -69,6 +70,7 @@ class CorpusRepository:
         code_answers: Searches for code, likewise.
         view: What every search of the present index needs.
         code_view: What every search for code needs.
+        runs: How far they are who put files in, by what tells them apart; see `ingest_runs`.
     """
 
     def __init__(self, context: Context) -> None:
@@ -81,6 +83,7 @@ class CorpusRepository:
         self.code_answers: dict[tuple[str, bytes], FoundCode] = {}
         self.view: Chunks | None = None
         self.code_view: SourceView | None = None
+        self.runs: Mapping[str, Run] = {}
 
     @property
     def is_code(self) -> bool:
