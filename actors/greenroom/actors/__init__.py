@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.managing import ask_corpus as ask_corpus
     from greenroom.actors.corpus.upkeep import CorporaVerified as CorporaVerified
     from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
+    from greenroom.actors.corpus.workspace_listing import ListWorkspaces as ListWorkspaces
+    from greenroom.actors.corpus.workspace_listing import WorkspaceFiles as WorkspaceFiles
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import read_choice as read_choice
@@ -188,6 +190,8 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
     from greenroom.actors.schemas.corpus_listing import DocumentsShown as DocumentsShown
     from greenroom.actors.schemas.corpus_listing import EntitiesShown as EntitiesShown
+    from greenroom.actors.schemas.corpus_listing import FilesShown as FilesShown
+    from greenroom.actors.schemas.corpus_listing import WorkspacesShown as WorkspacesShown
     from greenroom.actors.schemas.entities import DeclarationFile as DeclarationFile
     from greenroom.actors.schemas.entities import EntitiesDefined as EntitiesDefined
     from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound

@@ -16,6 +16,7 @@ from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.explain import ExplainDocuments
 from greenroom.actors.corpus.listing import CorpusEntities
+from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.map.request import MemoryMap
@@ -172,6 +173,8 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "browse_namespaces": BrowseNamespaces,
     "list_documents": CorpusDocuments,
     "list_entities": CorpusEntities,
+    "list_workspaces": ListWorkspaces,
+    "list_workspace_files": WorkspaceFiles,
     "find_sessions": FindSessions,
     "list_passports": ListPassports,
     **_TO_CONSOLE_SESSION,

@@ -118,6 +118,8 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "settle_memory_pair": "memory:write",
     "list_documents": "knowledge:read",
     "list_entities": "knowledge:read",
+    "list_workspaces": CODE,
+    "list_workspace_files": CODE,
     "find_sessions": SESSIONS,
     "list_passports": SESSIONS,
     "read_transcript": SESSIONS,

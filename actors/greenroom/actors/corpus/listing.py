@@ -70,6 +70,7 @@ class ReadPage(Procedure[listing.PageRead], frozen=True, kw_only=True):
     kind: str | None
     limit: int
     cursor: str | None
+    path: str | None = None
 
     async def run(self, context: ProcedureContext) -> listing.PageRead:
         """Ask the corpus.
@@ -79,7 +80,12 @@ class ReadPage(Procedure[listing.PageRead], frozen=True, kw_only=True):
         """
         row = await corpus_row(context, self.corpus)
         asked = schemas.ListDocuments(
-            corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding, kind=self.kind
+            corpus=row.full_name,
+            after=self.cursor,
+            limit=self.limit,
+            holding=self.holding,
+            kind=self.kind,
+            path=self.path,
         )
         page = await context.ask(corpus_address(row), asked)
         view = await context.ask(corpus_address(row), schemas.DescribeCorpus(row=row))
