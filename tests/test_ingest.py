@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec import UNSET
 from trio.testing import MockClock
 
 from greenroom.actors import (
@@ -601,6 +602,34 @@ async def test_slow_files_neither_end_a_call_without_an_answer_nor_starve_others
         (docs / "a0.html").write_text("<p>changed")
         assert counts(await ingestion.files([str(docs)])) == (1, 0, 0, 2)  # as it has no deadline
         assert slow.begun == ["a0.html"]
+
+
+async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_clock: MockClock) -> None:
+    docs = (tmp_path / "docs").resolve()
+    docs.mkdir()
+    for number in range(3):
+        (docs / f"a{number}.html").write_text(f"<p>{number}")
+    seen: list[tuple[int, int | None]] = []
+
+    async def look(runtime: SharedRuntime, scope: trio.CancelScope) -> None:
+        with scope:
+            while True:
+                for each in (await Agent(runtime, ANN).ask(ListCorpora())).corpora:
+                    if each.ingesting is not UNSET:
+                        seen.append((each.ingesting.looked_at, each.ingesting.of))
+
+    async with store(tmp_path) as runtime:
+        async with open_ingestion(runtime, ANN, "docs", progress=lambda _done, _total: None) as ingestion:
+            ingestion.parsers = SlowParsers(mock_clock)
+            async with trio.open_nursery() as nursery:
+                scope = trio.CancelScope()
+                nursery.start_soon(look, runtime, scope)
+                done = await ingestion.files([str(docs)])
+                scope.cancel()
+        assert done.added == 3
+        assert seen[-1] == (3, 3)
+        (listed,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+        assert (listed.ingesting, listed.ingested_at is UNSET) == (UNSET, False)
 
 
 async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, mock_clock: MockClock) -> None:

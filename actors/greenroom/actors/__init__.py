@@ -214,7 +214,9 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.hooks import HookEvent as HookEvent
     from greenroom.actors.schemas.hooks import Turn as Turn
     from greenroom.actors.schemas.ingest import DocumentsIngested as DocumentsIngested
+    from greenroom.actors.schemas.ingest import FailedFile as FailedFile
     from greenroom.actors.schemas.ingest import LeftOutFile as LeftOutFile
+    from greenroom.actors.schemas.ingest import NoteIngest as NoteIngest
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory
