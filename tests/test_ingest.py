@@ -614,9 +614,9 @@ async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_cl
     async def look(runtime: SharedRuntime, scope: trio.CancelScope) -> None:
         with scope:
             while True:
-                for each in (await Agent(runtime, ANN).ask(ListCorpora())).corpora:
-                    if each.ingesting is not UNSET:
-                        seen.append((each.ingesting.looked_at, each.ingesting.of))
+                listed = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
+                running = [each.ingesting for each in listed if each.ingesting is not UNSET]
+                seen.extend((each.looked_at, each.of) for each in running)
 
     async with store(tmp_path) as runtime:
         async with open_ingestion(runtime, ANN, "docs", progress=lambda _done, _total: None) as ingestion:
