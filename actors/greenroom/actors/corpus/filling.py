@@ -209,21 +209,27 @@ def page(
     start = None if request.after is None else _after(request.after)
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
+    looked_at = 0
     holding = request.holding.casefold()
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
         if context.should_yield():
             yield
         if key == start:  # where names are hidden, there is no key that comes right after another
             continue
-        if request.kind not in {None, document.kind}:
-            continue
-        if holding and holding not in f"{document.path}\n{document.title}".casefold():
-            continue
-        if len(found) == request.limit:
+        looked_at += 1
+        is_wanted = _is_wanted(document, request.kind, holding)
+        if looked_at > requests.MOST_LOOKED_AT or (is_wanted and len(found) == request.limit):
             return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
         last = key
-        found.append(_listed(document))
+        if is_wanted:
+            found.append(_listed(document))
     return requests.DocumentPage(documents=found, after=None)
+
+
+def _is_wanted(document: DocumentSummary, kind: str | None, holding: str) -> bool:
+    if kind not in {None, document.kind}:
+        return False
+    return not holding or holding in f"{document.path}\n{document.title}".casefold()
 
 
 def _listed(document: DocumentRecord | DocumentSummary) -> requests.DocumentListed:

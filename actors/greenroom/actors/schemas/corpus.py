@@ -22,6 +22,8 @@ from greenroom.runtime import Message
 
 MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
+MOST_LOOKED_AT = 10_000
+"""The most documents that are looked at for one page of them."""
 MAX_FACTS = 8 * 1_048_576
 """The most bytes of what the syntax of one file says, packed."""
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
@@ -207,14 +209,15 @@ class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     """List the documents of a corpus, in pages; what is put in or removed meanwhile may be missed.
 
     Attributes:
-        holding: Only those whose path or title has this text, in any case.
+        holding: Only those whose path or title has this text, in any case; for one page so many are looked at
+            as `MOST_LOOKED_AT` says, however few of them are found.
         kind: Only files of this kind.
         path: Only the one with this path.
     """
 
     corpus: CorpusName
     after: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    limit: Annotated[int, Meta(ge=1, le=MOST_LOOKED_AT)] = 1_000
     holding: str = ""
     kind: str | None = None
     path: str | None = None
