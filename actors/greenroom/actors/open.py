@@ -40,6 +40,7 @@ from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.explain import ExplainDocuments
 from greenroom.actors.corpus.listing import CorpusEntities, ReadPage
 from greenroom.actors.corpus.resource import ReadCorpusResource
+from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
@@ -264,7 +265,9 @@ async def open_greenroom(
             ReadPassages,
             ListCorpora,
             CorpusEntities,
+            ListWorkspaces,
             ReadPage,
+            WorkspaceFiles,
             AskForCode,
             FindVendorInfo,
             FindEntity,

@@ -6,7 +6,7 @@ How far a run is is kept in memory alone: who runs says it again and again, and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -14,7 +14,7 @@ from msgspec import UNSET
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.remedies import remedy_of
-from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.corpus.repository import CorpusRepository, Run
 from greenroom.actors.schemas.corpus import MAX_PATH, CorpusView, Ingesting, is_text
 from greenroom.actors.schemas.ingest import MOST_FAILED, FailedFile, ListFailed, NoteIngest
 from greenroom.runtime import Context
@@ -37,14 +37,6 @@ class FailureRecord(msgspec.Struct, frozen=True, array_like=True):
 class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     """When files were last gone through to the end."""
 
-    at: int
-
-
-class Run(NamedTuple):
-    """How far a run is, and when it said so."""
-
-    looked_at: int
-    of: int
     at: int
 
 

@@ -34,7 +34,6 @@ from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri, pro
 from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
-    from greenroom.actors.corpus.ingest_runs import Run
     from greenroom.actors.ranking.chunks import Chunks
     from greenroom.actors.ranking.code_signals import SourceView
     from greenroom.actors.schemas.corpus import Document
@@ -55,6 +54,14 @@ class Located(NamedTuple):
     def place(self) -> ChunkPlace:
         """Where it stands."""
         return self.document.places[self.number]
+
+
+class Run(NamedTuple):
+    """How far somebody is who puts files in, and when that was said."""
+
+    looked_at: int
+    of: int
+    at: int
 
 
 class CorpusRepository:
