@@ -159,6 +159,8 @@ ASKED = {
     "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
     "list_documents": Asked(CORPUS, '{"corpus":"CORPUS"}', '"path":'),
     "list_entities": Asked(CORPUS, '{"corpus":"CORPUS"}', '"name":"WORD"'),
+    "list_workspaces": Asked(CORPUS, "{}", '"user:ann:code-1"'),
+    "list_workspace_files": Asked(CORPUS, '{"corpus":"user:ann:code-1"}', '"user:ann:code-1"'),
     "find_vendor_info": Asked(CORPUS, '{"vendor_filter":"WORD","corpus":"CORPUS"}', '"name":"WORD"'),
     "search_code_semantic": Asked(BY_SCOPE, '{"query":"document_of"}', '"state":"off"'),
     "dependency_search": Asked(BY_SCOPE, '{"target":"document_of"}', '"state":"off"'),
