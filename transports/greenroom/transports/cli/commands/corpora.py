@@ -9,8 +9,6 @@ import argparse
 import json
 from collections.abc import Awaitable, Callable, Mapping
 
-from msgspec import UNSET
-
 from greenroom.actors import Agent, CorpusView, DropCorpus, ListCorpora, Principal, RenameCorpus
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.ingest.run import open_ingestion
@@ -74,5 +72,6 @@ def _tell(chosen: argparse.Namespace, deed: str, corpus: str) -> None:
 
 def _line(corpus: CorpusView) -> str:
     fresh = "" if corpus.indexed_at is None else f", last changed {corpus.indexed_at:%Y-%m-%d %H:%M} UTC"
-    failed = "" if corpus.failed_files is UNSET else f", {corpus.failed_files:,} files failed"
+    count = corpus.failed_files or 0
+    failed = f", {count:,} file{'' if count == 1 else 's'} failed" if count else ""
     return f"{corpus.corpus}: {corpus.documents:,} documents in {corpus.chunks:,} chunks{fresh}{failed}"
