@@ -186,6 +186,7 @@ async def test_what_documents_say_stays_text(open_at: Opens) -> None:
             page.check_inert()
             assert page.status == 200
             assert "<script>alert(1)</script>" in page.text
+            assert b"<title>&#x2068;" in page.answer.body, "its direction ends with it"
 
 
 async def test_what_the_url_says_wrong_and_what_others_have_is_refused(open_at: Opens) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -188,7 +189,9 @@ async def test_files_of_a_workspace_fail_by_their_paths_in_it(open_at: Opens, tm
         page = await guest.look(lead.removeprefix("."))
         assert "notes/b.ipynb it is no notebook" in page.text
         assert "part_0.py Python" in page.text
-        uri = f"greenroom://workspace/{page.named('main')[0]['data-topics'].partition('workspace/')[2][:-2]}"
+        topics = page.named("main")[0]["data-topics"]
+        assert topics is not None
+        (uri,) = json.loads(topics)
         (code / "notes/b.ipynb").write_text(NOTEBOOK)
         while True:
             read = await bot.ask(ReadResource(uri=uri))
