@@ -19,6 +19,7 @@ from greenroom.actors import (
     DocumentText,
     DropCorpus,
     IngestDocuments,
+    LeftOutFile,
     ListCorpora,
     NoteIngest,
     Principal,
@@ -119,7 +120,7 @@ async def test_what_is_removed_and_what_is_dropped_has_not_failed(open_at: Opens
 
 
 async def test_the_newest_hundred_are_kept_with_whatever_their_names_say(
-    open_at: Opens, tmp_path: Path
+    open_at: Opens, tmp_path: Path, far_clock: VirtualClock
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
@@ -132,6 +133,11 @@ async def test_the_newest_hundred_are_kept_with_whatever_their_names_say(
         page.check_inert()
         assert "100 files could not be taken in; older ones may be left out here" in page.text
         assert "103 <b>'&.ipynb it is no notebook" in page.text
+        far_clock.jump(1_000_000)
+        newer = [LeftOutFile("/newer.md", "it is \x07 <i>broken\u202e")]
+        await ask_corpus(at.runtime, OWNER, NoteIngest(corpus="docs", failed=newer))
+        kept = await failed(at)
+        assert (len(kept), kept[0].path) == (100, "/newer.md")
         assert "100 failed" in (await (await looker(here)).look("/knowledge")).text
 
 
