@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from msgspec import UNSET
 from trio.testing import MockClock
 
 from greenroom.actors import (
     Agent,
+    BrowseCorpora,
     DocumentResource,
     DropCorpus,
     ListCorpora,
@@ -609,14 +609,13 @@ async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_cl
     docs.mkdir()
     for number in range(3):
         (docs / f"a{number}.html").write_text(f"<p>{number}")
-    seen: list[tuple[int, int | None]] = []
+    seen: list[str] = []
 
     async def look(runtime: SharedRuntime, scope: trio.CancelScope) -> None:
         with scope:
             while True:
-                listed = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
-                running = [each.ingesting for each in listed if each.ingesting is not UNSET]
-                seen.extend((each.looked_at, each.of) for each in running)
+                listed = (await Agent(runtime, ANN).ask(BrowseCorpora())).corpora
+                seen.extend(each.filling.ingesting for each in listed if each.filling.ingesting)
 
     async with store(tmp_path) as runtime:
         async with open_ingestion(runtime, ANN, "docs", progress=lambda _done, _total: None) as ingestion:
@@ -627,9 +626,10 @@ async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_cl
                 done = await ingestion.files([str(docs)])
                 scope.cancel()
         assert done.added == 3
-        assert seen[-1] == (3, 3)
-        (listed,) = (await Agent(runtime, ANN).ask(ListCorpora())).corpora
-        assert (listed.ingesting, listed.ingested_at is UNSET) == (UNSET, False)
+        assert seen[-1] == "3 of 3 files"
+        (listed,) = (await Agent(runtime, ANN).ask(BrowseCorpora())).corpora
+        assert listed.filling.ingesting is None
+        assert listed.filling.ingested_at is not None
 
 
 async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, mock_clock: MockClock) -> None:

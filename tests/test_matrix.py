@@ -157,6 +157,7 @@ ASKED = {
     "list_corpora": Asked(CORPUS, "{}", "CORPUS"),
     "ingest_documents": Asked(CORPUS, '{"texts":[{"path":"b.md","text":"x"}],"corpus":"CORPUS"}'),
     "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
+    "browse_corpora": Asked(CORPUS, "{}", "CORPUS"),
     "list_documents": Asked(CORPUS, '{"corpus":"CORPUS"}', '"path":'),
     "list_entities": Asked(CORPUS, '{"corpus":"CORPUS"}', '"name":"WORD"'),
     "list_workspaces": Asked(CORPUS, "{}", '"user:ann:code-1"'),

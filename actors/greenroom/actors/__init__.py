@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
     from greenroom.actors.corpus.explain import ExplainDocuments as ExplainDocuments
+    from greenroom.actors.corpus.listing import BrowseCorpora as BrowseCorpora
     from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
     from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
@@ -188,6 +189,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.corpus import PutDocument as PutDocument
     from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
     from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
+    from greenroom.actors.schemas.corpus_listing import CorporaShown as CorporaShown
     from greenroom.actors.schemas.corpus_listing import DocumentsShown as DocumentsShown
     from greenroom.actors.schemas.corpus_listing import EntitiesShown as EntitiesShown
     from greenroom.actors.schemas.corpus_listing import FilesShown as FilesShown

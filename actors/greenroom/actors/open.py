@@ -38,7 +38,7 @@ from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.explain import ExplainDocuments
-from greenroom.actors.corpus.listing import CorpusEntities, ReadPage
+from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities, ReadPage
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.embedding import rows as embedding
@@ -264,6 +264,7 @@ async def open_greenroom(
             SearchCorpora,
             ReadPassages,
             ListCorpora,
+            BrowseCorpora,
             CorpusEntities,
             ListWorkspaces,
             ReadPage,

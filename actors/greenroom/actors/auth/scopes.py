@@ -116,6 +116,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "move_memory": "memory:write",
     "withdraw_rating": "memory:write",
     "settle_memory_pair": "memory:write",
+    "browse_corpora": "knowledge:read",
     "list_documents": "knowledge:read",
     "list_entities": "knowledge:read",
     "list_workspaces": CODE,

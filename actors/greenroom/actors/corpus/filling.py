@@ -253,7 +253,7 @@ def describe(
     name = request.row.full_name
     repository.check(context.principal, name)
     header = repository.header
-    view = requests.CorpusView(
+    return requests.CorpusView(
         corpus=name,
         root=UNSET if header.root is None else header.root,
         created_at=to_datetime(request.row.created_at),
@@ -264,8 +264,8 @@ def describe(
         stored_bytes=header.stored_bytes,
         indexed_at=optional_datetime(header.indexed_at),
         waiting_for_vectors=waiting(context),
+        failed_files=ingest_runs.count_failed(context) or UNSET,
     )
-    return ingest_runs.with_runs(repository, context, view)
 
 
 def call(repository: CorpusRepository, request: requests.CallCorpus, context: Context) -> None:

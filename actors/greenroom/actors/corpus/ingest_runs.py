@@ -9,14 +9,20 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.remedies import remedy_of
 from greenroom.actors.corpus.repository import CorpusRepository, Run
-from greenroom.actors.schemas.corpus import MAX_PATH, CorpusView, Ingesting, is_text
-from greenroom.actors.schemas.ingest import MOST_FAILED, FailedFile, ListFailed, NoteIngest
+from greenroom.actors.schemas.corpus import MAX_PATH, is_text
+from greenroom.actors.schemas.ingest import (
+    MOST_FAILED,
+    DescribeFilling,
+    FailedFile,
+    Filling,
+    ListFailed,
+    NoteIngest,
+)
 from greenroom.runtime import Context
 
 SILENT_SECONDS: Final = 15
@@ -80,24 +86,28 @@ def forget(context: Context, path: str) -> None:
         context.delete(key)
 
 
-def with_runs(repository: CorpusRepository, context: Context, view: CorpusView) -> CorpusView:
-    """Return what is in the corpus together with what is known of who fills it."""
+def count_failed(context: Context) -> int:
+    """Return how many files failed that are kept."""
+    return sum(1 for _ in context.scan(msgspec.Raw, prefix=records.FAILURES))
+
+
+def describe(repository: CorpusRepository, request: DescribeFilling, context: Context) -> Filling:
+    """Answer when files were last gone through, and how far it is who puts some in."""
+    repository.check(context.principal, request.corpus)
     last = context.get(records.LAST_RUN, RunRecord)
     runs = [each for each in repository.runs.values() if not _is_silent(each, context.now)]
-    return msgspec.structs.replace(
-        view,
-        ingested_at=UNSET if last is None else to_datetime(last.at),
-        failed_files=sum(1 for _ in context.scan(msgspec.Raw, prefix=records.FAILURES)) or UNSET,
-        ingesting=_ingesting(runs) if runs else UNSET,
+    return Filling(
+        ingested_at=None if last is None else to_datetime(last.at),
+        ingesting=_ingesting(runs) if runs else None,
     )
 
 
-def _ingesting(runs: Collection[Run]) -> Ingesting:
-    are_counted = all(each.of for each in runs)
-    return Ingesting(
-        looked_at=sum(each.looked_at for each in runs),
-        of=sum(each.of for each in runs) if are_counted else None,
-    )
+def _ingesting(runs: Collection[Run]) -> str:
+    """Return how far some runs are together; how many files there are is not known before all are counted."""
+    looked_at = sum(each.looked_at for each in runs)
+    if not all(each.of for each in runs):
+        return f"{looked_at:,} files"
+    return f"{looked_at:,} of {max(looked_at, sum(each.of for each in runs)):,} files"
 
 
 def _is_silent(run: Run, now: int) -> bool:

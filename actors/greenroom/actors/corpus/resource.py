@@ -12,7 +12,7 @@ from greenroom.actors.corpus.reading import joined
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.ingest import FailedFile, ListFailed
+from greenroom.actors.schemas.ingest import DescribeFilling, FailedFile, ListFailed
 from greenroom.actors.schemas.resource_uris import corpus_of_uri, document_uri, is_of_workspace
 from greenroom.actors.schemas.resources import (
     CorpusResource,
@@ -156,6 +156,7 @@ async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> Cor
             )
             for each in sorted(page.documents, key=lambda each: each.path)
         ],
+        filling=await context.ask(address, DescribeFilling(corpus=name)),
         failed=await _failed(context, row, view),
         has_more=page.after is not None,
         resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),

@@ -316,18 +316,6 @@ class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
     rebuilt: bool
 
 
-class Ingesting(msgspec.Struct, frozen=True, kw_only=True):
-    """How far it is who puts files into a corpus just now.
-
-    Attributes:
-        looked_at: Files that were gone through so far.
-        of: Files that there are, if they were counted.
-    """
-
-    looked_at: int
-    of: int | None
-
-
 class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a corpus, and how fresh it is.
 
@@ -338,10 +326,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
         text_bytes: Of the chunks' texts; ``stored_bytes`` is what these take in the store.
         indexed_at: When something was last put in or removed; null in an empty corpus.
         waiting_for_vectors: Chunks that words alone find as yet.
-        ingested_at: When files were last gone through to the end, whether or not any had changed; absent
-            where none were.
         failed_files: Files that could not be taken in, 100 at most; absent where there are none.
-        ingesting: Present while somebody puts files in.
     """
 
     corpus: str
@@ -354,9 +339,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     stored_bytes: int
     indexed_at: datetime | None
     waiting_for_vectors: int
-    ingested_at: datetime | UnsetType = UNSET
     failed_files: int | UnsetType = UNSET
-    ingesting: Ingesting | UnsetType = UNSET
 
 
 class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):

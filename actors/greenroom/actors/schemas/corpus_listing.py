@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import MAX_PATH, CorpusName, CorpusView, DocumentPage, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.entities import EntityView
+from greenroom.actors.schemas.ingest import Filling
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Message
@@ -105,6 +106,19 @@ class EntitiesShown(Reply, frozen=True, kw_only=True):
     waiting_for_matching: int
     corpus: str
     next_cursor: str | None
+
+
+class CorpusShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A corpus of documents in a listing, and who fills it."""
+
+    corpus: CorpusView
+    filling: Filling
+
+
+class CorporaShown(Reply, frozen=True, kw_only=True):
+    """Answers `BrowseCorpora`: those that the caller may see."""
+
+    corpora: list[CorpusShown]
 
 
 class WorkspaceShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,3 +82,21 @@ class ListFailed(Message[list[FailedFile]], frozen=True, kw_only=True):
     """List the files of a corpus that failed, the newest first; not a tool."""
 
     corpus: CorpusName
+
+
+class Filling(msgspec.Struct, frozen=True, kw_only=True):
+    """When a corpus was filled, and how far it is who fills it.
+
+    Attributes:
+        ingested_at: When files were last gone through to the end, whether or not any had changed.
+        ingesting: How far it is who puts files in just now, such as ``3 of 10 files``.
+    """
+
+    ingested_at: datetime | None
+    ingesting: str | None
+
+
+class DescribeFilling(Message[Filling], frozen=True, kw_only=True):
+    """Say when a corpus was filled, and how far it is who fills it; not a tool."""
+
+    corpus: CorpusName

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.conversations import ConversationResource, CurrentSessionResource
 from greenroom.actors.schemas.corpus import CorpusView
-from greenroom.actors.schemas.ingest import FailedFile
+from greenroom.actors.schemas.ingest import FailedFile, Filling
 from greenroom.actors.schemas.preferences import PreferencesResource
 from greenroom.actors.schemas.projects import ProjectResource
 from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
@@ -100,11 +100,12 @@ class DocumentItem(msgspec.Struct, frozen=True, kw_only=True):
 class CorpusResource(msgspec.Struct, frozen=True, kw_only=True):
     """A corpus: what is in it, how fresh it is, and some of its documents.
 
-    ``has_more``: there are more documents than these. ``failed``: the newest files that could not be
-    taken in.
+    ``has_more``: there are more documents than these. ``filling``: when it was filled, and how far it is who
+    fills it. ``failed``: the newest files that could not be taken in.
     """
 
     corpus: CorpusView
+    filling: Filling
     documents: list[DocumentItem]
     failed: list[FailedFile]
     has_more: bool

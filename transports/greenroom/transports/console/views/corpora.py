@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import UNSET
-
 from greenroom.actors import (
+    BrowseCorpora,
     CorpusDocuments,
     CorpusEntities,
-    CorpusView,
     DocumentsShown,
     EntitiesShown,
     FilesShown,
-    ListCorpora,
     ListWorkspaces,
     WorkspaceFiles,
 )
 from greenroom.actors.base.parse import check_request
-from greenroom.actors.schemas.corpus_listing import DocumentShown, WorkspaceShown
+from greenroom.actors.schemas.corpus_listing import CorpusShown, DocumentShown, WorkspaceShown
 from greenroom.transports.console.view import Place, Reader
 
 EVERY: Final = 5.0
 """Seconds after which a list of corpora is fetched again: they may come and go."""
 
 
-async def corpora(reader: Reader) -> list[CorpusView]:
+async def corpora(reader: Reader) -> list[CorpusShown]:
     """Return the corpora of documents, by their names."""
-    listed = (await reader.ask(ListCorpora())).corpora
-    return sorted((each for each in listed if each.root is UNSET), key=lambda each: each.corpus)
+    listed: list[CorpusShown] = (await reader.ask(BrowseCorpora())).corpora
+    return sorted(listed, key=lambda each: each.corpus.corpus)
 
 
 async def workspaces(reader: Reader) -> list[WorkspaceShown]:

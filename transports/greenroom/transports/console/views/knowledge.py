@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET
-
 from greenroom.actors import (
     CorpusResource,
     DocumentResource,
@@ -63,7 +61,7 @@ async def _all(reader: Reader, place: Place) -> View:
     shown: dict[str, Any] = {"corpora": listed, "found": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _found(reader, query, "*")
-    topics = tuple(corpus_uri(each.corpus) for each in listed[:TOPICS])
+    topics = tuple(corpus_uri(each.corpus.corpus) for each in listed[:TOPICS])
     return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
 
 
@@ -78,7 +76,8 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
     read = await reader.ask(ReadResource(uri=corpus_uri(name)))
     assert isinstance(read, CorpusResource), "it is the URI of a corpus"
     tab = "entities" if place.get("show") == "entities" else "documents"
-    shown |= {"view": read.corpus, "failed": read.failed, "tab": tab, "found": None, "page": None}
+    shown |= {"view": read.corpus, "filling": read.filling, "failed": read.failed}
+    shown |= {"tab": tab, "found": None, "page": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _found(reader, query, name)
     elif tab == "entities":
@@ -86,7 +85,7 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
     else:
         shown["page"] = await corpora.documents(reader, place, name)
     # Who fills it and is killed tells of no end.
-    every = None if read.corpus.ingesting is UNSET else corpora.EVERY
+    every = None if read.filling.ingesting is None else corpora.EVERY
     return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
 
 
