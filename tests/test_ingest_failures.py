@@ -167,7 +167,7 @@ async def test_a_run_is_shown_while_it_goes_on_and_no_longer(open_at: Opens, far
             assert ("indexing" in (await guest.look("/knowledge")).text) == ("indexing" in page.text)
             return page.text
 
-        assert "Last ingest never" not in await shown()
+        assert "Files looked through never" not in await shown()
         for run, of in (("x", 10), ("y", 5_000)):
             note = NoteIngest(corpus=CORPUS, run=run, looked_at=3, of=of)
             await ask_corpus(at.runtime, OWNER, note)
