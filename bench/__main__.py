@@ -54,6 +54,7 @@ NAMES = (
     "index",
     "memory_map",
     "memory_pages",
+    "corpus_pages",
     "encryption",
     "admission",
     "doors",

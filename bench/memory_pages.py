@@ -19,7 +19,7 @@ from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports.console.rendering import render_long
-from greenroom.transports.console.view import Place, Reader, View
+from greenroom.transports.console.view import Place, Reader, View, ViewFunction
 from greenroom.transports.console.views.memories import memories
 from greenroom.transports.rest.browser_sessions import SessionView
 
@@ -107,10 +107,15 @@ async def _pages(data: Path, secrets: Path, size: int, times: int) -> list[tuple
 
 
 async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[View, bytes]:
+    return await made_page(memories, agent, Place(f"/memories/{rest}".rstrip("/"), rest, query))
+
+
+async def made_page(show: ViewFunction, agent: Agent, place: Place) -> tuple[View, bytes]:
+    """Return what a page of the console shows, and its HTML."""
     who = SessionView(agent="bench", agent_type=None, user=None, projects=None, scopes=["*"])
-    place = Place(f"/memories/{rest}".rstrip("/"), rest, query)
-    view = await memories(Reader(agent, who), place)
-    shell = {"root": "./", "static": "./static", "who": who, "here": "memories", "kept": {}, "place": place}
+    view = await show(Reader(agent, who), place)
+    here = place.path.split("/")[1]
+    shell = {"root": "./", "static": "./static", "who": who, "here": here, "kept": {}, "place": place}
     shown = {"title": view.title, "topics": view.topics, "every": view.every, **view.values}
     made = await render_long(view.template, {**shell, "may": lambda _: True, "entries": [], **shown})
     return view, made

@@ -29,6 +29,7 @@ Then whoever asks is told to ask again. Acme Queue and Bolt DB share a disk.
 @pytest.fixture(scope="module", autouse=True)
 def seeds(console_server: ConsoleServer) -> None:
     texts = [{"path": f"a/very/long/path/of/folders/without/end/part-{n}.md", "text": TEXT} for n in range(3)]
+    texts.append({"path": "a/very/long/path/of/folders/without/end/that/is/broken.ipynb", "text": "{"})
     console_server.ask("ingest_documents", texts=texts, corpus="handbook")
     console_server.ask(
         "define_entities",
@@ -46,6 +47,8 @@ def test_a_corpus_its_documents_and_entities_fit_and_are_accessible(
     page.goto(f"{console_server.url}knowledge")
     page.get_by_role("link", name="handbook").click()
     page.get_by_role("heading", level=1, name="handbook").wait_for()
+    page.get_by_text("1 file could not be taken in").click()
+    page.get_by_text("it is no notebook").wait_for()
     check_layouts(page, "knowledge-corpus")
     page.locator("tr[data-row] a").first.click()
     page.get_by_role("link", name="When it is full").click()

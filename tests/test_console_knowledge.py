@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 import trio
+from support.agents import refused
 from support.console import looker
 from support.corpora import document_of
 from support.keyed import create_key, premises
@@ -16,6 +17,7 @@ from support.workspaces import folder_of_code
 from greenroom.actors import (
     Agent,
     DefineEntities,
+    DropCorpus,
     EntityDeclaration,
     IngestDocuments,
     Principal,
@@ -24,8 +26,10 @@ from greenroom.actors import (
     Relation,
     SearchCodeSemantic,
     StoreMemory,
+    WorkspaceFiles,
     ask_corpus,
 )
+from greenroom.actors.schemas import corpus as corpus_schemas
 from greenroom.actors.workspace.keeper import open_workspaces
 
 if TYPE_CHECKING:
@@ -182,6 +186,7 @@ async def test_what_documents_say_stays_text(open_at: Opens) -> None:
             page.check_inert()
             assert page.status == 200
             assert "<script>alert(1)</script>" in page.text
+            assert b"<title>&#x2068;" in page.answer.body, "its direction ends with it"
 
 
 async def test_what_the_url_says_wrong_and_what_others_have_is_refused(open_at: Opens) -> None:
@@ -206,6 +211,110 @@ async def test_what_the_url_says_wrong_and_what_others_have_is_refused(open_at: 
         page = await shut.look("/knowledge")
         assert (page.status, "knowledge:read" in page.text) == (403, True)
         assert not [link for link in (await shut.look("/")).links if "knowledge" in link or "code" in link]
+
+
+async def test_each_document_opens_whatever_its_path_is(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        guest = await looker(here)
+        paths = [" a.md", "a.md ", "%2e%2e.md", "a?b&c=d#e.md", "x\u202e\x07y.md", "ü" * 4_093 + ".md"]
+        for number, path in enumerate(paths):
+            await put(at, path, ([], f"text {number}"), title="Heron")
+        listed = await guest.look(f"/knowledge/{CORPUS}")
+        leads = [link for link in listed.links if "document=" in link]
+        texts = set()
+        for lead in leads:
+            page = await guest.look(lead.removeprefix(".."))
+            page.check_inert()
+            assert page.status == 200, (len(lead), page.text)
+            assert "not checked" in page.text, "it is found in the listing, too"
+            texts.add(page.text.rpartition("text ")[2])
+        assert texts == {str(number) for number in range(len(paths))}
+
+
+async def test_very_many_headings_are_text(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        lines = [f"# h{number}\n" for number in range(5_000)]
+        await put(at, "many.md", ([], "".join(lines)))
+        page = await (await looker(here)).look(f"/knowledge/{CORPUS}?document=many.md")
+        assert len([link for link in page.links if "#section" in link]) == 1_000
+        assert "# h4999" in page.text
+
+
+async def test_a_corpus_that_goes_while_its_page_is_open_says_so(open_at: Opens) -> None:
+    async with open_at() as at, premises(at) as here:
+        await put(at, "a.md")
+        guest = await looker(here)
+        assert rows(await guest.look(f"/knowledge/{CORPUS}")) == 1
+        await DropCorpus(corpus="docs").run(at.runtime, OWNER)
+        for query in ("", "?document=a.md", "?show=entities", "?entity=x", "?q=text"):
+            page = await guest.look(f"/knowledge/{CORPUS}{query}")
+            assert (page.status, page.named("main")[0]["data-topics"]) == (404, "[]"), query
+            assert "There are no corpora yet." in (await guest.look("/knowledge")).text
+
+
+async def test_a_filter_looks_at_some_documents_and_its_link_goes_on(
+    open_at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_schemas, "MOST_LOOKED_AT", 5)
+    async with open_at() as at, premises(at) as here:
+        for number in range(12):
+            await put(at, f"{number}.md", title="Heron" if number else "Pike")
+        guest = await looker(here)
+        found, pages, lead = 0, 0, f"../knowledge/{CORPUS}?holding=pike"
+        while lead:
+            page = await guest.look(lead.removeprefix(".."))
+            found, pages = found + rows(page), pages + 1
+            lead = next((link for link in page.links if "cursor=" in link), "")
+            assert rows(page) or lead or "There are no documents here." in page.text
+        assert (found, pages) == (1, 3)
+
+
+async def test_source_code_leads_to_where_its_symbols_are(open_at: Opens, tmp_path: Path) -> None:
+    code = folder_of_code(tmp_path, 1)
+    reach = Reach([str(code)], workspaces=(str(code),))
+    async with open_at() as at, premises(at, reach=reach) as here:
+        bot = Agent(at.runtime, OWNER, reach=reach)
+        await bot.ask(IngestDocuments(paths=[str(code)], corpus="docs"))
+        guest = await looker(here)
+        listed = await guest.look(f"/knowledge/{CORPUS}")
+        assert "Python" in listed.text
+        (lead,) = [link for link in listed.links if "document=" in link]
+        page = await guest.look(lead.removeprefix(".."))
+        assert "without symbols and imports" in page.text
+        assert "greenroom serve --workspace FOLDER" in page.text
+        await bot.ask(SearchCodeSemantic(query="anchor"))
+        page = await guest.look(lead.removeprefix(".."))
+        (there,) = [link for link in page.links if "/code/" in link]
+        assert there.endswith("?file=part_0.py")
+        closed = await create_key(at, "knowledge:read", agent="bot", user="owner")
+        await here.settled()
+        page = await (await looker(here, closed)).look(lead.removeprefix(".."))
+        assert (page.status, [link for link in page.links if "/code/" in link]) == (200, [])
+
+
+async def test_who_reads_code_alone_is_shown_no_corpora(open_at: Opens, tmp_path: Path) -> None:
+    code = folder_of_code(tmp_path, 1)
+    reach = Reach((), workspaces=(str(code),))
+    async with open_at() as at, premises(at, reach=reach) as here, open_workspaces(at.runtime) as kept:
+        await put(at, "a.md")
+        bot = Agent(at.runtime, OWNER, reach=reach, workspaces=kept)
+        while (await bot.ask(SearchCodeSemantic(query="anchor"))).freshness.state != "watching":
+            await trio.lowlevel.checkpoint()
+        reads = {
+            name: await create_key(at, f"{name}:read", agent="bot", user="owner")
+            for name in ("code", "knowledge")
+        }
+        await here.settled()
+        guest, other = await looker(here, reads["code"]), await looker(here, reads["knowledge"])
+        (lead,) = [link.removeprefix(".") for link in (await guest.look("/code")).links if "./code/" in link]
+        for query in ("", "?file=part_0.py", "?symbol=part_0"):
+            assert (await guest.look(f"{lead}{query}")).status == 200, query
+            assert (await other.look(f"{lead}{query}")).status in {403, 404}, query
+        assert (await guest.look(f"/knowledge/{CORPUS}")).status in {403, 404}
+        with refused("CORPUS_NOT_FOUND"):
+            await bot.ask(WorkspaceFiles(corpus=CORPUS))
+        page = await other.look("/knowledge")
+        assert (page.status, str(code) in page.text) == (200, False)
 
 
 async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from trio.testing import MockClock
 
 from greenroom.actors import (
     Agent,
+    BrowseCorpora,
     DocumentResource,
     DropCorpus,
     ListCorpora,
@@ -601,6 +602,34 @@ async def test_slow_files_neither_end_a_call_without_an_answer_nor_starve_others
         (docs / "a0.html").write_text("<p>changed")
         assert counts(await ingestion.files([str(docs)])) == (1, 0, 0, 2)  # as it has no deadline
         assert slow.begun == ["a0.html"]
+
+
+async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_clock: MockClock) -> None:
+    docs = (tmp_path / "docs").resolve()
+    docs.mkdir()
+    for number in range(3):
+        (docs / f"a{number}.html").write_text(f"<p>{number}")
+    seen: list[str] = []
+
+    async def look(runtime: SharedRuntime, scope: trio.CancelScope) -> None:
+        with scope:
+            while True:
+                listed = (await Agent(runtime, ANN).ask(BrowseCorpora())).corpora
+                seen.extend(each.filling.ingesting for each in listed if each.filling.ingesting)
+
+    async with store(tmp_path) as runtime:
+        async with open_ingestion(runtime, ANN, "docs", progress=lambda _done, _total: None) as ingestion:
+            ingestion.parsers = SlowParsers(mock_clock)
+            async with trio.open_nursery() as nursery:
+                scope = trio.CancelScope()
+                nursery.start_soon(look, runtime, scope)
+                done = await ingestion.files([str(docs)])
+                scope.cancel()
+        assert done.added == 3
+        assert seen[-1] == "3 of 3 files"
+        (listed,) = (await Agent(runtime, ANN).ask(BrowseCorpora())).corpora
+        assert listed.filling.ingesting is None
+        assert listed.filling.ingested_at is not None
 
 
 async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, mock_clock: MockClock) -> None:

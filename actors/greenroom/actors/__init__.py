@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.entity_tools import FindVendorInfo as FindVendorInfo
     from greenroom.actors.corpus.entity_tools import SuggestEntities as SuggestEntities
     from greenroom.actors.corpus.explain import ExplainDocuments as ExplainDocuments
+    from greenroom.actors.corpus.listing import BrowseCorpora as BrowseCorpora
     from greenroom.actors.corpus.listing import CorpusEntities as CorpusEntities
     from greenroom.actors.corpus.managing import CorpusDropped as CorpusDropped
     from greenroom.actors.corpus.managing import CorpusRenamed as CorpusRenamed
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.managing import ask_corpus as ask_corpus
     from greenroom.actors.corpus.upkeep import CorporaVerified as CorporaVerified
     from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
+    from greenroom.actors.corpus.workspace_listing import ListWorkspaces as ListWorkspaces
+    from greenroom.actors.corpus.workspace_listing import WorkspaceFiles as WorkspaceFiles
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import read_choice as read_choice
@@ -186,8 +189,11 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.corpus import PutDocument as PutDocument
     from greenroom.actors.schemas.corpus import QueryAnalysis as QueryAnalysis
     from greenroom.actors.schemas.corpus import RemoveDocuments as RemoveDocuments
+    from greenroom.actors.schemas.corpus_listing import CorporaShown as CorporaShown
     from greenroom.actors.schemas.corpus_listing import DocumentsShown as DocumentsShown
     from greenroom.actors.schemas.corpus_listing import EntitiesShown as EntitiesShown
+    from greenroom.actors.schemas.corpus_listing import FilesShown as FilesShown
+    from greenroom.actors.schemas.corpus_listing import WorkspacesShown as WorkspacesShown
     from greenroom.actors.schemas.entities import DeclarationFile as DeclarationFile
     from greenroom.actors.schemas.entities import EntitiesDefined as EntitiesDefined
     from greenroom.actors.schemas.entities import EntitiesFound as EntitiesFound
@@ -210,7 +216,9 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.hooks import HookEvent as HookEvent
     from greenroom.actors.schemas.hooks import Turn as Turn
     from greenroom.actors.schemas.ingest import DocumentsIngested as DocumentsIngested
+    from greenroom.actors.schemas.ingest import FailedFile as FailedFile
     from greenroom.actors.schemas.ingest import LeftOutFile as LeftOutFile
+    from greenroom.actors.schemas.ingest import NoteIngest as NoteIngest
     from greenroom.actors.schemas.keyvalue import DeleteMemory as DeleteMemory
     from greenroom.actors.schemas.keyvalue import GetMemory as GetMemory
     from greenroom.actors.schemas.keyvalue import ListMemory as ListMemory

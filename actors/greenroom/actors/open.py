@@ -38,8 +38,9 @@ from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.explain import ExplainDocuments
-from greenroom.actors.corpus.listing import CorpusEntities, ReadPage
+from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities, ReadPage
 from greenroom.actors.corpus.resource import ReadCorpusResource
+from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
@@ -263,8 +264,11 @@ async def open_greenroom(
             SearchCorpora,
             ReadPassages,
             ListCorpora,
+            BrowseCorpora,
             CorpusEntities,
+            ListWorkspaces,
             ReadPage,
+            WorkspaceFiles,
             AskForCode,
             FindVendorInfo,
             FindEntity,

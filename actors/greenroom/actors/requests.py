@@ -15,7 +15,8 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import DefineEntities, FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.explain import ExplainDocuments
-from greenroom.actors.corpus.listing import CorpusEntities
+from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
+from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.hooks.why import ListTold
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.map.request import MemoryMap
@@ -170,8 +171,11 @@ CONSOLE_REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] |
     "memory_map": MemoryMap,
     **_TO_NAMESPACE_BY_CONSOLE,
     "browse_namespaces": BrowseNamespaces,
+    "browse_corpora": BrowseCorpora,
     "list_documents": CorpusDocuments,
     "list_entities": CorpusEntities,
+    "list_workspaces": ListWorkspaces,
+    "list_workspace_files": WorkspaceFiles,
     "find_sessions": FindSessions,
     "list_passports": ListPassports,
     **_TO_CONSOLE_SESSION,

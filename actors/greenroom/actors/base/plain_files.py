@@ -15,6 +15,9 @@ FOLDER_FLAGS: Final = (
 )
 """A folder on the way need not be readable, where the system can open it for nothing but that."""
 
+NO_PLAIN_FILE: Final = "it is no plain file"
+BELOW_A_LINK: Final = "a folder above it is a symbolic link"
+
 
 class UnreadableFileError(Exception):
     """A file is not read; the sentence says why, beginning with "it"."""
@@ -35,7 +38,7 @@ def opened(path: str) -> io.FileIO:
         os.close(above)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadableFileError("it is no plain file")
+        raise UnreadableFileError(NO_PLAIN_FILE)
     return io.FileIO(descriptor)
 
 
@@ -63,4 +66,4 @@ def opened_folder(name: str, above: int, flags: int) -> int:
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
             raise
-        raise UnreadableFileError("a folder above it is a symbolic link") from None
+        raise UnreadableFileError(BELOW_A_LINK) from None

@@ -14,6 +14,7 @@ from greenroom.actors.corpus import (
     entity_search,
     facts,
     filling,
+    ingest_runs,
     keeping,
     mentions,
     reading,
@@ -30,6 +31,7 @@ from greenroom.actors.schemas import code, code_relations, completion, entities,
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus_listing import CountEachEntity
 from greenroom.actors.schemas.erasure import EraseFrom
+from greenroom.actors.schemas.ingest import DescribeFilling, ListFailed, NoteIngest
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.projects import CountEntities
 from greenroom.runtime import Actor, Context, Message, Restate, Slices, handles
@@ -68,6 +70,9 @@ class CorpusActor(Actor):
     page = _by(requests.ListDocuments, filling.page)
     describe = _by(requests.DescribeCorpus, filling.describe)
     call = _by(requests.CallCorpus, filling.call)
+    note_ingest = _by(NoteIngest, ingest_runs.note)
+    describe_filling = _by(DescribeFilling, ingest_runs.describe)
+    list_failed = _by(ListFailed, ingest_runs.failed)
     find = _by(requests.FindChunks, search.find)
     read_facts = _by(code.ReadFacts, facts.read_facts)
     read_symbols = _by(code.ReadSymbols, facts.read)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.corpus import embedding, mentions, records
+from greenroom.actors.corpus import embedding, ingest_runs, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
 from greenroom.actors.corpus.records import (
@@ -50,6 +50,7 @@ def put(
     repository.check(context.principal, request.corpus)
     document = request.document
     _check(document)
+    ingest_runs.forget(context, document.path)
     old = repository.document(context, document.path)
     if old is not None and old.digest.hex() == document.digest:
         return requests.DocumentStored(state="unchanged", chunks=len(old.places), kept=len(old.places))
@@ -161,7 +162,10 @@ def remove(
     paths = list(dict.fromkeys(request.paths))
     room = context.most_rows(_REMOVED)
     for at, path in enumerate(paths):
-        document = None if not requests.is_text(path) else repository.document(context, path)
+        if not requests.is_text(path):
+            continue
+        ingest_runs.forget(context, path)
+        document = repository.document(context, path)
         if document is None:
             continue
         room -= len(document.places) + len(document.blocks) + 3
@@ -199,36 +203,47 @@ def page(
 ) -> Slices[requests.DocumentPage]:
     """Answer a page of documents."""
     repository.check(context.principal, request.corpus)
+    if request.path is not None:
+        one = repository.document(context, request.path) if requests.is_text(request.path) else None
+        return requests.DocumentPage(documents=[] if one is None else [_listed(one)], after=None)
     start = None if request.after is None else _after(request.after)
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
+    looked_at = 0
     holding = request.holding.casefold()
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
         if context.should_yield():
             yield
         if key == start:  # where names are hidden, there is no key that comes right after another
             continue
-        if request.kind not in {None, document.kind}:
-            continue
-        if holding and holding not in f"{document.path}\n{document.title}".casefold():
-            continue
-        if len(found) == request.limit:
+        looked_at += 1
+        is_wanted = _is_wanted(document, request.kind, holding)
+        if looked_at > requests.MOST_LOOKED_AT or (is_wanted and len(found) == request.limit):
             return requests.DocumentPage(documents=found, after=None if last is None else last.hex())
         last = key
-        found.append(
-            requests.DocumentListed(
-                path=document.path,
-                digest=document.digest.hex(),
-                title=document.title,
-                kind=document.kind,
-                bytes=document.file_bytes,
-                modified_at=document.modified_at,
-                indexed_at=document.indexed_at,
-                chunks=len(document.places),
-                is_file=document.is_file,
-            )
-        )
+        if is_wanted:
+            found.append(_listed(document))
     return requests.DocumentPage(documents=found, after=None)
+
+
+def _is_wanted(document: DocumentSummary, kind: str | None, holding: str) -> bool:
+    if kind not in {None, document.kind}:
+        return False
+    return not holding or holding in f"{document.path}\n{document.title}".casefold()
+
+
+def _listed(document: DocumentRecord | DocumentSummary) -> requests.DocumentListed:
+    return requests.DocumentListed(
+        path=document.path,
+        digest=document.digest.hex(),
+        title=document.title,
+        kind=document.kind,
+        bytes=document.file_bytes,
+        modified_at=document.modified_at,
+        indexed_at=document.indexed_at,
+        chunks=len(document.places),
+        is_file=document.is_file,
+    )
 
 
 def describe(
@@ -249,6 +264,7 @@ def describe(
         stored_bytes=header.stored_bytes,
         indexed_at=optional_datetime(header.indexed_at),
         waiting_for_vectors=waiting(context),
+        failed_files=ingest_runs.count_failed(context) or UNSET,
     )
 
 
@@ -270,6 +286,7 @@ def discard(repository: CorpusRepository, context: Context) -> None:
     repository.put_header(context, CorpusHeader(is_dropped=True))
     repository.index.unload()
     repository.entities = EntityTable()
+    repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)
     embedding.forget(repository, context)

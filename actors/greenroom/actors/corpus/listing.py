@@ -7,11 +7,30 @@ from typing import ClassVar
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.corpus.asking import corpus_row
-from greenroom.actors.corpus.catalogue import corpus_address
+from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import corpus_listing as listing
 from greenroom.actors.schemas.entities import AnEntityType
-from greenroom.runtime import Procedure, ProcedureContext
+from greenroom.actors.schemas.ingest import DescribeFilling
+from greenroom.runtime import Procedure, ProcedureContext, Refusal
+
+
+class BrowseCorpora(Procedure[listing.CorporaShown], frozen=True, kw_only=True):
+    """List the corpora of documents that the caller may see, and how far it is who fills them."""
+
+    async def run(self, context: ProcedureContext) -> listing.CorporaShown:
+        """Ask one after the other."""
+        found: list[listing.CorpusShown] = []
+        for row in await context.query(VisibleCorpora()):
+            if row.root is not None:
+                continue
+            try:
+                view = await context.ask(corpus_address(row), schemas.DescribeCorpus(row=row))
+                filling = await context.ask(corpus_address(row), DescribeFilling(corpus=row.full_name))
+            except Refusal:  # dropped meanwhile
+                continue
+            found.append(listing.CorpusShown(corpus=view, filling=filling))
+        return listing.CorporaShown(corpora=found)
 
 
 class CorpusEntities(Procedure[listing.EntitiesShown], frozen=True, kw_only=True):
@@ -70,6 +89,7 @@ class ReadPage(Procedure[listing.PageRead], frozen=True, kw_only=True):
     kind: str | None
     limit: int
     cursor: str | None
+    path: str | None = None
 
     async def run(self, context: ProcedureContext) -> listing.PageRead:
         """Ask the corpus.
@@ -79,7 +99,12 @@ class ReadPage(Procedure[listing.PageRead], frozen=True, kw_only=True):
         """
         row = await corpus_row(context, self.corpus)
         asked = schemas.ListDocuments(
-            corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding, kind=self.kind
+            corpus=row.full_name,
+            after=self.cursor,
+            limit=self.limit,
+            holding=self.holding,
+            kind=self.kind,
+            path=self.path,
         )
         page = await context.ask(corpus_address(row), asked)
         view = await context.ask(corpus_address(row), schemas.DescribeCorpus(row=row))

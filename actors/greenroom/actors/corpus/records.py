@@ -5,6 +5,8 @@
     d digest            a document, by a digest of its path
     n document          where that document's record is, by its number
     f document          of source code what its syntax says, compressed
+    o digest            a file that could not be taken in, by a digest of its path
+    r                   when files were last gone through to the end
     t document, block   some chunks of a document, compressed
     i …                 the index
 
@@ -27,6 +29,8 @@ DOCUMENTS = b"d"
 NUMBERS = b"n"
 FACTS = b"f"
 TEXTS = b"t"
+FAILURES = b"o"
+LAST_RUN = b"r"
 FORMAT = 1
 BLOCK_BYTES = 65_536
 """Text and headings in one block, about: so much is decompressed to read one chunk (0.3 ms)."""
@@ -146,12 +150,21 @@ _decode = msgspec.msgpack.Decoder(list[Passage]).decode
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     """Say where in a key digests of paths are."""
-    return ((1, len(key)),) if key.startswith(DOCUMENTS) and len(key) > 1 else ()
+    return ((1, len(key)),) if key.startswith((DOCUMENTS, FAILURES)) and len(key) > 1 else ()
 
 
 def path_key(path: str) -> bytes:
     """Return the record key of the document with a path."""
-    return DOCUMENTS + blake2b(path.encode(), digest_size=_PATH_BYTES).digest()
+    return DOCUMENTS + _digest(path)
+
+
+def failure_key(path: str) -> bytes:
+    """Return the record key of the failed file with a path."""
+    return FAILURES + _digest(path)
+
+
+def _digest(path: str) -> bytes:
+    return blake2b(path.encode(), digest_size=_PATH_BYTES).digest()
 
 
 def number_key(number: int) -> bytes:

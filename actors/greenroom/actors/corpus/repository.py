@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -56,6 +56,14 @@ class Located(NamedTuple):
         return self.document.places[self.number]
 
 
+class Run(NamedTuple):
+    """How far somebody is who puts files in, and when that was said."""
+
+    looked_at: int
+    of: int
+    at: int
+
+
 class CorpusRepository:
     """What an activation of a corpus knows.
 
@@ -69,6 +77,7 @@ class CorpusRepository:
         code_answers: Searches for code, likewise.
         view: What every search of the present index needs.
         code_view: What every search for code needs.
+        runs: How far they are who put files in, by what tells them apart; see `ingest_runs`.
     """
 
     def __init__(self, context: Context) -> None:
@@ -81,6 +90,7 @@ class CorpusRepository:
         self.code_answers: dict[tuple[str, bytes], FoundCode] = {}
         self.view: Chunks | None = None
         self.code_view: SourceView | None = None
+        self.runs: Mapping[str, Run] = {}
 
     @property
     def is_code(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import to_datetime
@@ -10,6 +12,7 @@ from greenroom.actors.corpus.reading import joined
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas.corpus import CorpusRow
+from greenroom.actors.schemas.ingest import DescribeFilling, FailedFile, ListFailed
 from greenroom.actors.schemas.resource_uris import corpus_of_uri, document_uri, is_of_workspace
 from greenroom.actors.schemas.resources import (
     CorpusResource,
@@ -124,10 +127,17 @@ async def _indexed(context: ProcedureContext, uri: str, row: CorpusRow) -> Works
     return WorkspaceResource(
         workspace=view,
         freshness=await context.ask(address, DescribeWorkspace(corpus=name)),
+        failed=await _failed(context, row, view),
         files=sorted(each.path for each in page.documents),
         has_more=page.after is not None,
         resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
     )
+
+
+async def _failed(context: ProcedureContext, row: CorpusRow, view: schemas.CorpusView) -> list[FailedFile]:
+    if view.failed_files is UNSET:
+        return []
+    return await context.ask(corpus_address(row), ListFailed(corpus=row.full_name))
 
 
 async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> CorpusResource:
@@ -146,6 +156,8 @@ async def _described(context: ProcedureContext, uri: str, row: CorpusRow) -> Cor
             )
             for each in sorted(page.documents, key=lambda each: each.path)
         ],
+        filling=await context.ask(address, DescribeFilling(corpus=name)),
+        failed=await _failed(context, row, view),
         has_more=page.after is not None,
         resource_info=ResourceInfo(uri=uri, reader=context.principal.agent_id, last_updated=view.indexed_at),
     )

@@ -46,6 +46,7 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
     repository.header = records.CorpusHeader(is_dropped=True)
     repository.answers.clear()
     repository.entities = EntityTable()
+    repository.runs = {}
     remaining = len(keys) == most
     if remaining:
         context.put(records.HEADER, repository.header)

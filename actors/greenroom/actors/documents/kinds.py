@@ -37,6 +37,12 @@ def kind_by_name(name: str) -> Kind:
     return _BY_SUFFIX.get(suffix.lower(), "text") if dot and stem else "text"
 
 
+def is_known_name(name: str) -> bool:
+    """Return whether a file's name says that it is a document."""
+    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    return bool(dot and stem) and suffix.lower() in _BY_SUFFIX
+
+
 def kind_of(name: str, head: bytes) -> Kind | None:
     """Return the kind of a file by its name and its beginning; None if it is nothing that has a text."""
     kind = kind_by_name(name)

@@ -15,6 +15,7 @@ MADE: Final = "a program made it"
 IGNORED: Final = "a .gitignore or .greenroomignore says so"
 COPIED: Final = "it is another work tree of git"
 EMPTY: Final = "it is empty"
+NO_TEXT: Final = "it is no text"
 
 _SECRET_NAMES: Final = frozenset(
     {

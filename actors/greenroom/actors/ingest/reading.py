@@ -16,7 +16,7 @@ from greenroom.actors.base.plain_files import (
     opened_folder,
 )
 from greenroom.actors.documents import Kind, digest_of, kind_of
-from greenroom.actors.ingest.exclusions import EMPTY, code_reason, content_reason
+from greenroom.actors.ingest.exclusions import EMPTY, NO_TEXT, code_reason, content_reason
 from greenroom.actors.ingest.identities import Identity, identity_in
 from greenroom.actors.schemas.corpus import IndexedFile
 
@@ -54,7 +54,7 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
         if (reason := content_reason(head)) is not None:
             raise UnreadableFileError(reason)
         if kind is None:
-            raise UnreadableFileError("it is no text")
+            raise UnreadableFileError(NO_TEXT)
         if kind == "code" and (reason := code_reason(path, head)) is not None:
             raise UnreadableFileError(reason)
         data = rest(file, head, MAX_CONTAINER if kind in _CONTAINERS else MAX_TEXT)

@@ -30,13 +30,15 @@ from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.documents import kind_of
 from greenroom.actors.entities import libraries_in
+from greenroom.actors.ingest.exclusions import NO_TEXT
+from greenroom.actors.ingest.notes import Notes
 from greenroom.actors.ingest.order import arranged
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
 from greenroom.actors.ingest.report import Report
 from greenroom.actors.ingest.run_state import MAX_FILES, IngestRun
-from greenroom.actors.ingest.steps import below, in_thread, next_step, outermost_of
+from greenroom.actors.ingest.steps import below, in_thread, next_step, outermost_of, outside_of
 from greenroom.actors.ingest.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
@@ -155,7 +157,7 @@ class Ingestion:
             found = iter(files)
         elif self._progress is not None:
             total = await in_thread(self._count, outermost)
-        return await self._ingested(outermost, found, set(self._known), total)
+        return await self._ingested(outermost, found, set(self._known), total=total)
 
     async def changes(self, roots: Sequence[str], paths: Iterable[str]) -> DocumentsIngested:
         """Put in or remove what is at some paths below the roots of an earlier run; raises as `files`."""
@@ -169,7 +171,7 @@ class Ingestion:
             for root in roots
             if is_below(path, root)
         )
-        return await self._ingested(roots, found, gone, 0)
+        return await self._ingested(roots, found, gone, changed=outermost)
 
     async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
         """Put in documents that came as texts, and remove some by their paths; raises as `files`."""
@@ -180,7 +182,7 @@ class Ingestion:
             data = text.text.encode(errors="replace")
             kind = kind_of(text.path, data)
             if kind is None:
-                run.report.left_out(text.path, "it is no text")
+                run.failed(text.path, NO_TEXT, stays=True)
             else:
                 jobs.append(Job(text.path, kind, 0, data))
         jobs.sort(key=self.parsers.setbacks.seconds)
@@ -194,6 +196,7 @@ class Ingestion:
             if run.report.complete:
                 await self._remove(run, run.gone)
                 await self._declare_libraries(run)
+        await self._notes(run).end()
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
@@ -219,28 +222,43 @@ class Ingestion:
         return sum(isinstance(each, Found) for each in found)
 
     async def _ingested(
-        self, roots: Sequence[str], found: Iterator[Found | LeftOut], gone: set[str], total: int
+        self,
+        roots: Sequence[str],
+        found: Iterator[Found | LeftOut],
+        gone: set[str],
+        *,
+        total: int = 0,
+        changed: Sequence[str] | None = None,
     ) -> DocumentsIngested:
+        """Put in what was found below the roots, or of that only what changed there."""
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
+        notes = self._notes(run)
         with self._recorded(run):
-            await self._filled(run, found, total, _SHARE)
+            await self._filled(run, notes, found, total, _SHARE)
             if run.report.complete and run.slow:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
-                await self._filled(run, iter(slow), total, 1)
+                await self._filled(run, notes, iter(slow), total, 1)
+            there: list[str] = []
             if run.report.complete:
-                await self._remove(run, await self._gone(run, roots))
+                lost = await self._lost(run, roots)
+                gone = run.gone & self._known.keys()
+                await self._remove(run, outside_of(gone, lost))
                 await self._declare_libraries(run)
+                there = outside_of(roots if changed is None else changed, lost)
+        await notes.end(there, was_all=run.report.complete and changed is None)
         return run.report.reply()
 
-    async def _gone(self, run: IngestRun, roots: Sequence[str]) -> set[str]:
-        """Return the documents to remove: not those of a folder that was renamed, or is not mounted now."""
+    async def _lost(self, run: IngestRun, roots: Sequence[str]) -> list[str]:
+        """Return the roots that were renamed, or are not mounted now: what the corpus has of them stays."""
         lost = [
             root for root in roots if root not in self._known and not await in_thread(os.path.exists, root)
         ]
         for root in lost:
             run.report.left_out(root, "it is not there; what the corpus has of it stays")
-        gone = run.gone & self._known.keys()
-        return {path for path in gone if not any(is_below(path, root) for root in lost)}
+        return lost
+
+    def _notes(self, run: IngestRun) -> Notes:
+        return Notes(self.ask, self._row.full_name, self._base, run)
 
     @contextmanager
     def _recorded(self, run: IngestRun) -> Iterator[None]:
@@ -252,7 +270,9 @@ class Ingestion:
                 corpus = self._row.full_name
                 tell(self._runtime, "ingest_documents", principal=self._principal, corpus=corpus, **details)
 
-    async def _filled(self, run: IngestRun, found: Iterator[Found | LeftOut], total: int, share: int) -> None:
+    async def _filled(
+        self, run: IngestRun, notes: Notes, found: Iterator[Found | LeftOut], total: int, share: int
+    ) -> None:
         """Put in whatever is found, or all but what takes more than its share of the time that is left."""
         failures: list[Exception] = []
         send, receive = trio.open_memory_channel[Job](0)
@@ -264,24 +284,38 @@ class Ingestion:
                 failures.append(error)
                 scope.cancel()
 
-        async with trio.open_nursery() as nursery, send, receive:
-            for _ in range(UNDER_WAY):
-                nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
-            is_last = False
-            while not is_last:
-                step = await in_thread(next_step, found, self._known)
-                run.take(step)
-                if step.job is not None:
-                    seconds = self.parsers.setbacks.seconds(step.job)
-                    if seconds and share > 1:
-                        run.cut(step.job.path, seconds, is_last=False)
-                    else:
-                        await send.send(step.job)
-                if self._progress is not None:
-                    self._progress(run.looked_at, total)
-                is_last = step.is_last or run.is_cut()
+        async with trio.open_nursery() as telling:
+            telling.start_soon(notes.keep_telling, total)
+            async with trio.open_nursery() as nursery, send, receive:
+                for _ in range(UNDER_WAY):
+                    nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
+                await self._looked_through(run, found, total, share, send)
+            telling.cancel_scope.cancel()
         if failures:
             raise failures[0]
+
+    async def _looked_through(
+        self,
+        run: IngestRun,
+        found: Iterator[Found | LeftOut],
+        total: int,
+        share: int,
+        jobs: trio.MemorySendChannel[Job],
+    ) -> None:
+        """Have those files parsed that changed."""
+        is_last = False
+        while not is_last:
+            step = await in_thread(next_step, found, self._known)
+            run.take(step)
+            if step.job is not None:
+                seconds = self.parsers.setbacks.seconds(step.job)
+                if seconds and share > 1:
+                    run.cut(step.job.path, seconds, is_last=False)
+                else:
+                    await jobs.send(step.job)
+            if self._progress is not None:
+                self._progress(run.looked_at, total)
+            is_last = step.is_last or run.is_cut()
 
     async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
         """Put in files that changed, each in its share of the time that is left."""
@@ -328,6 +362,7 @@ class Ingestion:
             run.failed(job.path, f"it is refused: {refusal.sentence}")
             return True
         self._known[job.path] = document.digest
+        run.failures.pop(job.path, None)
         run.report.stored(stored.state, stored.chunks, len(job.data))
         return True
 

@@ -6,15 +6,20 @@ from typing import Final, NamedTuple
 
 import trio
 
-from greenroom.actors.ingest.exclusions import EMPTY, HIDDEN, IGNORED, MADE
+from greenroom.actors.base.plain_files import BELOW_A_LINK, NO_PLAIN_FILE
+from greenroom.actors.documents.kinds import is_known_name
+from greenroom.actors.ingest.exclusions import COPIED, EMPTY, HIDDEN, IGNORED, MADE, NO_TEXT, SECRET
 from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.places import is_below
 from greenroom.actors.ingest.report import Report
-from greenroom.actors.ingest.walk import LeftOut
+from greenroom.actors.ingest.walk import LINK, OUR_OWN, LeftOut
+from greenroom.actors.schemas.ingest import MOST_FAILED
 
 MAX_FILES: Final = 250_000
 """The most files that one run looks at."""
 _QUIET: Final = frozenset({EMPTY, HIDDEN, IGNORED, MADE})
+_MEANT: Final = _QUIET | {BELOW_A_LINK, COPIED, LINK, NO_PLAIN_FILE, OUR_OWN, SECRET}
+"""Reasons for which files are left out on purpose."""
 
 
 class Step(NamedTuple):
@@ -44,6 +49,7 @@ class IngestRun:
         gone: Documents that were not found again so far.
         slow: Files that come after the others, and how long they were parsed in vain.
         deadline: When it ends, whatever is left then.
+        failures: The newest files that could not be taken in, and why.
     """
 
     def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
@@ -52,6 +58,7 @@ class IngestRun:
         self.gone = gone
         self.slow: dict[str, float] = {}
         self.deadline = deadline
+        self.failures: dict[str, str] = {}
 
     def take(self, step: Step) -> None:
         """Take note of what was seen."""
@@ -60,6 +67,7 @@ class IngestRun:
         self.report.unchanged(step.unchanged)
         for each in step.left_out:
             self.report.left_out(each.path, each.reason, told=each.reason not in _QUIET)
+            self._note_failure(each.path, each.reason)
             if not each.is_known:
                 self.gone = {path for path in self.gone if not is_below(path, each.path)}
 
@@ -83,5 +91,17 @@ class IngestRun:
     def failed(self, path: str, reason: str, *, stays: bool = False) -> None:
         """Leave out what was read and cannot be put in; unless it stays, what was there before is gone."""
         self.report.left_out(path, reason)
+        self._note_failure(path, reason)
         if not stays:
             self.gone.add(path)
+
+    def _note_failure(self, path: str, reason: str) -> None:
+        if is_failure(path, reason):
+            self.failures[path] = reason
+            while len(self.failures) > MOST_FAILED:
+                del self.failures[next(iter(self.failures))]
+
+
+def is_failure(path: str, reason: str) -> bool:
+    """Return whether a file that was left out was to be taken in, by its name and the reason."""
+    return is_known_name(path) if reason == NO_TEXT else reason not in _MEANT

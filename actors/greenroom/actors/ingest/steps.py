@@ -72,6 +72,11 @@ def _folders_of(path: str) -> Iterator[str]:
         end = path.find("/", end + 1)
 
 
+def outside_of(paths: Iterable[str], folders: Collection[str]) -> list[str]:
+    """Return those of some paths that are in none of a few folders."""
+    return [path for path in paths if not any(is_below(path, folder) for folder in folders)]
+
+
 def outermost_of(paths: Iterable[str]) -> list[str]:
     """Return paths without those that are below others."""
     found: list[str] = []

@@ -13,6 +13,7 @@ from greenroom.actors.ingest.freshness import states_of, with_states
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import corpus_listing as listing
+from greenroom.actors.syntax import language_of
 
 
 class CorpusDocuments(ClientOrchestration[listing.DocumentsShown], frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class CorpusDocuments(ClientOrchestration[listing.DocumentsShown], frozen=True, 
     corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
     holding: listing.Holding = ""
     kind: listing.Kind | None = None
+    path: listing.ExactPath | None = None
     limit: listing.PageLimit = 50
     cursor: listing.Position | None = None
 
@@ -33,7 +35,12 @@ class CorpusDocuments(ClientOrchestration[listing.DocumentsShown], frozen=True, 
             Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: the cursor is none.
         """
         asked = ReadPage(
-            corpus=self.corpus, holding=self.holding, kind=self.kind, limit=self.limit, cursor=self.cursor
+            corpus=self.corpus,
+            holding=self.holding,
+            kind=self.kind,
+            limit=self.limit,
+            cursor=self.cursor,
+            path=self.path,
         )
         read = await client.runtime.query(asked, principal=client.principal)
         files = [
@@ -55,10 +62,12 @@ def _shown(document: schemas.DocumentListed, states: Mapping[str, bool | None]) 
     if document.path in states:
         differs = states[document.path]
         on_disk = "missing" if differs is None else "changed" if differs else "unchanged"
+    language = language_of(document.path)
     return listing.DocumentShown(
         path=document.path,
         title=document.title,
         kind=document.kind,
+        language=UNSET if language is None else language.title,
         bytes=document.bytes,
         modified_at=to_datetime(document.modified_at) if document.modified_at else None,
         indexed_at=to_datetime(document.indexed_at),

@@ -22,6 +22,8 @@ from greenroom.runtime import Message
 
 MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
+MOST_LOOKED_AT = 10_000
+"""The most documents that are looked at for one page of them."""
 MAX_FACTS = 8 * 1_048_576
 """The most bytes of what the syntax of one file says, packed."""
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
@@ -207,15 +209,18 @@ class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     """List the documents of a corpus, in pages; what is put in or removed meanwhile may be missed.
 
     Attributes:
-        holding: Only those whose path or title has this text, in any case.
+        holding: Only those whose path or title has this text, in any case; for one page so many are looked at
+            as `MOST_LOOKED_AT` says, however few of them are found.
         kind: Only files of this kind.
+        path: Only the one with this path.
     """
 
     corpus: CorpusName
     after: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    limit: Annotated[int, Meta(ge=1, le=MOST_LOOKED_AT)] = 1_000
     holding: str = ""
     kind: str | None = None
+    path: str | None = None
 
 
 def is_text(text: str) -> bool:
@@ -321,6 +326,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
         text_bytes: Of the chunks' texts; ``stored_bytes`` is what these take in the store.
         indexed_at: When something was last put in or removed; null in an empty corpus.
         waiting_for_vectors: Chunks that words alone find as yet.
+        failed_files: Files that could not be taken in, 100 at most; absent where there are none.
     """
 
     corpus: str
@@ -333,6 +339,7 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     stored_bytes: int
     indexed_at: datetime | None
     waiting_for_vectors: int
+    failed_files: int | UnsetType = UNSET
 
 
 class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):

@@ -8,16 +8,22 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.corpus import CorpusName, DocumentPage, FreshnessView
+from greenroom.actors.schemas.corpus import MAX_PATH, CorpusName, CorpusView, DocumentPage, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.entities import EntityView
+from greenroom.actors.schemas.ingest import Filling
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Message
 
 Holding = Annotated[str, Meta(max_length=500, description="only those that have this text, in any case")]
 PageLimit = Annotated[int, Meta(ge=1, le=200, description="how many")]
 Position = Annotated[str, Meta(max_length=20_000, description="next_cursor of the page before")]
 Kind = Annotated[str, Meta(min_length=1, max_length=100, description="kind of file, such as markdown")]
+ExactPath = Annotated[
+    str,
+    Meta(min_length=1, max_length=MAX_PATH, description="only the one with this path"),
+]
 OnDisk = Literal["unchanged", "changed", "missing"]
 
 
@@ -26,6 +32,7 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         bytes: Of its file.
+        language: What it is written in, if that is one that a workspace reads by its syntax.
         modified_at: When the file was changed, as it was read; null for what was sent as a text.
         indexed_at: When it was taken in.
         chunks: How many passages it has.
@@ -35,6 +42,7 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     title: str
     kind: str
+    language: str | UnsetType = UNSET
     bytes: int
     modified_at: datetime | None
     indexed_at: datetime
@@ -96,5 +104,56 @@ class EntitiesShown(Reply, frozen=True, kw_only=True):
     entities: list[EntityView]
     total: int
     waiting_for_matching: int
+    corpus: str
+    next_cursor: str | None
+
+
+class CorpusShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A corpus of documents in a listing, and who fills it."""
+
+    corpus: CorpusView
+    filling: Filling
+
+
+class CorporaShown(Reply, frozen=True, kw_only=True):
+    """Answers `BrowseCorpora`: those that the caller may see."""
+
+    corpora: list[CorpusShown]
+
+
+class WorkspaceShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace in a listing, and how far its index is."""
+
+    workspace: CorpusView
+    freshness: WorkspaceState
+
+
+class WorkspacesShown(Reply, frozen=True, kw_only=True):
+    """Answers `ListWorkspaces`: those that the caller may see."""
+
+    workspaces: list[WorkspaceShown]
+
+
+class FileShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a workspace in a listing.
+
+    Attributes:
+        language: What it is written in, if that is one that is read by its syntax.
+        bytes: How many it has, and so on as in `DocumentShown`.
+    """
+
+    path: str
+    language: str | UnsetType = UNSET
+    kind: str
+    bytes: int
+    modified_at: datetime | None
+    indexed_at: datetime
+    chunks: int
+
+
+class FilesShown(Reply, frozen=True, kw_only=True):
+    """Answers `WorkspaceFiles`, in an order that means nothing and stays."""
+
+    files: list[FileShown]
     corpus: str
     next_cursor: str | None

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.conversations import ConversationResource, CurrentSessionResource
 from greenroom.actors.schemas.corpus import CorpusView
+from greenroom.actors.schemas.ingest import FailedFile, Filling
 from greenroom.actors.schemas.preferences import PreferencesResource
 from greenroom.actors.schemas.projects import ProjectResource
 from greenroom.actors.schemas.resource_info import ResourceInfo as ResourceInfo
@@ -99,11 +100,14 @@ class DocumentItem(msgspec.Struct, frozen=True, kw_only=True):
 class CorpusResource(msgspec.Struct, frozen=True, kw_only=True):
     """A corpus: what is in it, how fresh it is, and some of its documents.
 
-    ``has_more``: there are more documents than these.
+    ``has_more``: there are more documents than these. ``filling``: when it was filled, and how far it is who
+    fills it. ``failed``: the newest files that could not be taken in.
     """
 
     corpus: CorpusView
+    filling: Filling
     documents: list[DocumentItem]
+    failed: list[FailedFile]
     has_more: bool
     resource_info: ResourceInfo
 
@@ -114,12 +118,14 @@ class WorkspaceResource(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         workspace: Its folder and its size.
         freshness: How far the index is, how it is kept, and how many files are left out, by reason.
+        failed: The newest files that could not be indexed.
         files: Some of the files that are indexed.
         has_more: Whether there are more than these.
     """
 
     workspace: CorpusView
     freshness: WorkspaceState
+    failed: list[FailedFile]
     files: list[str]
     has_more: bool
     resource_info: ResourceInfo

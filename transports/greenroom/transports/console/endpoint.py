@@ -13,13 +13,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.console import static_files
 from greenroom.transports.console.path_parts import name_of
 from greenroom.transports.console.rendering import render, render_long
-from greenroom.transports.console.view import Entry, FileFunction, Place, Reader, View
+from greenroom.transports.console.view import Entry, FileFunction, Place, Reader, View, may_ask
 from greenroom.transports.console.views.table import ENTRIES
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import RequestHead
@@ -27,7 +26,7 @@ from greenroom.transports.http.responses import Header, Response
 from greenroom.transports.mcp.tool_errors import Failure
 from greenroom.transports.rest.asking import Asking, More
 from greenroom.transports.rest.browser_checks import is_token
-from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, SessionView, view_of
+from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
 from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.reading import any_query, check_method, form
 from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
@@ -162,7 +161,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
     Of that `kept` are the parameters that say as whom the page is seen; what it leads to keeps them.
     """
     who = view_of(visitor.caller, CONSOLE, visitor.session)
-    may = partial(_may, who)
+    may = partial(may_ask, who)
     return {
         **_basis(place.path),
         "who": who,
@@ -172,10 +171,6 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
         "place": place,
         "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
     }
-
-
-def _may(who: SessionView, name: str) -> bool:
-    return allows(who.scopes, needed_for_request(name))
 
 
 def _basis(path: str) -> dict[str, Any]:

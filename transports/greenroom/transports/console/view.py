@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.auth.scopes import allows, needed_for_request
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
 
@@ -70,6 +71,11 @@ class View(NamedTuple):
     status: HTTPStatus = HTTPStatus.OK
 
 
+def may_ask(who: SessionView, name: str) -> bool:
+    """Return whether a visitor's scopes allow a request, by its name."""
+    return allows(who.scopes, needed_for_request(name))
+
+
 def not_found(sentence: str) -> View:
     """Return the page that says that there is nothing at its address."""
     return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
@@ -89,6 +95,10 @@ class Reader:
     def __init__(self, agent: Asked, who: SessionView) -> None:
         self._agent = agent
         self.who = who
+
+    def may(self, name: str) -> bool:
+        """Return whether who looks is allowed a request, by its name."""
+        return may_ask(self.who, name)
 
     async def ask(self, request: Any) -> Any:
         """Return the reply to a request of the domain.

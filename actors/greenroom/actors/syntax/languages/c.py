@@ -86,6 +86,7 @@ _CLASS_USES: Final = """
 """
 C: Final = Language(
     name="c",
+    title="C",
     suffixes="c",
     package="tree_sitter_c",
     function="language",
@@ -96,6 +97,7 @@ C: Final = Language(
 )
 CPP: Final = Language(
     name="cpp",
+    title="C++",
     suffixes="cc cpp cxx c++ h hh hpp hxx h++ ipp inl tpp cu cuh",
     package="tree_sitter_cpp",
     function="language",

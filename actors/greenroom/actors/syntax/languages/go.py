@@ -41,6 +41,7 @@ _USES: Final = """
 """
 GO: Final = Language(
     name="go",
+    title="Go",
     suffixes="go",
     package="tree_sitter_go",
     function="language",

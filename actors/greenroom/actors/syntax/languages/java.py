@@ -47,6 +47,7 @@ _USES: Final = """
 _HIDDEN: Final = re.compile(r"\b(?:private|protected)\b")
 JAVA: Final = Language(
     name="java",
+    title="Java",
     suffixes="java",
     package="tree_sitter_java",
     function="language",

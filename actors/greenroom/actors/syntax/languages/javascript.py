@@ -104,6 +104,7 @@ def _hides(signature: str, name: str) -> bool:
 
 JAVASCRIPT: Final = Language(
     name="javascript",
+    title="JavaScript",
     suffixes="js jsx mjs cjs",
     package="tree_sitter_javascript",
     function="language",
@@ -114,6 +115,7 @@ JAVASCRIPT: Final = Language(
 )
 TYPESCRIPT: Final = Language(
     name="typescript",
+    title="TypeScript",
     suffixes="ts mts cts",
     package="tree_sitter_typescript",
     function="language_typescript",
@@ -124,6 +126,7 @@ TYPESCRIPT: Final = Language(
 )
 TSX: Final = Language(
     name="tsx",
+    title="TSX",
     suffixes="tsx",
     package="tree_sitter_typescript",
     function="language_tsx",

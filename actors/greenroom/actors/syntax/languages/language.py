@@ -26,7 +26,8 @@ class Language(NamedTuple):
     `other`). `above` belongs to the definition below it, such as a comment.
 
     Attributes:
-        name: What it is called.
+        name: What it is called in records and answers.
+        title: What people call it.
         suffixes: How names of its files end, with words between spaces.
         package: The package that has its grammar.
         function: The package's function that returns it.
@@ -38,6 +39,7 @@ class Language(NamedTuple):
     """
 
     name: str
+    title: str
     suffixes: str
     package: str
     function: str

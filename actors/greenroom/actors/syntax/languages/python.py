@@ -45,6 +45,7 @@ _USES: Final = """
 """
 PYTHON: Final = Language(
     name="python",
+    title="Python",
     suffixes="py pyi",
     package="tree_sitter_python",
     function="language",

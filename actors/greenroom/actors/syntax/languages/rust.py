@@ -97,6 +97,7 @@ def _named(path: str, alias: str) -> ImportedName:
 
 RUST: Final = Language(
     name="rust",
+    title="Rust",
     suffixes="rs",
     package="tree_sitter_rust",
     function="language",

@@ -72,4 +72,6 @@ def _tell(chosen: argparse.Namespace, deed: str, corpus: str) -> None:
 
 def _line(corpus: CorpusView) -> str:
     fresh = "" if corpus.indexed_at is None else f", last changed {corpus.indexed_at:%Y-%m-%d %H:%M} UTC"
-    return f"{corpus.corpus}: {corpus.documents:,} documents in {corpus.chunks:,} chunks{fresh}"
+    count = corpus.failed_files or 0
+    failed = f", {count:,} file{'' if count == 1 else 's'} failed" if count else ""
+    return f"{corpus.corpus}: {corpus.documents:,} documents in {corpus.chunks:,} chunks{fresh}{failed}"

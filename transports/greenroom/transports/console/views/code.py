@@ -11,8 +11,8 @@ from greenroom.runtime import Refusal
 from greenroom.transports.console.view import Place, Reader, View
 from greenroom.transports.console.views import corpora
 
-WORKSPACES: Final = 20
-"""Workspaces of which the first page tells how they are kept."""
+TOPICS: Final = 20
+"""Workspaces of whose changes the first page hears at once."""
 OUTLINE_TOKENS: Final = 10_000
 SYMBOLS: Final = 50
 
@@ -24,26 +24,21 @@ async def code(reader: Reader, place: Place) -> View:
     uri = workspace_uri(place.rest)
     read = await reader.ask(ReadResource(uri=uri))
     assert isinstance(read, WorkspaceResource), "it is the URI of a workspace"
-    shown = {"corpus": place.rest, "view": read.workspace, "state": read.freshness}
+    shown = {"corpus": place.rest, "view": read.workspace, "state": read.freshness, "failed": read.failed}
     if (path := place.name("file")) is not None:
         return await _file(reader, shown, path)
     found: Any = None
     if (symbol := place.get("symbol")) is not None:
         found = await _answer_or_sentence(reader, SymbolSearch(symbol=symbol, limit=SYMBOLS))
     shown["symbols"] = found
-    shown["page"] = await corpora.documents(reader, place, place.rest)
+    shown["page"] = await corpora.files(reader, place, place.rest)
     return View("workspace.html", str(read.workspace.root), shown, topics=(uri,), every=corpora.EVERY)
 
 
 async def _all(reader: Reader) -> View:
-    listed = await corpora.corpora(reader, of_code=True)
-    states: dict[str, Any] = {}
-    for each in listed[:WORKSPACES]:
-        read = await reader.ask(ReadResource(uri=workspace_uri(each.corpus)))
-        states[each.corpus] = read.freshness
-    shown = {"workspaces": listed, "states": states}
-    topics = tuple(workspace_uri(name) for name in states)
-    return View("code.html", "Code", shown, topics=topics, every=corpora.EVERY)
+    listed = await corpora.workspaces(reader)
+    topics = tuple(workspace_uri(each.workspace.corpus) for each in listed[:TOPICS])
+    return View("code.html", "Code", {"workspaces": listed}, topics=topics, every=corpora.EVERY)
 
 
 async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import UNSET
-
 from greenroom.actors import (
+    BrowseCorpora,
     CorpusDocuments,
     CorpusEntities,
-    CorpusView,
     DocumentsShown,
     EntitiesShown,
-    ListCorpora,
+    FilesShown,
+    ListWorkspaces,
+    WorkspaceFiles,
 )
 from greenroom.actors.base.parse import check_request
+from greenroom.actors.schemas.corpus_listing import CorpusShown, DocumentShown, WorkspaceShown
 from greenroom.transports.console.view import Place, Reader
 
 EVERY: Final = 5.0
 """Seconds after which a list of corpora is fetched again: they may come and go."""
 
 
-async def corpora(reader: Reader, *, of_code: bool) -> list[CorpusView]:
-    """Return the corpora of documents, or the workspaces, by their names."""
-    listed = (await reader.ask(ListCorpora())).corpora
-    return sorted(
-        (each for each in listed if (each.root is not UNSET) == of_code), key=lambda each: each.corpus
-    )
+async def corpora(reader: Reader) -> list[CorpusShown]:
+    """Return the corpora of documents, by their names."""
+    listed: list[CorpusShown] = (await reader.ask(BrowseCorpora())).corpora
+    return sorted(listed, key=lambda each: each.corpus.corpus)
+
+
+async def workspaces(reader: Reader) -> list[WorkspaceShown]:
+    """Return the workspaces, by their folders."""
+    listed: list[WorkspaceShown] = (await reader.ask(ListWorkspaces())).workspaces
+    return sorted(listed, key=lambda each: (str(each.workspace.root), each.workspace.corpus))
 
 
 async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown:
@@ -39,6 +44,21 @@ async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown
     )
     check_request(asked)
     shown: DocumentsShown = await reader.ask(asked)
+    return shown
+
+
+async def document(reader: Reader, corpus: str, path: str) -> DocumentShown | None:
+    """Return a document as listings show it; None where there is none of this path."""
+    asked = CorpusDocuments(corpus=corpus, path=path)
+    check_request(asked)
+    return next(iter((await reader.ask(asked)).documents), None)
+
+
+async def files(reader: Reader, place: Place, corpus: str) -> FilesShown:
+    """Return the page of a workspace's files that the URL asks for."""
+    asked = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
+    check_request(asked)
+    shown: FilesShown = await reader.ask(asked)
     return shown
 
 

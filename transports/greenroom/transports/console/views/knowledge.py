@@ -21,6 +21,8 @@ from greenroom.transports.console.views import corpora
 RESULTS: Final = 20
 TYPES: Final = ("vendor", "library", "framework", "service")
 TOPICS: Final = 20
+HEADINGS: Final = 1_000
+"""Headings of a document that its page shows as such: each takes much more of the page than its text."""
 _PASSAGES: Final = 10
 """Passages that an entity's page shows."""
 _HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(\S.*)$", re.MULTILINE)
@@ -55,11 +57,11 @@ async def knowledge(reader: Reader, place: Place) -> View:
 
 
 async def _all(reader: Reader, place: Place) -> View:
-    listed = await corpora.corpora(reader, of_code=False)
+    listed = await corpora.corpora(reader)
     shown: dict[str, Any] = {"corpora": listed, "found": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _found(reader, query, "*")
-    topics = tuple(corpus_uri(each.corpus) for each in listed[:TOPICS])
+    topics = tuple(corpus_uri(each.corpus.corpus) for each in listed[:TOPICS])
     return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
 
 
@@ -74,14 +76,17 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
     read = await reader.ask(ReadResource(uri=corpus_uri(name)))
     assert isinstance(read, CorpusResource), "it is the URI of a corpus"
     tab = "entities" if place.get("show") == "entities" else "documents"
-    shown |= {"view": read.corpus, "tab": tab, "found": None, "page": None}
+    shown |= {"view": read.corpus, "filling": read.filling, "failed": read.failed}
+    shown |= {"tab": tab, "found": None, "page": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _found(reader, query, name)
     elif tab == "entities":
         shown["page"] = await corpora.entities(reader, place, name)
     else:
         shown["page"] = await corpora.documents(reader, place, name)
-    return View("corpus.html", name, shown, topics=(corpus_uri(name),))
+    # Who fills it and is killed tells of no end.
+    every = None if read.filling.ingesting is None else corpora.EVERY
+    return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
 
 
 async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
@@ -89,25 +94,36 @@ async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
     uri = document_uri(corpus, path)
     read = await reader.ask(ReadResource(uri=uri))
     assert isinstance(read, DocumentResource), "it is the URI of a document"
-    listed = Place("", "", {"holding": [path[:500]]})
-    beside = (await corpora.documents(reader, listed, corpus)).documents
     shown |= {
         "document": read,
-        "listed": next((each for each in beside if each.path == path), None),
+        "listed": await corpora.document(reader, corpus, path),
         "sections": sections(read.text) if read.kind in _MARKED else [Section(0, "", read.text)],
+        "workspace": await _workspace_of(reader, path) if read.kind == "code" else None,
     }
     return View("document.html", read.title, shown, topics=(uri,))
 
 
+async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
+    """Return the workspace in which a file is, and its path there, as far as the reader may see any."""
+    if not reader.may("list_workspaces"):
+        return None
+    roots = {str(each.workspace.root): each.workspace.corpus for each in await corpora.workspaces(reader)}
+    within = max((root for root in roots if path.startswith(f"{root}/")), key=len, default=None)
+    return None if within is None else (roots[within], path[len(within) + 1 :])
+
+
 def sections(text: str) -> list[Section]:
-    """Return a document's text in parts, each below its heading; what is fenced is no heading."""
+    """Return a document's text in parts, each below its heading; what is fenced is no heading.
+
+    Of very many headings those after the first `HEADINGS` are shown as the text that they are.
+    """
     parts = [Section(0, "", "")]
     is_fenced = False
     lines: list[str] = []
     for line in text.split("\n"):
         if line.lstrip().startswith(("```", "~~~")):
             is_fenced = not is_fenced
-        heading = None if is_fenced else _HEADING.match(line)
+        heading = None if is_fenced or len(parts) > HEADINGS else _HEADING.match(line)
         if heading is None:
             lines.append(line)
             continue
