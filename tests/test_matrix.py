@@ -290,6 +290,8 @@ READING = {
     "workflow": STEPS,
 }
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
+HEARING = {"memories": MEMORY}
+"""The same of what is heard of and not read."""
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -310,6 +312,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
         uris["savings"] = "greenroom://savings"
+        heard_of = {"memories": "greenroom://memories/user:ann", **uris}
         whole = Agent(at.runtime, Principal(**READERS[reader]))
         for kind, uri in uris.items():
             without = Agent(
@@ -325,15 +328,16 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
         for kind, change in (
             ("session", AddMessage(session_id=names["SESSION"], content="x")),
             ("memory", SetMemory(key="k", value=json("1"))),
+            ("memories", StoreMemory(content="x")),
             ("preferences", SetPreferences(preferences=json('{"theme":"other"}'))),
             ("project", RecordContext(session_id=names["SESSION"], decisions=[DecisionMade(what="x")])),
         ):
             with whole.subscriber(0) as subscriber:
-                subscriber.add(uris[kind])
+                subscriber.add(heard_of[kind])
                 await scribe.ask(change)
                 with trio.move_on_after(1) as scope:
                     await subscriber.next()
-                assert scope.cancelled_caught != page[READING[kind]][reader], kind
+                assert scope.cancelled_caught != page[HEARING.get(kind) or READING[kind]][reader], kind
 
 
 # -- prompts -----------------------------------------------------------------------------------------

@@ -140,6 +140,7 @@ def settle(
         else:
             context.delete(key)
     repository.settled += 1
+    repository.publish(context, one, other)
     audit_record.record(
         context,
         "settle_memory_pair",

@@ -30,7 +30,7 @@ EFFECTS_OF_EXPIRY = 10
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage that an entry's newest version is in no listing and no search any more."""
     repository.mapped.pop(entry.update, None)
-    repository.publish(context)
+    repository.publish(context, entry)
     for key in records.order_keys(entry):
         context.delete(key)
     if repository.is_indexed(entry):
@@ -73,6 +73,8 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     where, entry = stored
     if entry.deleted_at is None:
         unlist(repository, context, entry)
+    else:
+        repository.publish(context, entry)
     context.delete(where)
     if repository.header is not None:
         context.delete(records.id_key(repository.tail(entry.number)))

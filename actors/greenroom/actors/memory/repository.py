@@ -19,7 +19,7 @@ from greenroom.actors.memory import directory, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
-from greenroom.actors.schemas.resource_uris import memory_uri
+from greenroom.actors.schemas.resource_uris import memories_uri, memory_uri
 from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:
@@ -158,11 +158,14 @@ class MemoryRepository:
 
     @property
     def is_resource(self) -> bool:
-        """Whether changes can be subscribed to; only those of an agent's memory can."""
+        """Whether it is a resource that is read; only an agent's memory is."""
         return ":" not in self.address
 
-    def publish(self, context: Context) -> None:
-        """Publish to the owner that the memory changed."""
+    def publish(self, context: Context, *changed: Entry) -> None:
+        """Publish that entries changed, as they were or are, to those who may see them."""
+        partitions = {self.partition(entry) for entry in changed}
+        for label in {label for each in partitions for label in policy.labels_of_memory(each)}:
+            context.publish(memories_uri(self.root), label)
         if self.is_resource:
             label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)

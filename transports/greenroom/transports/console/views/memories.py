@@ -17,14 +17,11 @@ from greenroom.actors import (
 )
 from greenroom.actors.auth.namespaces import root_of
 from greenroom.actors.hooks.turns import kept_id
+from greenroom.actors.schemas.resource_uris import memories_uri
 from greenroom.transports.console.differences import differences
 from greenroom.transports.console.rendering import json_text
 from greenroom.transports.console.view import Place, Reader, View
 
-EVERY: Final = 5.0
-"""Seconds after which a page is fetched again: of a namespace no resource tells."""
-EVERY_LONG: Final = 30.0
-"""The same of what takes longer to find."""
 SHOWN: Final = 100_000
 """Characters of a content that are shown unless all of it is asked for."""
 LISTS: Final = {
@@ -134,7 +131,7 @@ async def _list(
         "given": {**place.query, "cursor": None},
     }
     title = LISTS.get(place.rest, "Memories")
-    return View("memories.html", title, values, every=EVERY)
+    return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
 
 
 async def _pairs(reader: Reader, place: Place) -> View:
@@ -148,7 +145,7 @@ async def _pairs(reader: Reader, place: Place) -> View:
         "crumbs": _crumbs(page.namespace),
         "given": {**place.query, "cursor": None},
     }
-    return View("memory_pairs.html", LISTS[place.rest], values, every=EVERY_LONG)
+    return View("memory_pairs.html", LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
 
 
 async def _memory(reader: Reader, place: Place) -> View:
@@ -177,7 +174,7 @@ async def _memory(reader: Reader, place: Place) -> View:
             "text": differences(_text(older), text),
             "fields": _changed_fields(older, memory),
         }
-    return View("memory.html", memory.key, values, every=EVERY)
+    return View("memory.html", memory.key, values, topics=(memories_uri(memory.namespace),))
 
 
 def _text(memory: Any) -> str:
