@@ -135,6 +135,7 @@ ASKED = {
     "browse_namespaces": Asked(MEMORY, "{}", '"user:ann"'),
     "inspect_memory": Asked(MEMORY, '{"memory_id":"MEMORY"}', "MARK"),
     "list_memory_pairs": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
+    "list_forgotten": Asked(MEMORY, '{"namespace":"user:ann"}', "FORGOTTEN"),
     "restore_memory": Asked(MEMORY, '{"memory_id":"OTHER","version":1}'),
     "merge_memories": Asked(MEMORY, '{"memory_id":"MEMORY","others":["OTHER"]}'),
     "move_memory": Asked(MEMORY, '{"memory_id":"MEMORY","to":"user:ann:elsewhere"}'),
@@ -226,6 +227,8 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     twin = (await scribe.ask(StoreMemory(key=f"{word}-twin", content="twin"))).memory_id
     await scribe.ask(UpdateMemory(memory_id=twin, content=text))
     names["OTHER"] = twin
+    names["FORGOTTEN"] = (await scribe.ask(StoreMemory(content="gone"))).memory_id
+    await scribe.ask(ForgetMemory(memory_id=names["FORGOTTEN"]))
     await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))

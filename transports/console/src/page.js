@@ -80,9 +80,9 @@ function mayChange(old) {
   return !(old instanceof Element && old.matches("form[data-dirty], [role=alert]:not([hidden]), [data-drawn]"));
 }
 
-/** What the script drew goes with what it was drawn for, by the script. */
+/** What the script drew goes with what it was drawn for, by the script. What somebody types into does not go. */
 function mayGo(old) {
-  return !(old instanceof Element && old.hasAttribute("data-drawn"));
+  return !(old instanceof Element && (old.hasAttribute("data-drawn") || old.querySelector("form[data-dirty]") || old.matches("form[data-dirty]")));
 }
 
 /** What people opened stays open. */

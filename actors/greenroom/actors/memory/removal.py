@@ -56,13 +56,13 @@ def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), aside)
 
 
-def forget(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
-    """Stage that an entry is gone from reads and searches; its history stays."""
+def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, by: str) -> None:
+    """Stage that an entry is gone from reads and searches, as somebody wants it; its history stays."""
     where, entry = stored
     unlist(repository, context, entry)
     links.relink(repository, context, entry, None)
     details = msgspec.structs.replace(
-        repository.details_of(context, entry), deleted_at=context.now, supersedes=None
+        repository.details_of(context, entry), deleted_at=context.now, deleted_by=by, supersedes=None
     )
     links.keep(context, entry, details)
     context.put(where, msgspec.structs.replace(entry, details=details))

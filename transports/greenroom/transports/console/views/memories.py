@@ -12,6 +12,7 @@ from greenroom.actors import (
     BrowseMemories,
     BrowseNamespaces,
     InspectMemory,
+    ListForgotten,
     ListMemoryPairs,
     MemoryFilters,
 )
@@ -29,8 +30,9 @@ LISTS: Final = {
     "contradictions": "Contradictions",
     "stale": "Stale",
     "unreviewed": "Unreviewed",
+    "forgotten": "Forgotten",
 }
-"""What waits for a decision, by the end of its path."""
+"""What waits for a decision, and what was forgotten, by the end of its path."""
 _WHY: Final = {
     "unused": "Not used for 90 days",
     "disliked": "Rated low",
@@ -84,6 +86,8 @@ async def memories(reader: Reader, place: Place) -> View:
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
     if place.rest == "unreviewed":
         return await _list(reader, place, unreviewed=True)
+    if place.rest == "forgotten":
+        return await _forgotten(reader, place)
     return await _memory(reader, place)
 
 
@@ -137,7 +141,16 @@ async def _list(
 async def _pairs(reader: Reader, place: Place) -> View:
     kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
     request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
-    page = await reader.ask(request)
+    return _paged("memory_pairs.html", place, await reader.ask(request))
+
+
+async def _forgotten(reader: Reader, place: Place) -> View:
+    request = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+    return _paged("memory_forgotten.html", place, await reader.ask(request))
+
+
+def _paged(template: str, place: Place, page: Any) -> View:
+    """Return a list that has pages and no filters but a namespace."""
     values = {
         "page": page,
         "lists": LISTS,
@@ -145,7 +158,7 @@ async def _pairs(reader: Reader, place: Place) -> View:
         "crumbs": _crumbs(page.namespace),
         "given": {**place.query, "cursor": None},
     }
-    return View("memory_pairs.html", LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
+    return View(template, LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
 
 
 async def _memory(reader: Reader, place: Place) -> View:
