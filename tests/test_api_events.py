@@ -100,7 +100,9 @@ async def test_of_memories_one_hears_who_may_see_them_whatever_is_done_to_them(e
             return answer
 
         team, own = uris
-        private = (await done(StoreMemory(content="mine", namespace="team:x", scope="private"), team)).memory_id
+        private = (
+            await done(StoreMemory(content="mine", namespace="team:x", scope="private"), team)
+        ).memory_id
         other = (await done(StoreMemory(content="too", namespace="team:x", scope="private"), team)).memory_id
         for request in (
             UpdateMemory(memory_id=private, content="changed"),

@@ -273,7 +273,11 @@ async def test_what_was_forgotten_is_listed_to_be_restored_and_nothing_that_is_g
         page.check_inert()
         assert f"{len(ids) - 1} memories were forgotten" in page.text
         assert "purged" not in page.text
-        assert page.text.index("text of deleted") < page.text.index("text of taken") < page.text.index("text of kept")
+        assert (
+            page.text.index("text of deleted")
+            < page.text.index("text of taken")
+            < page.text.index("text of kept")
+        )
         assert page.text.count("Another memory has its key now.") == 1
         forms = [each for each in page.named("form") if each.get("data-request") == "restore_memory"]
         assert len(forms) == len(ids) - 2
@@ -297,7 +301,9 @@ async def test_pages_hear_of_their_namespace_and_are_not_fetched_by_the_clock(en
         assert (main["data-topics"], "data-every" in main) == ('["greenroom://memories/team:x:y"]', False)
 
 
-async def test_a_reader_who_is_slow_gets_the_page_of_its_moment_and_keeps_nobody_waiting(enter: Enter) -> None:
+async def test_a_reader_who_is_slow_gets_the_page_of_its_moment_and_keeps_nobody_waiting(
+    enter: Enter,
+) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")
         memory = await store(owner, "first words", key="k")

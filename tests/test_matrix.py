@@ -30,6 +30,7 @@ from greenroom.actors import (
     EntityDeclaration,
     ExportMemories,
     ExportSession,
+    ForgetMemory,
     GetMessages,
     GetPrompt,
     GetWorkflowPatterns,

@@ -154,7 +154,9 @@ async def test_what_was_forgotten_is_listed_as_long_as_it_can_come_back(enter: E
     async with enter() as at:
         ann, bob = at.agent("bot", user="ann"), at.agent("b", user="bob")
         assert (await ann.ask(ListForgotten())).memories == []
-        ids = [await store(ann, f"number {n}", key=f"k{n}", namespace="team:x", scope="public") for n in range(5)]
+        ids = [
+            await store(ann, f"number {n}", key=f"k{n}", namespace="team:x", scope="public") for n in range(5)
+        ]
         private = await store(ann, "mine", namespace="team:x", scope="private")
         below = await store(ann, "below", namespace="team:x:y", scope="public")
         ends = await store(ann, "ends", namespace="team:x", scope="public", expiry=str(later(at, days=1)))
@@ -168,7 +170,10 @@ async def test_what_was_forgotten_is_listed_as_long_as_it_can_come_back(enter: E
         assert page.memories[-1].memory.preview == "number 0"
         assert page.memories[0].forgotten_at - page.memories[-1].forgotten_at == dt.timedelta(seconds=7)
         of_bob = await bob.ask(ListForgotten(namespace="team:x", limit=3))
-        assert (of_bob.total, [each.memory.memory_id for each in of_bob.memories]) == (7, [ends, below, ids[4]])
+        assert (of_bob.total, [each.memory.memory_id for each in of_bob.memories]) == (
+            7,
+            [ends, below, ids[4]],
+        )
         again = await bob.ask(ListForgotten(namespace="team:x", limit=4, cursor=of_bob.next_cursor))
         assert [each.memory.memory_id for each in again.memories] == ids[3::-1]
         assert again.next_cursor is None

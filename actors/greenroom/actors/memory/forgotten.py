@@ -76,9 +76,7 @@ def _is_shown(repository: MemoryRepository, context: Context, entry: Entry, name
 def _kept(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[review.KeptMemory]:
     details = entry.details or PLAIN
     assert details.deleted_at is not None, "it was forgotten"
-    place = repository.entry_key(
-        records.entry_key(entry.session_id, entry.key, entry.sub), details.partition
-    )
+    place = repository.entry_key(records.entry_key(entry.session_id, entry.key, entry.sub), details.partition)
     occupant = context.get(place, Entry)
     return review.KeptMemory(
         memory=(yield from listed(repository, context, entry)),

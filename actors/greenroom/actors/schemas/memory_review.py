@@ -170,7 +170,7 @@ class KeptMemory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         memory: As it was when it was forgotten.
         forgotten_by: Who forgot it; None where an older program did not say.
-        key_is_taken: Whether another memory has its key now; it cannot come back before that one is forgotten.
+        key_is_taken: Whether another memory has its key now, which would have to be forgotten first.
         may_restore: Whether the caller may write into its namespace.
     """
 
