@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlencode, urljoin, urlsplit
 
 import trio
@@ -142,7 +142,7 @@ class Leads(HTMLParser):
 async def arrange(at: House) -> None:
     """Make some of everything that has a page."""
     bot = at.agent("bot", user="owner", projects=frozenset({"p", "q"}))
-    fields = {"tags": ["a&b", "ü"], "author": "bot", "conversation_id": "c"}
+    fields: dict[str, Any] = {"tags": ["a&b", "ü"], "author": "bot", "conversation_id": "c"}
     for number in range(51):
         await bot.ask(StoreMemory(content=f"The vault of number {number} lies below", **fields))
     for text in ("before", "after"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.actors import Agent, MemoryInspected
+    from greenroom.actors import Agent
 
 VAULT = "The deploy key of the staging server lies in the vault below operations"
 
@@ -39,7 +39,7 @@ async def store(agent: Agent, content: str, **more: Any) -> str:
     return (await agent.ask(StoreMemory(content=content, **more))).memory_id
 
 
-async def seen(agent: Agent, memory_id: str) -> MemoryInspected:
+async def seen(agent: Agent, memory_id: str) -> Any:
     return await agent.ask(InspectMemory(memory_id=memory_id))
 
 
@@ -211,7 +211,7 @@ async def test_of_many_who_do_the_same_at_once_one_does_it(enter: Enter) -> None
         await together("undo", lambda _: RestoreMemory(memory_id=one, version=2, expected_version=3))
         await together("forget", lambda _: ForgetMemory(memory_id=one, expected_version=4))
         await together("restore", lambda _: RestoreMemory(memory_id=one, expected_version=4))
-        mixed = [
+        mixed: list[Callable[..., Any]] = [
             partial(UpdateMemory, content="late"),
             ForgetMemory,
             partial(RestoreMemory, version=1, expected_forgotten=False),
@@ -226,7 +226,7 @@ async def test_of_many_who_do_the_same_at_once_one_does_it(enter: Enter) -> None
 async def test_a_slow_reader_of_pages_misses_nothing_that_stayed(enter: Enter) -> None:
     async with enter() as at:
         ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")
-        shared = {"namespace": "team:x", "scope": "public"}
+        shared: dict[str, Any] = {"namespace": "team:x", "scope": "public"}
         twins = [[await store(ann, f"{VAULT} {n}", **shared) for _ in range(2)] for n in range(3)]
         ids = [await store(ann, f"filler{n} words{n} of{n}", **shared) for n in range(30)]
         for each in ids[:12]:

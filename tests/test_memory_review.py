@@ -164,16 +164,12 @@ async def test_what_was_forgotten_is_listed_as_long_as_it_can_come_back(enter: E
             at.tick()
             await (bob if number < 2 else ann).ask(ForgetMemory(memory_id=each))
         page = await ann.ask(ListForgotten(namespace="team:x"))
-        assert page.total == 8
         assert [each.memory.memory_id for each in page.memories] == [ends, below, private, *ids[::-1]]
         assert [each.forgotten_by for each in page.memories] == ["bot"] * 6 + ["b"] * 2
         assert page.memories[-1].memory.preview == "number 0"
         assert page.memories[0].forgotten_at - page.memories[-1].forgotten_at == dt.timedelta(seconds=7)
         of_bob = await bob.ask(ListForgotten(namespace="team:x", limit=3))
-        assert (of_bob.total, [each.memory.memory_id for each in of_bob.memories]) == (
-            7,
-            [ends, below, ids[4]],
-        )
+        assert [each.memory.memory_id for each in of_bob.memories] == [ends, below, ids[4]]
         again = await bob.ask(ListForgotten(namespace="team:x", limit=4, cursor=of_bob.next_cursor))
         assert [each.memory.memory_id for each in again.memories] == ids[3::-1]
         assert again.next_cursor is None
@@ -192,6 +188,12 @@ async def test_what_was_forgotten_is_listed_as_long_as_it_can_come_back(enter: E
                 with refused("VALIDATION_ERROR"):
                     await ann.ask(restore)
         await ann.ask(ForgetMemory(memory_id=ids[2], purge=True))
+        for _ in range(2):
+            await ann.ask(RestoreMemory(memory_id=ids[3], expected_forgotten=True))
+            at.tick()
+            await ann.ask(ForgetMemory(memory_id=ids[3]))
+        listed = (await ann.ask(ListForgotten(namespace="team:x", limit=1))).memories
+        assert [each.memory.memory_id for each in listed] == [ids[3]]
         await ann.ask(RestoreMemory(memory_id=ids[3], expected_forgotten=True))
         at.tick(2 * 86_400)
         left = [each.memory.memory_id for each in (await ann.ask(ListForgotten(namespace="team:x"))).memories]

@@ -1,13 +1,12 @@
 """Memories that were forgotten and are kept: those that can be restored, what was forgotten last first.
 
-They are in no index and in no order, so each page looks through the entries of the root.
+They are in no index and in no order of the store. Which there are is found once while the actor is in
+memory, and kept there from then on (`MemoryRepository.forgotten`), so that a page costs what it shows.
 """
 
 from __future__ import annotations
 
-import heapq
 from struct import Struct
-from typing import NamedTuple
 
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import is_below
@@ -23,14 +22,6 @@ from greenroom.runtime import Context, Slices
 _PLACE = Struct(">QQ")
 
 
-class _Gone(NamedTuple):
-    """A forgotten entry; they are ordered by when they were forgotten, then by number, which no two share."""
-
-    deleted_at: int
-    number: int
-    entry: Entry
-
-
 def list_forgotten(
     repository: MemoryRepository, request: review.ListForgotten, context: Context
 ) -> Slices[review.ForgottenMemories]:
@@ -41,28 +32,37 @@ def list_forgotten(
     before = None
     if request.cursor is not None:
         before = _PLACE.unpack(paging.decode(request.cursor, binding, _PLACE.size))
-    newest: list[_Gone] = []
-    total = 0
-    for _, entry in context.scan(Entry, prefix=records.ENTRIES):
-        if entry.deleted_at is not None and _is_shown(repository, context, entry, namespace):
-            total += 1
-            gone = _Gone(entry.deleted_at, entry.number, entry)
-            if before is None or gone[:2] < before:
-                put = heapq.heappush if len(newest) <= request.limit else heapq.heappushpop
-                put(newest, gone)
-        if context.should_yield():
-            yield
-    newest.sort(reverse=True)
-    shown = newest[: request.limit]
+    known = yield from _known(repository, context)
     found: list[review.KeptMemory] = []
-    for each in shown:
-        found.append((yield from _kept(repository, context, each.entry)))
+    cursor, last = None, (0, 0)
+    for number, at in sorted(known.items(), key=lambda each: each[::-1], reverse=True):
+        if before is not None and (at, number) >= before:
+            continue
+        stored = repository.by_number(context, number)
+        if stored is None or stored.entry.deleted_at is None:  # it is restored, or gone for good
+            del known[number]
+        elif _is_shown(repository, context, stored.entry, namespace):
+            if len(found) == request.limit:
+                cursor = paging.encode(_PLACE.pack(*last), binding)
+                break
+            found.append((yield from _kept(repository, context, stored.entry)))
+            last = (at, number)
         if context.should_yield():
             yield
-    cursor = None
-    if len(newest) > len(shown):
-        cursor = paging.encode(_PLACE.pack(*shown[-1][:2]), binding)
-    return review.ForgottenMemories(namespace=namespace, memories=found, total=total, next_cursor=cursor)
+    return review.ForgottenMemories(namespace=namespace, memories=found, next_cursor=cursor)
+
+
+def _known(repository: MemoryRepository, context: Context) -> Slices[dict[int, int]]:
+    """Return when which entries were forgotten, by their numbers; some may not be forgotten any more."""
+    if repository.forgotten is None:
+        known: dict[int, int] = {}
+        for _, entry in context.scan(Entry, prefix=records.ENTRIES):
+            if entry.deleted_at is not None:
+                known[entry.number] = entry.deleted_at
+            if context.should_yield():
+                yield
+        repository.forgotten = known
+    return repository.forgotten
 
 
 def _is_shown(repository: MemoryRepository, context: Context, entry: Entry, namespace: str) -> bool:

@@ -66,6 +66,8 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
     )
     links.keep(context, entry, details)
     context.put(where, msgspec.structs.replace(entry, details=details))
+    if repository.forgotten is not None:
+        repository.forgotten[entry.number] = context.now
 
 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:

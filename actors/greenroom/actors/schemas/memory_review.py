@@ -182,11 +182,10 @@ class KeptMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgottenMemories(Reply, frozen=True, kw_only=True):
-    """Answers `ListForgotten`; ``total`` is how many there are on all pages."""
+    """Answers `ListForgotten`."""
 
     namespace: str
     memories: list[KeptMemory]
-    total: int
     next_cursor: str | None
 
 
