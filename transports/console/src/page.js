@@ -43,10 +43,21 @@ export function button(label, act) {
 }
 
 let refreshing = null;
+let again = null;
 
-/** Fetches the page again and shows what has changed in it; what is being typed stays. */
+/**
+ * Fetches the page again and shows what has changed in it; what is being typed stays. A fetch that is under way may
+ * have been answered before what changed, so another one follows it.
+ */
 export function refresh() {
-  refreshing ??= fetchAgain().finally(() => {
+  if (refreshing) {
+    again ??= refreshing.then(() => {
+      again = null;
+      return refresh();
+    });
+    return again;
+  }
+  refreshing = fetchAgain().finally(() => {
     refreshing = null;
   });
   return refreshing;
