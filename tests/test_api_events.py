@@ -11,7 +11,18 @@ from support.api import ROOT, browser
 from support.keyed import bearer, create_key, premises, revoke_key
 from trio.testing import lockstep_stream_pair, memory_stream_pair
 
-from greenroom.actors import CreateSession
+from greenroom.actors import (
+    CreateSession,
+    ForgetMemory,
+    MergeMemories,
+    MoveMemory,
+    RateMemory,
+    RestoreMemory,
+    SettleMemoryPair,
+    StoreMemory,
+    UpdateMemory,
+    WithdrawRating,
+)
 from greenroom.transports.rest import asking, browser_sessions
 
 if TYPE_CHECKING:
@@ -67,6 +78,54 @@ async def test_changes_are_told_to_programs_and_browsers_as_far_as_they_may_see_
         at.tick()
         await say(alice, "s", "again")
         assert await told(spy) == ("2", {"uri": URI})
+
+
+@pytest.mark.promise("api.events")
+async def test_of_memories_one_hears_who_may_see_them_whatever_is_done_to_them(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        ann = at.agent("bot", user="ann", projects=frozenset({"p"}))
+        await ann.ask(StoreMemory(content="theirs", namespace="team:x", scope="shared"))
+        key = await create_key(at, "memory:read", agent="bot", user="ann", projects=["p"])
+        stranger = await create_key(at, "memory:read", agent="spy", user="bob", projects=["q"])
+        await here.settled()
+        uris = ["greenroom://memories/team:x:below", "greenroom://memories/user:ann"]
+        hers, spies = [await listening(here, bearer(each), *uris) for each in (key, stranger)]
+        heard: dict[str, int] = {}
+
+        async def done(request: Any, uri: str) -> Any:
+            answer = await ann.ask(request)
+            heard[uri] = heard.get(uri, 0) + 1
+            assert await told(hers) == (f"{sum(heard.values())}", {"uri": uri}), request
+            await trio.sleep(1)  # longer than changes are merged for
+            return answer
+
+        team, own = uris
+        private = (
+            await done(StoreMemory(content="mine", namespace="team:x", scope="private"), team)
+        ).memory_id
+        other = (await done(StoreMemory(content="too", namespace="team:x", scope="private"), team)).memory_id
+        for request in (
+            UpdateMemory(memory_id=private, content="changed"),
+            RateMemory(memory_id=private, rating=0.5),
+            WithdrawRating(memory_id=private),
+            SettleMemoryPair(memory_id=private, other_id=other),
+            MergeMemories(memory_id=private, others=[other]),
+            MoveMemory(memory_id=private, to="team:x:elsewhere"),
+            ForgetMemory(memory_id=private),
+            RestoreMemory(memory_id=private),
+            ForgetMemory(memory_id=private),
+            ForgetMemory(memory_id=private, purge=True),
+        ):
+            await done(request, team)
+        await done(StoreMemory(content="hers"), own)
+        await done(UpdateMemory(memory_id=other, scope="public"), team)
+        assert await told(spies) == ("1", {"uri": team})  # and of nothing before
+        await done(UpdateMemory(memory_id=other, scope="private"), team)
+        assert await told(spies) == ("2", {"uri": team})  # it is not there any more
+        await done(UpdateMemory(memory_id=other, content="secret"), team)
+        at.tick()
+        await done(UpdateMemory(memory_id=other, scope="public"), team)
+        assert await told(spies) == ("3", {"uri": team})
 
 
 @pytest.mark.promise("api.events")

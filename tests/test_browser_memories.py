@@ -45,10 +45,13 @@ def test_every_page_of_memories_fits_and_is_accessible(page: Page, console_serve
     memory = store(console_server, "The first word\n\nand the second.", key="paged", tags=["a", "b"])
     console_server.ask("update_memory", memory_id=memory, content="The other word\n\nand the second.")
     console_server.ask("rate_memory", memory_id=memory, rating=-0.5, note="not any more")
+    gone = store(console_server, "It was forgotten " + "x" * 400, key="g" * 200, tags=["t" * 150] * 2)
+    console_server.ask("forget_memory", memory_id=gone)
     for name, path in {
         "memories": "memories",
         "memory": f"memories/{memory}?version=1&edit=1",
         "duplicates": "memories/duplicates?namespace=team:vault",
+        "forgotten": "memories/forgotten",
     }.items():
         page.goto(console_server.url + path)
         page.locator("main h1").wait_for()
@@ -75,6 +78,12 @@ def test_what_another_client_changes_is_seen_without_loading_the_page(
     assert read(console_server, memory)["content"] == "as it is"
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("was forgotten").wait_for()
+    page.goto(f"{console_server.url}memories/forgotten")
+    page.get_by_role("button", name="Restore live").click()
+    row(page, "live").wait_for(state="detached")
+    assert read(console_server, memory)["content"] == "as it is"
+    console_server.ask("forget_memory", memory_id=memory)
+    row(page, "live").wait_for()
 
 
 def test_a_button_that_has_a_value_sends_it(page: Page, console_server: ConsoleServer) -> None:
@@ -109,6 +118,17 @@ def test_of_two_editors_nobody_loses_what_was_typed(page: Page, console_server: 
     page.locator("main .text").get_by_text("written elsewhere").wait_for()
     page.get_by_label("Restore version 1", exact=True).click()
     page.locator("main .text").get_by_text("first line").wait_for()
+    field.fill("typed while it was forgotten")
+    console_server.ask("forget_memory", memory_id=memory)
+    page.get_by_text("was forgotten").wait_for()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").filter(has_text="there is no memory").wait_for()
+    page.get_by_role("button", name="Restore it").click()
+    page.get_by_text("was forgotten").wait_for(state="detached")
+    assert field.input_value() == "typed while it was forgotten"
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Save mine over it").click()
+    page.locator("main .text").get_by_text("typed while").wait_for()
 
 
 @pytest.mark.promise("console.undo")
@@ -183,6 +203,17 @@ def test_one_that_changed_meanwhile_is_named_and_the_others_are_done(
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("Taken back.").wait_for()
     assert not any("deleted_at" in read(console_server, each) for each in made)
+    page.get_by_label("Select all").check()
+    page.get_by_label("Tag or namespace").fill("both")
+    page.get_by_role("button", name="Add tag", exact=True).click()
+    page.get_by_text("3 of 3 done.").wait_for()
+    console_server.ask("update_memory", memory_id=made[0], content="an agent's")
+    console_server.ask("forget_memory", memory_id=made[2])
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 of 3 taken back.").wait_for()
+    kept, back, gone = (read(console_server, each) for each in made)
+    assert (kept["content"], kept["tags"], back.get("tags")) == ("an agent's", ["both"], None)
+    assert "deleted_at" in gone
 
 
 def test_pairs_are_merged_or_kept_and_both_can_be_undone(page: Page, console_server: ConsoleServer) -> None:

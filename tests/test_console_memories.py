@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 import pytest
 from support.agents import json
-from support.console import Shown, looker
+from support.api import logged_in
+from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises
+from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import ForgetMemory, RateMemory, StoreMemory, UpdateMemory
 from greenroom.actors.base.times import to_datetime
@@ -146,6 +148,7 @@ async def test_nothing_of_a_hostile_memory_runs_on_any_page(enter: Enter) -> Non
             "/memories/contradictions",
             "/memories/stale?why=disliked",
             "/memories/unreviewed",
+            "/memories/forgotten",
             f"/memories/{first}",
             f"/memories/{first}?version=1",
             f"/memories/{second}",
@@ -171,6 +174,8 @@ async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
         )
         mixed = await store(ann, "secret " + RUNNING, key="secret-key", namespace="team:x", scope="private")
         await store(ann, "secret plan " + RUNNING, namespace="project:p", tags=["secret-tag"])
+        gone = await store(ann, "secret " + RUNNING, key="secret-key2", namespace="team:x", scope="private")
+        await ann.ask(ForgetMemory(memory_id=gone))
         key = await create_key(at, "*:read", agent="bob", user="bob", projects=[])
         await store(at.agent("bob", user="bob", projects=frozenset()), RUNNING, namespace="team:x")
         await here.settled()
@@ -183,9 +188,11 @@ async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
             "/memories?namespace=project:p",
             "/memories/duplicates?namespace=team:x",
             "/memories/contradictions?namespace=team:x",
+            "/memories/forgotten?namespace=team:x",
             "/memories/duplicates?namespace=user:ann",
             "/memories/stale?namespace=user:ann",
             "/memories/unreviewed?namespace=user:ann",
+            "/memories/forgotten?namespace=user:ann",
             f"/memories/{secret}",
             f"/memories/{mixed}?version=1",
         ):
@@ -245,6 +252,68 @@ async def test_work_lists_have_what_waits_and_nothing_else(enter: Enter) -> None
             assert (page.status, rows(page)) == (200, expected), path
         assert "Rated low 1" in (await guest.look("/memories/stale")).text
         assert (await guest.look("/memories/stale?why=nonsense")).status == 422
+
+
+async def test_what_was_forgotten_is_listed_to_be_restored_and_nothing_that_is_gone_for_good(
+    enter: Enter,
+) -> None:
+    async with enter() as at, premises(at) as here:
+        owner = at.agent("bot", user="owner")
+        ids = {
+            key: await store(owner, f"text of {key} {HOSTILE}", key=key, namespace="team:x")
+            for key in ("kept", "taken", "purged", "deleted", KEY)
+        }
+        for each in ids.values():
+            at.tick()
+            await owner.ask(ForgetMemory(memory_id=each))
+        await store(owner, "another one", key="taken", namespace="team:x")
+        await owner.ask(ForgetMemory(memory_id=ids["purged"], purge=True))
+        guest, onlooker = await looker(here), await looker(here, read_only=True)
+        page = await guest.look("/memories/forgotten?namespace=team:x")
+        page.check_inert()
+        assert "purged" not in page.text
+        assert (
+            page.text.index("text of deleted")
+            < page.text.index("text of taken")
+            < page.text.index("text of kept")
+        )
+        assert page.text.count("Another memory has its key now.") == 1
+        forms = [each for each in page.named("form") if each.get("data-request") == "restore_memory"]
+        assert len(forms) == len(ids) - 2
+        assert f"../memories/{ids['kept']}" in page.links
+        page = await onlooker.look("/memories/forgotten?namespace=team:x")
+        assert "text of kept" in page.text
+        assert not [each for each in page.named("form") if "data-request" in each]
+        assert (await guest.look("/memories/forgotten?cursor=nonsense")).status == 422
+        assert "Nothing that was forgotten" in (await guest.look("/memories/forgotten?namespace=team:y")).text
+
+
+async def test_pages_hear_of_their_namespace_and_are_not_fetched_by_the_clock(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        memory = await store(at.agent("bot", user="owner"), "x", namespace="team:x:y")
+        guest = await looker(here)
+        for path in ("", "/duplicates", "/contradictions", "/stale", "/unreviewed", "/forgotten"):
+            page = await guest.look(f"/memories{path}?namespace=team:x")
+            (main,) = page.named("main")
+            assert (main["data-topics"], "data-every" in main) == ('["greenroom://memories/team:x"]', False)
+        (main,) = (await guest.look(f"/memories/{memory}")).named("main")
+        assert (main["data-topics"], "data-every" in main) == ('["greenroom://memories/team:x:y"]', False)
+
+
+async def test_a_reader_who_is_slow_gets_the_page_of_its_moment_and_keeps_nobody_waiting(
+    enter: Enter,
+) -> None:
+    async with enter() as at, premises(at) as here:
+        owner = at.agent("bot", user="owner")
+        memory = await store(owner, "first words", key="k")
+        slow = Looker(await here.guest(lockstep_stream_pair))
+        await logged_in(slow, here, None, read_only=False)
+        await slow.guest.send("GET", "/memories", slow.headers)
+        await here.settled()
+        await owner.ask(UpdateMemory(memory_id=memory, content="later words"))
+        assert "later words" in (await (await looker(here)).look("/memories")).text
+        page = Shown(await slow.guest.answer())
+        assert ("first words" in page.text, "later words" in page.text) == (True, False)
 
 
 async def test_without_the_scope_to_write_nothing_is_offered(enter: Enter) -> None:

@@ -30,6 +30,7 @@ from greenroom.actors import (
     EntityDeclaration,
     ExportMemories,
     ExportSession,
+    ForgetMemory,
     GetMessages,
     GetPrompt,
     GetWorkflowPatterns,
@@ -135,6 +136,7 @@ ASKED = {
     "browse_namespaces": Asked(MEMORY, "{}", '"user:ann"'),
     "inspect_memory": Asked(MEMORY, '{"memory_id":"MEMORY"}', "MARK"),
     "list_memory_pairs": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
+    "list_forgotten": Asked(MEMORY, '{"namespace":"user:ann"}', "FORGOTTEN"),
     "restore_memory": Asked(MEMORY, '{"memory_id":"OTHER","version":1}'),
     "merge_memories": Asked(MEMORY, '{"memory_id":"MEMORY","others":["OTHER"]}'),
     "move_memory": Asked(MEMORY, '{"memory_id":"MEMORY","to":"user:ann:elsewhere"}'),
@@ -229,6 +231,8 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     twin = (await scribe.ask(StoreMemory(key=f"{word}-twin", content="twin"))).memory_id
     await scribe.ask(UpdateMemory(memory_id=twin, content=text))
     names["OTHER"] = twin
+    names["FORGOTTEN"] = (await scribe.ask(StoreMemory(content="gone"))).memory_id
+    await scribe.ask(ForgetMemory(memory_id=names["FORGOTTEN"]))
     await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
@@ -293,6 +297,8 @@ READING = {
     "workflow": STEPS,
 }
 """What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
+HEARING = {"memories": MEMORY}
+"""The same of what is heard of and not read."""
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -313,6 +319,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
             "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
         }
         uris["savings"] = "greenroom://savings"
+        heard_of = {"memories": "greenroom://memories/user:ann", **uris}
         whole = Agent(at.runtime, Principal(**READERS[reader]))
         for kind, uri in uris.items():
             without = Agent(
@@ -328,15 +335,16 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
         for kind, change in (
             ("session", AddMessage(session_id=names["SESSION"], content="x")),
             ("memory", SetMemory(key="k", value=json("1"))),
+            ("memories", StoreMemory(content="x")),
             ("preferences", SetPreferences(preferences=json('{"theme":"other"}'))),
             ("project", RecordContext(session_id=names["SESSION"], decisions=[DecisionMade(what="x")])),
         ):
             with whole.subscriber(0) as subscriber:
-                subscriber.add(uris[kind])
+                subscriber.add(heard_of[kind])
                 await scribe.ask(change)
                 with trio.move_on_after(1) as scope:
                     await subscriber.next()
-                assert scope.cancelled_caught != page[READING[kind]][reader], kind
+                assert scope.cancelled_caught != page[HEARING.get(kind) or READING[kind]][reader], kind
 
 
 # -- prompts -----------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from greenroom.actors import Principal
 from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, segment
 from greenroom.actors.auth.policy import (
     MemoryPartition,
+    labels_of_memory,
+    may_hear,
     may_see_memory,
     may_write_namespace,
     memory_partition,
@@ -120,9 +122,19 @@ def test_a_writer_sees_what_it_wrote_and_wider_scopes_hide_nothing(
         assert not wider[0]
 
 
+@given(people, people, spaces, st.sampled_from([None, "private", "shared", "public"]))
+def test_who_sees_a_memory_hears_of_it_and_nobody_else(
+    writer: Principal, reader: Principal, namespace: str, scope: Any
+) -> None:
+    partition = memory_partition(writer, namespace, scope)
+    hears = any(may_hear(reader, label) for label in labels_of_memory(partition))
+    assert hears == may_see_memory(reader, partition)
+
+
 def test_a_partition_of_nobody_is_seen_by_nobody() -> None:
     partition = MemoryPartition("private")
     assert not any(may_see_memory(one, partition) for one in EVERYONE.values())
+    assert labels_of_memory(partition) == ()
 
 
 @pytest.mark.promise("memory.namespaces")

@@ -12,8 +12,10 @@ from support.agents import json, refused
 from greenroom.actors import (
     BrowseMemories,
     BrowseNamespaces,
+    EraseUser,
     ForgetMemory,
     InspectMemory,
+    ListForgotten,
     ListMemoryPairs,
     MemoryFilters,
     MemorySearch,
@@ -28,7 +30,7 @@ from greenroom.actors import (
 )
 
 if TYPE_CHECKING:
-    from support.agents import Enter
+    from support.agents import Enter, House
 
     from greenroom.actors import Agent, MemoriesMerged, MemoryView
 
@@ -48,6 +50,11 @@ async def state(agent: Agent, memory_id: str) -> Any:
     """Return all of a memory that a version has, and what it hides."""
     view = await seen(agent, memory_id)
     return msgspec.structs.replace(view, id=0, version=0, updated_at=view.created_at, updated_by="")
+
+
+def later(at: House, days: int) -> dt.datetime:
+    """Return a time some days from now."""
+    return dt.datetime.fromtimestamp(at.clock.now() / 1e6, dt.UTC) + dt.timedelta(days=days)
 
 
 async def visible(agent: Agent, **arguments: Any) -> list[str]:
@@ -140,6 +147,78 @@ async def test_what_was_forgotten_does_not_come_back_over_what_took_its_key(ente
         await ann.ask(ForgetMemory(memory_id=new, purge=True))
         with refused("MEMORY_NOT_FOUND"):
             await ann.ask(RestoreMemory(memory_id=new))
+
+
+@pytest.mark.promise("memory.forgotten")
+async def test_what_was_forgotten_is_listed_as_long_as_it_can_come_back(enter: Enter) -> None:
+    async with enter() as at:
+        ann, bob = at.agent("bot", user="ann"), at.agent("b", user="bob")
+        assert (await ann.ask(ListForgotten())).memories == []
+        ids = [
+            await store(ann, f"number {n}", key=f"k{n}", namespace="team:x", scope="public") for n in range(5)
+        ]
+        private = await store(ann, "mine", namespace="team:x", scope="private")
+        below = await store(ann, "below", namespace="team:x:y", scope="public")
+        ends = await store(ann, "ends", namespace="team:x", scope="public", expiry=str(later(at, days=1)))
+        for number, each in enumerate((*ids, private, below, ends)):
+            at.tick()
+            await (bob if number < 2 else ann).ask(ForgetMemory(memory_id=each))
+        page = await ann.ask(ListForgotten(namespace="team:x"))
+        assert [each.memory.memory_id for each in page.memories] == [ends, below, private, *ids[::-1]]
+        assert [each.forgotten_by for each in page.memories] == ["bot"] * 6 + ["b"] * 2
+        assert page.memories[-1].memory.preview == "number 0"
+        assert page.memories[0].forgotten_at - page.memories[-1].forgotten_at == dt.timedelta(seconds=7)
+        of_bob = await bob.ask(ListForgotten(namespace="team:x", limit=3))
+        assert [each.memory.memory_id for each in of_bob.memories] == [ends, below, ids[4]]
+        again = await bob.ask(ListForgotten(namespace="team:x", limit=4, cursor=of_bob.next_cursor))
+        assert [each.memory.memory_id for each in again.memories] == ids[3::-1]
+        assert again.next_cursor is None
+        deep = await bob.ask(ListForgotten(namespace="team:x:y"))
+        assert [each.memory.memory_id for each in deep.memories] == [below]
+        with refused("VALIDATION_ERROR"):
+            await bob.ask(ListForgotten(namespace="team:x:y", cursor=of_bob.next_cursor))
+
+        new = await store(bob, "new", key="k0", namespace="team:x", scope="public")  # in a place of its own
+        taken = await store(ann, "new", key="k1", namespace="team:x", scope="public")
+        listed = (await ann.ask(ListForgotten(namespace="team:x"))).memories
+        assert [each.memory.key for each in listed if each.key_is_taken] == ["k1"]
+        for kept in listed:
+            restore = RestoreMemory(memory_id=kept.memory.memory_id, expected_version=kept.memory.version)
+            if kept.key_is_taken:
+                with refused("VALIDATION_ERROR"):
+                    await ann.ask(restore)
+        await ann.ask(ForgetMemory(memory_id=ids[2], purge=True))
+        for _ in range(2):
+            await ann.ask(RestoreMemory(memory_id=ids[3], expected_forgotten=True))
+            at.tick()
+            await ann.ask(ForgetMemory(memory_id=ids[3]))
+        listed = (await ann.ask(ListForgotten(namespace="team:x", limit=1))).memories
+        assert [each.memory.memory_id for each in listed] == [ids[3]]
+        await ann.ask(RestoreMemory(memory_id=ids[3], expected_forgotten=True))
+        at.tick(2 * 86_400)
+        left = [each.memory.memory_id for each in (await ann.ask(ListForgotten(namespace="team:x"))).memories]
+        assert left == [below, private, ids[4], ids[1], ids[0]]
+        await ann.ask(ForgetMemory(memory_id=taken, purge=True))
+        await ann.ask(ForgetMemory(memory_id=new))
+    async with enter() as at:
+        page = await at.agent("bot", user="ann").ask(ListForgotten(namespace="team:x"))
+        found = [each.memory.memory_id for each in page.memories]
+        assert (found, page.memories[0].forgotten_by) == ([new, *left], "bot")
+        assert not any(each.key_is_taken for each in page.memories)
+        assert (await at.agent("eve", user="eve").ask(ListForgotten(namespace="user:ann"))).memories == []
+
+
+@pytest.mark.promise("memory.forgotten")
+async def test_of_a_person_who_was_erased_nothing_is_kept(enter: Enter) -> None:
+    async with enter() as at:
+        ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")
+        hers = await store(ann, "hers", namespace="team:x", scope="public")
+        his = await store(bob, "his", namespace="team:x", scope="public")
+        for each in (hers, his):
+            await ann.ask(ForgetMemory(memory_id=each))
+        await at.agent("root").ask(EraseUser(user="ann", confirm=True))
+        (kept,) = (await bob.ask(ListForgotten(namespace="team:x"))).memories
+        assert (kept.memory.memory_id, kept.forgotten_by) == (his, "erased")
 
 
 async def test_nobody_restores_merges_or_settles_what_is_not_his_to_write(enter: Enter) -> None:

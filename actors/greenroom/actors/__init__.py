@@ -246,6 +246,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import VersionView as VersionView
     from greenroom.actors.schemas.memory_review import BrowseMemories as BrowseMemories
     from greenroom.actors.schemas.memory_review import InspectMemory as InspectMemory
+    from greenroom.actors.schemas.memory_review import ListForgotten as ListForgotten
     from greenroom.actors.schemas.memory_review import ListMemoryPairs as ListMemoryPairs
     from greenroom.actors.schemas.memory_review import MemoriesMerged as MemoriesMerged
     from greenroom.actors.schemas.memory_review import MergeMemories as MergeMemories

@@ -103,6 +103,7 @@ _TO_NAMESPACE_BY_CONSOLE: dict[str, type[Message[Any]]] = {
     "browse_memories": memory_review.BrowseMemories,
     "inspect_memory": memory_review.InspectMemory,
     "list_memory_pairs": memory_review.ListMemoryPairs,
+    "list_forgotten": memory_review.ListForgotten,
     "restore_memory": memory_review.RestoreMemory,
     "merge_memories": memory_review.MergeMemories,
     "move_memory": memory_review.MoveMemory,

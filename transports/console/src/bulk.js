@@ -86,7 +86,7 @@ async function submit(form, submitter) {
     for (const [name, [request, values]] of requests) {
       tell(`${done + refusals.length + 1} of ${requests.length} …`);
       try {
-        undo.unshift(...undoOf(request, await ask(request, values)));
+        undo.unshift(...undoOf(request, values, await ask(request, values)));
         done += 1;
       } catch (error) {
         refusals.push(`${name}: ${error.message}`);

@@ -74,7 +74,7 @@ async function submit(form, submitter) {
     const values = valuesOf(form, submitter);
     if (submitter) submitter.disabled = true; // not before: what is disabled has no value
     const answer = await ask(name, values);
-    const undo = form.dataset.undo ? JSON.parse(form.dataset.undo) : undoOf(name, answer);
+    const undo = form.dataset.undo ? JSON.parse(form.dataset.undo) : undoOf(name, values, answer);
     if (alert) alert.hidden = true;
     form.reset();
     form.closest("dialog")?.close();

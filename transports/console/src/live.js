@@ -2,6 +2,8 @@
 import { REFRESHED, asSeen, main, refresh, urlOf } from "./page.js";
 
 const GATHER = 250; // milliseconds in which several changes become one fetch
+const REST = 4; // times as long as a fetch took the page is left alone then, however much changes
+let ready = 0;
 let stream = null;
 let topics = "";
 let soon = null;
@@ -47,8 +49,12 @@ function stop() {
 function later() {
   soon ??= setTimeout(() => {
     soon = null;
-    refresh();
-  }, GATHER);
+    const began = performance.now();
+    refresh().then(() => {
+      const ended = performance.now();
+      ready = ended + REST * (ended - began);
+    });
+  }, Math.max(GATHER, ready - performance.now()));
 }
 
 /** Fetches a page again from time to time that shows what no resource tells of. */

@@ -43,10 +43,21 @@ export function button(label, act) {
 }
 
 let refreshing = null;
+let again = null;
 
-/** Fetches the page again and shows what has changed in it; what is being typed stays. */
+/**
+ * Fetches the page again and shows what has changed in it; what is being typed stays. A fetch that is under way may
+ * have been answered before what changed, so another one follows it.
+ */
 export function refresh() {
-  refreshing ??= fetchAgain().finally(() => {
+  if (refreshing) {
+    again ??= refreshing.then(() => {
+      again = null;
+      return refresh();
+    });
+    return again;
+  }
+  refreshing = fetchAgain().finally(() => {
     refreshing = null;
   });
   return refreshing;
@@ -80,9 +91,9 @@ function mayChange(old) {
   return !(old instanceof Element && old.matches("form[data-dirty], [role=alert]:not([hidden]), [data-drawn]"));
 }
 
-/** What the script drew goes with what it was drawn for, by the script. */
+/** What the script drew goes with what it was drawn for, by the script. What somebody types into does not go. */
 function mayGo(old) {
-  return !(old instanceof Element && old.hasAttribute("data-drawn"));
+  return !(old instanceof Element && (old.hasAttribute("data-drawn") || old.querySelector("form[data-dirty]") || old.matches("form[data-dirty]")));
 }
 
 /** What people opened stays open. */

@@ -1,7 +1,7 @@
 // How what was done is taken back: the requests that do it, by the request that was carried out and its answer.
 
-/** Returns requests that take a request back, to be carried out in this order; none where nothing does. */
-export function undoOf(name, answer) {
+/** Returns requests that take a request with its values back, to be carried out in this order; none where nothing does. */
+export function undoOf(name, values, answer) {
   switch (name) {
     case "update_memory":
     case "restore_memory":
@@ -13,7 +13,7 @@ export function undoOf(name, answer) {
     case "move_memory":
       return [["move_memory", { memory_id: answer.memory_id, to: answer.before, expected_version: answer.version }]];
     case "rate_memory":
-      return [["withdraw_rating", { memory_id: answer.memory_id }]];
+      return [["withdraw_rating", { memory_id: answer.memory_id, expected_rating: values.rating }]];
     case "settle_memory_pair": {
       const { memory_id, other_id, settled } = answer;
       return [["settle_memory_pair", { memory_id, other_id, settled: !settled }]];
@@ -23,7 +23,7 @@ export function undoOf(name, answer) {
   }
 }
 
-/** The version before, unless somebody has changed the memory since. */
+/** The version before, unless somebody has changed or forgotten the memory since. */
 function before({ memory_id, version }) {
-  return ["restore_memory", { memory_id, version: version - 1, expected_version: version }];
+  return ["restore_memory", { memory_id, version: version - 1, expected_version: version, expected_forgotten: false }];
 }

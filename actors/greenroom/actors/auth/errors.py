@@ -167,6 +167,31 @@ def version_conflict(key: str, namespace: str, expected: int, current: int, **de
     )
 
 
+def forgotten_meanwhile(key: str, namespace: str, version: int, *, is_forgotten: bool) -> Refusal:
+    """The memory is at the expected version, but forgotten, or there again, unlike the caller expects."""
+    became = "was forgotten" if is_forgotten else "is not forgotten"
+    return Refusal(
+        "VERSION_CONFLICT",
+        f"the memory {key!r} in {namespace!r} {became}, unlike you expected; read it again and decide anew",
+        key=key,
+        namespace=namespace,
+        current_version=version,
+        is_forgotten=is_forgotten,
+    )
+
+
+def rated_meanwhile(key: str, expected: float | None, current: float | None) -> Refusal:
+    """The caller's last rating of a memory is another one than it wants to take back."""
+    last = "you have not rated" if current is None else f"you last rated {current:g}"
+    return Refusal(
+        "VERSION_CONFLICT",
+        f"{last} the memory {key!r}, and you expected {expected:g}; nothing was taken back",
+        key=key,
+        expected_rating=expected,
+        current_rating=current,
+    )
+
+
 def session_exists(session_id: str) -> Refusal:
     """The id that the caller chose is taken."""
     return Refusal(

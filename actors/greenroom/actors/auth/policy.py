@@ -25,6 +25,7 @@ nothing itself. They know neither actors nor storage.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -89,7 +90,7 @@ class ChangeLabel(NamedTuple):
     Attributes:
         audience: Who may hear of it ...
         project_id: ... among those who may see this project's sessions ...
-        owner: ... and the corpora of this owner ...
+        owner: ... and are, or see the corpora of, this owner; ``project:`` are the members of any project ...
         scope: ... and have this scope.
     """
 
@@ -171,14 +172,37 @@ def label_of_owner(owner: str) -> ChangeLabel:
     return ChangeLabel(PUBLIC, owner=owner)
 
 
+@lru_cache(maxsize=1_024)
+def labels_of_memory(partition: MemoryPartition) -> tuple[ChangeLabel, ...]:
+    """Return the labels of a change of a memory: who may hear of one of them are those who may see it."""
+    if partition.scope == "public":
+        return (ChangeLabel(PUBLIC),)
+    owners: list[str] = []
+    if partition.agent is not None:
+        owners.append(AGENT + partition.agent)
+    elif partition.user is not None:
+        owners.append(USER + segment(partition.user))
+    if partition.scope == "shared":
+        projects = ("",) if partition.projects is None else partition.projects
+        owners += [PROJECT + project for project in projects]
+    return tuple(label_of_owner(owner) for owner in owners)
+
+
 def may_hear(principal: Principal, label: ChangeLabel) -> bool:
     """Return whether ``principal`` may hear of a change."""
     return (
         may_see_message(principal, label.audience)
         and may_see_session(principal, label.project_id)
-        and (label.owner is None or may_see_corpora(principal, label.owner))
+        and (label.owner is None or _is_of(principal, label.owner))
         and (label.scope is None or allows(principal.scopes, label.scope))
     )
+
+
+def _is_of(principal: Principal, owner: str) -> bool:
+    """Return whether ``principal`` is one of those whom the owner in a label stands for."""
+    if owner == PROJECT:  # the members of any
+        return principal.projects is None or len(principal.projects) > 0
+    return may_see_corpora(principal, owner)
 
 
 def check_new_session(

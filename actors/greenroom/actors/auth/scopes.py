@@ -111,6 +111,7 @@ CONSOLE_REQUESTS: Final[Mapping[str, str]] = {
     "browse_namespaces": "memory:read",
     "inspect_memory": "memory:read",
     "list_memory_pairs": "memory:read",
+    "list_forgotten": "memory:read",
     "restore_memory": "memory:write",
     "merge_memories": "memory:write",
     "move_memory": "memory:write",

@@ -15,6 +15,7 @@ from greenroom.actors.memory import (
     erasure,
     export,
     forget,
+    forgotten,
     import_staging,
     indexing,
     keyvalue,
@@ -119,6 +120,7 @@ class MemoryActor(Actor):
     merge = _by(memory_review.MergeMemories, restoring.merge)
     move = _by(memory_review.MoveMemory, restoring.move)
     withdraw_rating = _by(memory_review.WithdrawRating, ratings.withdraw)
+    list_forgotten = _by(memory_review.ListForgotten, forgotten.list_forgotten)
     list_pairs = _by(memory_review.ListMemoryPairs, pairs.pairs)
     settle_pair = _by(memory_review.SettleMemoryPair, pairs.settle)
 
@@ -140,7 +142,8 @@ class MemoryActor(Actor):
 
     @handles(requests.WriteUses)
     def write_uses(self, _: requests.WriteUses, context: Context) -> Slices[None]:
-        """Write down how often memories were used."""
+        """Write down how often memories were used, and tell those who see them."""
+        self.repository.publish(context, *self.repository.uses.used.values())
         return self.repository.uses.write(context, self.repository.index)
 
     @handles(requests.UpgradeMemory)

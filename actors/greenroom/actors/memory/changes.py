@@ -110,7 +110,7 @@ def _prolong(repository: MemoryRepository, context: Context, stored: StoredEntry
     context.put(of_version, msgspec.structs.replace(version, expires_at=until))
     context.put(where, msgspec.structs.replace(entry, expires_at=until))
     repository.index.change(context, entry.update, expires_at=until)
-    repository.publish(context)
+    repository.publish(context, entry)
     removal.sweep_by(repository, context, until)
     _record(repository, context, "prolong_memory", entry, entry.version)
 

@@ -123,7 +123,7 @@ def _ratings(person: Person, context: Context) -> Slices[list[tuple[bytes, Ratin
 
 
 def _renamed(person: Person, context: Context) -> Slices[int]:
-    """Stage that no memory or version of others names them as who wrote it; return how many did."""
+    """Stage that no memory or version of others names them as who wrote or forgot it; return how many did."""
     found = 0
     written: tuple[tuple[bytes, type[Entry | Version]], ...] = (
         (records.ENTRIES, Entry),
@@ -132,8 +132,11 @@ def _renamed(person: Person, context: Context) -> Slices[int]:
     for prefix, of in written:
         for key, record in context.scan(of, prefix=prefix):
             details = record.details
-            if details is not None and person.has_name(details.author):
-                details = msgspec.structs.replace(details, author=ERASED)
+            named = [
+                name for name in ("author", "deleted_by") if person.has_name(getattr(details, name, None))
+            ]
+            if details is not None and named:
+                details = msgspec.structs.replace(details, **dict.fromkeys(named, ERASED))
                 context.put(key, msgspec.structs.replace(record, details=details))
                 found += 1
             if context.should_yield():

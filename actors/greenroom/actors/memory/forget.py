@@ -152,7 +152,10 @@ def _end(
         # One of them may have taken the place of another one, which so has changed meanwhile.
         current = repository.by_number(context, stored.entry.number)
         assert current is not None, "it is still there"
-        (removal.remove if purge else removal.forget)(repository, context, current)
+        if purge:
+            removal.remove(repository, context, current)
+        else:
+            removal.forget(repository, context, current, details.get("by", context.principal.agent_id))
         audit_record.record(
             context,
             action,

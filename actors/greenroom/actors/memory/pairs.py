@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
@@ -40,9 +42,9 @@ _NEWER: Final = 6  # memories of which is asked whether they contradict an older
 class Beside(NamedTuple):
     """What stands near a memory."""
 
-    similar: list[SimilarMemory]
-    replaces: list[SimilarMemory]
-    replaced_by: list[SimilarMemory]
+    similar: list[review.NearMemory]
+    replaces: list[review.NearMemory]
+    replaced_by: list[review.NearMemory]
 
 
 class _Sight(NamedTuple):
@@ -95,7 +97,7 @@ def beside(repository: MemoryRepository, context: Context, entry: Entry) -> Slic
     similar = yield from _compared(repository, context, sight, everything, entry, "duplicates")
     older = sight.rows & (ids < entry.update)
     replaces = yield from _compared(repository, context, sight, older, entry, "conflicts")
-    replaced_by: list[SimilarMemory] = []
+    replaced_by: list[review.NearMemory] = []
     newer = yield from _sharing(repository, context, sight, entry)
     for update in newer[:_NEWER]:
         stored = repository.by_update(context, update)
@@ -107,8 +109,9 @@ def beside(repository: MemoryRepository, context: Context, entry: Entry) -> Slic
         if likely is not None:
             shown = yield from listed(repository, context, stored.entry, near_duplicates.PREVIEW)
             replaced_by.append(
-                SimilarMemory(
+                review.NearMemory(
                     memory_id=shown.memory_id,
+                    version=shown.version,
                     key=shown.key,
                     namespace=shown.namespace,
                     similarity=likely,
@@ -117,10 +120,22 @@ def beside(repository: MemoryRepository, context: Context, entry: Entry) -> Slic
             )
     alike = {each.memory_id for each in similar}
     return Beside(
-        similar[: near_duplicates.MOST],
-        [each for each in replaces if each.memory_id not in alike],
+        _near(repository, context, similar[: near_duplicates.MOST]),
+        _near(repository, context, [each for each in replaces if each.memory_id not in alike]),
         [each for each in replaced_by if each.memory_id not in alike],
     )
+
+
+def _near(
+    repository: MemoryRepository, context: Context, found: list[SimilarMemory]
+) -> list[review.NearMemory]:
+    """Return memories that were found, with their versions."""
+    near: list[review.NearMemory] = []
+    for each in found:
+        stored = repository.find_id(context, each.memory_id)
+        assert stored is not None, "it was found a moment ago"
+        near.append(review.NearMemory(**msgspec.structs.asdict(each), version=stored.entry.version))
+    return near
 
 
 def settle(
@@ -140,6 +155,7 @@ def settle(
         else:
             context.delete(key)
     repository.settled += 1
+    repository.publish(context, one, other)
     audit_record.record(
         context,
         "settle_memory_pair",

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.memory import indexing, records
@@ -85,6 +86,7 @@ def _with(quality: Quality, before: Rating | None, rating: float) -> Quality:
 
 def _put(repository: MemoryRepository, context: Context, entry: Entry, quality: Quality) -> None:
     context.put(records.quality_key(entry.number), quality)
+    repository.publish(context, entry)
     repository.index.change(
         context,
         entry.update,
@@ -112,11 +114,18 @@ def rate(
 def withdraw(
     repository: MemoryRepository, request: review.WithdrawRating, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Take back the sender's last rating; without one nothing changes."""
+    """Take back the sender's last rating; without one nothing changes.
+
+    Raises:
+        Refusal: ``VERSION_CONFLICT``: the last rating is not the expected one.
+    """
     yield from indexing.finish(repository, context)
     entry = named(repository, context, request.memory_id, None, None).entry
     where = records.rating_key(entry.number, _rater(context.principal))
     last = context.get(where, Rating)
+    current = None if last is None else last.rating
+    if request.expected_rating not in {None, current}:
+        raise auth_errors.rated_meanwhile(entry.key, request.expected_rating, current)
     quality = repository.uses.settle(context, entry)
     if last is not None and last.before is not None:
         rating, note = last.before

@@ -129,6 +129,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         stored_size: The bytes of the stored value.
         by_owner: Whether its owner wrote the newest version, as far as that is known.
         unreviewed: Whether a rule found it and nobody has looked at it since.
+        deleted_by: Who forgot it; None where an older program did not say.
     """
 
     partition: int
@@ -146,6 +147,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     stored_size: int = 0
     by_owner: bool = False
     unreviewed: bool = False
+    deleted_by: str | None = None
 
 
 PLAIN = EntryDetails(0)

@@ -30,7 +30,7 @@ EFFECTS_OF_EXPIRY = 10
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage that an entry's newest version is in no listing and no search any more."""
     repository.mapped.pop(entry.update, None)
-    repository.publish(context)
+    repository.publish(context, entry)
     for key in records.order_keys(entry):
         context.delete(key)
     if repository.is_indexed(entry):
@@ -56,16 +56,18 @@ def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), aside)
 
 
-def forget(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
-    """Stage that an entry is gone from reads and searches; its history stays."""
+def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, by: str) -> None:
+    """Stage that an entry is gone from reads and searches, as somebody wants it; its history stays."""
     where, entry = stored
     unlist(repository, context, entry)
     links.relink(repository, context, entry, None)
     details = msgspec.structs.replace(
-        repository.details_of(context, entry), deleted_at=context.now, supersedes=None
+        repository.details_of(context, entry), deleted_at=context.now, deleted_by=by, supersedes=None
     )
     links.keep(context, entry, details)
     context.put(where, msgspec.structs.replace(entry, details=details))
+    if repository.forgotten is not None:
+        repository.forgotten[entry.number] = context.now
 
 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
@@ -73,6 +75,8 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     where, entry = stored
     if entry.deleted_at is None:
         unlist(repository, context, entry)
+    else:
+        repository.publish(context, entry)
     context.delete(where)
     if repository.header is not None:
         context.delete(records.id_key(repository.tail(entry.number)))

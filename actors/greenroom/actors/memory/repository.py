@@ -19,7 +19,7 @@ from greenroom.actors.memory import directory, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
 from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
-from greenroom.actors.schemas.resource_uris import memory_uri
+from greenroom.actors.schemas.resource_uris import memories_uri, memory_uri
 from greenroom.runtime import Context, Refusal, Slices
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ GENERATED_KEY = re.compile(r"memory_[0-9a-f]{16}")
 """The form of a generated key; its letters are not searched."""
 NEWEST = b"n"
 _MAPPED_BYTES = 600  # of a memory that was on a map, about
+_FORGOTTEN_BYTES = 170
 _SINGLE_OWNER = (names.AGENT, names.USER)
 
 
@@ -50,6 +51,7 @@ class MemoryRepository:
         index: Their index.
         uses: Their uses that are not written yet.
         embedder_notified: Whether the embedder was told that some lack vectors.
+        forgotten: When which entries were forgotten, by number; some are not any more. None: nobody asked.
         summarized: The generation of the summary that was put together since the actor woke; None: none was.
         mapped: What maps show of memories, by update number; `map_rows` fills it, and keeps it small.
         settled: How many decisions about pairs were taken since the actor woke.
@@ -69,6 +71,7 @@ class MemoryRepository:
         self._agent_partition = policy.agent_partition(self.address)
         self._is_listed = False
         self.embedder_notified = False
+        self.forgotten: dict[int, int] | None = None
         self._views: VisibilityCache | None = None
         self.mapped: dict[int, MappedMemory] = {}
         self.settled = 0
@@ -158,11 +161,14 @@ class MemoryRepository:
 
     @property
     def is_resource(self) -> bool:
-        """Whether changes can be subscribed to; only those of an agent's memory can."""
+        """Whether it is a resource that is read; only an agent's memory is."""
         return ":" not in self.address
 
-    def publish(self, context: Context) -> None:
-        """Publish to the owner that the memory changed."""
+    def publish(self, context: Context, *changed: Entry) -> None:
+        """Publish that entries changed, as they were or are, to those who may see them."""
+        partitions = {self.partition(entry) for entry in changed}
+        for label in {label for each in partitions for label in policy.labels_of_memory(each)}:
+            context.publish(memories_uri(self.root), label)
         if self.is_resource:
             label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
@@ -381,8 +387,8 @@ class MemoryRepository:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         views = 0 if self._views is None else self._views.resident_bytes()
-        mapped = len(self.mapped) * _MAPPED_BYTES
-        return self.index.resident_bytes() + self.uses.resident_bytes() + views + mapped
+        kept = len(self.mapped) * _MAPPED_BYTES + len(self.forgotten or ()) * _FORGOTTEN_BYTES
+        return self.index.resident_bytes() + self.uses.resident_bytes() + views + kept
 
     # -- parts -------------------------------------------------------------
 

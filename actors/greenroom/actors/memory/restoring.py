@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import UNSET
@@ -25,6 +26,8 @@ from greenroom.runtime import Context, Slices
 MOST_RATINGS: Final = 100
 MOST_VERSIONS: Final = 200
 MOST_LINKED: Final = 50
+_Follow = Callable[[MemoryRepository, Context, Entry], Entry | None]
+"""Returns the next one along a link between memories, if the sender sees it."""
 
 
 def inspect(
@@ -46,8 +49,8 @@ def inspect(
         quality=quality,
         ratings=ratings.shown(context, entry, MOST_RATINGS),
         versions=reads.newest_versions(repository, context, entry, MOST_VERSIONS),
-        superseded=(yield from _superseded(repository, context, entry)),
-        superseded_by=(yield from _superseding(repository, context, entry)),
+        superseded=(yield from _linked(repository, context, entry, links.superseded)),
+        superseded_by=(yield from _linked(repository, context, entry, links.successor)),
         similar=beside.similar,
         replaces=beside.replaces,
         replaced_by=beside.replaced_by,
@@ -65,6 +68,10 @@ def restore(
     namespace = repository.namespace(entry.sub)
     policy.check_writes_namespace(context.principal, namespace)
     check_version(repository, namespace, entry.key, stored, request.expected_version)
+    if request.expected_forgotten not in {None, entry.deleted_at is not None}:
+        raise auth_errors.forgotten_meanwhile(
+            entry.key, namespace, entry.version, is_forgotten=entry.deleted_at is not None
+        )
     number = request.version or entry.version
     if number == entry.version and entry.deleted_at is None:
         raise auth_errors.invalid(
@@ -277,23 +284,13 @@ def _quality(repository: MemoryRepository, context: Context, entry: Entry) -> Sl
     return round(float(total[0]), 4)
 
 
-def _superseded(
-    repository: MemoryRepository, context: Context, entry: Entry
+def _linked(
+    repository: MemoryRepository, context: Context, entry: Entry, follow: _Follow
 ) -> Slices[list[review.ListedMemory]]:
+    """Return what a link leads to from an entry, and on from there, the nearest first."""
     found: list[review.ListedMemory] = []
-    below = links.superseded(repository, context, entry)
-    while below is not None and len(found) < MOST_LINKED:
-        found.append((yield from listed(repository, context, below)))
-        below = links.superseded(repository, context, below)
-    return found
-
-
-def _superseding(
-    repository: MemoryRepository, context: Context, entry: Entry
-) -> Slices[list[review.ListedMemory]]:
-    found: list[review.ListedMemory] = []
-    above = links.successor(repository, context, entry)
-    while above is not None and len(found) < MOST_LINKED:
-        found.append((yield from listed(repository, context, above)))
-        above = links.successor(repository, context, above)
+    other = follow(repository, context, entry)
+    while other is not None and len(found) < MOST_LINKED:
+        found.append((yield from listed(repository, context, other)))
+        other = follow(repository, context, other)
     return found

@@ -21,9 +21,13 @@ class UsageCounters:
     """The uses that are not written yet.
 
     A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.
+
+    Attributes:
+        used: An entry of each partition that has any.
     """
 
     def __init__(self) -> None:
+        self.used: dict[int | None, Entry] = {}
         self._pending: dict[int, tuple[int, int, int]] = {}
         self._awaited = 0
 
@@ -32,6 +36,7 @@ class UsageCounters:
         now = context.now
         if context.principal is not None and context.principal.seen_by is not None:
             return
+        self.used[None if entry.details is None else entry.details.partition] = entry
         known = self._pending.get(entry.number)
         if known is not None:
             self._pending[entry.number] = (entry.update, known[1] + 1, now)
@@ -71,6 +76,7 @@ class UsageCounters:
     def write(self, context: Context, index: MemoryIndex) -> Slices[None]:
         """Stage everything that is pending."""
         self._awaited = 0
+        self.used = {}
         while self._pending:
             number, pending = self._pending.popitem()
             quality = _with(context.get(quality_key(number), Quality) or _NONE, pending)

@@ -144,7 +144,7 @@ def write(
         analysed = yield from repository.index.add(context, document)
         root_summary.note(repository, context, entry, analysed)
     repository.counter = update
-    repository.publish(context)
+    repository.publish(context, entry)
     repository.uses.write_soon(context)
     indexing.soon(repository, context)
     return WriteResult(entry, old is None)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
-from greenroom.actors.auth.namespaces import segment, user_namespace, workflow_key
+from greenroom.actors.auth.namespaces import root_of, segment, user_namespace, workflow_key
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.resources import listed
@@ -172,6 +172,12 @@ KINDS: tuple[ResourceKind, ...] = (
         completes={"session_id": listed.session_ids},
         lists=listed.sessions,
         has_pages=True,
+    ),
+    ResourceKind(  # heard of only: what there is to be read of a namespace is asked for in pages
+        "memory",
+        uris.MEMORIES,
+        lambda *_: None,
+        lambda found, _: (uris.memories_uri(root_of(found[1])),),
     ),
     ResourceKind("export", uris.EXPORT, _by_key("export")),
     ResourceKind("passport", uris.PASSPORT, _by_key("passport")),

@@ -121,6 +121,12 @@ class RatingView(msgspec.Struct, frozen=True, kw_only=True):
     by_use: bool
 
 
+class NearMemory(SimilarMemory, frozen=True, kw_only=True):
+    """A memory that stands near one, at its newest version."""
+
+    version: int
+
+
 class MemoryInspected(Reply, frozen=True, kw_only=True):
     """Answers `InspectMemory`.
 
@@ -145,9 +151,9 @@ class MemoryInspected(Reply, frozen=True, kw_only=True):
     versions: list[replies.VersionView]
     superseded: list[ListedMemory]
     superseded_by: list[ListedMemory]
-    similar: list[SimilarMemory]
-    replaces: list[SimilarMemory]
-    replaced_by: list[SimilarMemory]
+    similar: list[NearMemory]
+    replaces: list[NearMemory]
+    replaced_by: list[NearMemory]
     may_change: bool
 
 
@@ -158,6 +164,42 @@ class InspectMemory(Message[MemoryInspected], frozen=True, kw_only=True):
     version: types.OldVersion | None = None
 
 
+class KeptMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was forgotten and is kept.
+
+    Attributes:
+        memory: As it was when it was forgotten.
+        forgotten_by: Who forgot it; None where an older program did not say.
+        key_is_taken: Whether another memory has its key now, which would have to be forgotten first.
+        may_restore: Whether the caller may write into its namespace.
+    """
+
+    memory: ListedMemory
+    forgotten_at: datetime
+    forgotten_by: str | None
+    key_is_taken: bool
+    may_restore: bool
+
+
+class ForgottenMemories(Reply, frozen=True, kw_only=True):
+    """Answers `ListForgotten`."""
+
+    namespace: str
+    memories: list[KeptMemory]
+    next_cursor: str | None
+
+
+class ListForgotten(Message[ForgottenMemories], frozen=True, kw_only=True):
+    """List memories below a namespace that were forgotten and can be restored, the last one first.
+
+    What was forgotten for good, or has expired since, is not there any more.
+    """
+
+    namespace: kinds.NamespacePrefix | None = None
+    limit: types.Limit200 = 50
+    cursor: types.Cursor | None = None
+
+
 class RestoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a new version that is as an older one was, and bring a forgotten memory back.
 
@@ -166,10 +208,12 @@ class RestoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
 
     Attributes:
         version: The version that it is to be like; the newest unless given, for a forgotten one.
+        expected_forgotten: Refuse unless it is forgotten, or unless it is not; forgetting makes no version.
     """
 
     memory_id: kinds.MemoryId
     version: types.OldVersion | None = None
+    expected_forgotten: bool | None = None
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -233,9 +277,14 @@ class MoveMemory(Message[MemoryMoved], frozen=True, kw_only=True):
 
 
 class WithdrawRating(Message[replies.MemoryRated], frozen=True, kw_only=True):
-    """Take back the caller's last rating of a memory; the one before it counts again, if there was one."""
+    """Take back the caller's last rating of a memory; the one before it counts again, if there was one.
+
+    Attributes:
+        expected_rating: Refuse unless the last rating is this one, and not one that came after it.
+    """
 
     memory_id: kinds.MemoryId
+    expected_rating: kinds.Rating | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
 

@@ -10,6 +10,8 @@ OWN: str = "greenroom|omnimemory"
 
 SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory(?:\?cursor=([A-Za-z0-9_-]+))?")
+_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+MEMORIES = re.compile(f"greenroom://memories/({_SEGMENT}(?::{_SEGMENT}){{1,7}})")
 EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{1,3}))?")
 PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 _FULL_NAME = r"(?:(?:user|project):[A-Za-z0-9_.@+~-]{1,100}|all):[A-Za-z0-9_.@+-]{1,64}"
@@ -36,6 +38,11 @@ def session_uri(session_id: str) -> str:
 def memory_uri(agent_id: str) -> str:
     """Return the URI of an agent's memory."""
     return f"agent://{agent_id}/memory"
+
+
+def memories_uri(namespace: str) -> str:
+    """Return the URI of the memories of a namespace."""
+    return f"greenroom://memories/{namespace}"
 
 
 def corpus_uri(corpus: str) -> str:

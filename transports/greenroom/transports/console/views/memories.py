@@ -12,19 +12,17 @@ from greenroom.actors import (
     BrowseMemories,
     BrowseNamespaces,
     InspectMemory,
+    ListForgotten,
     ListMemoryPairs,
     MemoryFilters,
 )
 from greenroom.actors.auth.namespaces import root_of
 from greenroom.actors.hooks.turns import kept_id
+from greenroom.actors.schemas.resource_uris import memories_uri
 from greenroom.transports.console.differences import differences
 from greenroom.transports.console.rendering import json_text
 from greenroom.transports.console.view import Place, Reader, View
 
-EVERY: Final = 5.0
-"""Seconds after which a page is fetched again: of a namespace no resource tells."""
-EVERY_LONG: Final = 30.0
-"""The same of what takes longer to find."""
 SHOWN: Final = 100_000
 """Characters of a content that are shown unless all of it is asked for."""
 LISTS: Final = {
@@ -32,8 +30,9 @@ LISTS: Final = {
     "contradictions": "Contradictions",
     "stale": "Stale",
     "unreviewed": "Unreviewed",
+    "forgotten": "Forgotten",
 }
-"""What waits for a decision, by the end of its path."""
+"""What waits for a decision, and what was forgotten, by the end of its path."""
 _WHY: Final = {
     "unused": "Not used for 90 days",
     "disliked": "Rated low",
@@ -87,6 +86,8 @@ async def memories(reader: Reader, place: Place) -> View:
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
     if place.rest == "unreviewed":
         return await _list(reader, place, unreviewed=True)
+    if place.rest == "forgotten":
+        return await _forgotten(reader, place)
     return await _memory(reader, place)
 
 
@@ -134,13 +135,22 @@ async def _list(
         "given": {**place.query, "cursor": None},
     }
     title = LISTS.get(place.rest, "Memories")
-    return View("memories.html", title, values, every=EVERY)
+    return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
 
 
 async def _pairs(reader: Reader, place: Place) -> View:
     kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
     request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
-    page = await reader.ask(request)
+    return _paged("memory_pairs.html", place, await reader.ask(request))
+
+
+async def _forgotten(reader: Reader, place: Place) -> View:
+    request = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+    return _paged("memory_forgotten.html", place, await reader.ask(request))
+
+
+def _paged(template: str, place: Place, page: Any) -> View:
+    """Return a list that has pages and no filters but a namespace."""
     values = {
         "page": page,
         "lists": LISTS,
@@ -148,7 +158,7 @@ async def _pairs(reader: Reader, place: Place) -> View:
         "crumbs": _crumbs(page.namespace),
         "given": {**place.query, "cursor": None},
     }
-    return View("memory_pairs.html", LISTS[place.rest], values, every=EVERY_LONG)
+    return View(template, LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
 
 
 async def _memory(reader: Reader, place: Place) -> View:
@@ -177,7 +187,7 @@ async def _memory(reader: Reader, place: Place) -> View:
             "text": differences(_text(older), text),
             "fields": _changed_fields(older, memory),
         }
-    return View("memory.html", memory.key, values, every=EVERY)
+    return View("memory.html", memory.key, values, topics=(memories_uri(memory.namespace),))
 
 
 def _text(memory: Any) -> str:
