@@ -10,15 +10,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
-import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from greenroom.transports.console.pacing import Turns
 from greenroom.transports.console.path_parts import path_part
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
 """What is shown for a number that is not there."""
-_PARTS_AT_ONCE: Final = 200  # of a template's output: less than a millisecond
 _MOST_JSON: Final = 20_000
 """Bytes of JSON that are laid out."""
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
@@ -42,14 +41,16 @@ def render(template: str, values: Mapping[str, Any]) -> bytes:
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
-async def render_long(template: str, values: Mapping[str, Any]) -> bytes:
-    """Return a page that may be long: others are served while it is made."""
-    parts: list[str] = []
-    for part in _environment().get_template(template).generate(values):
-        parts.append(part)
-        if len(parts) % _PARTS_AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-    return "".join(parts).encode("utf-8", "replace")
+async def render_long(template: str, values: Mapping[str, Any], turns: Turns) -> bytes:
+    """Return a page that may be long: others are served while it is made.
+
+    Args:
+        template: The template's name.
+        values: What it is given.
+        turns: In which pages are made.
+    """
+    page = await turns.joined(_environment().get_template(template).generate(values))
+    return page.encode("utf-8", "replace")
 
 
 @cache

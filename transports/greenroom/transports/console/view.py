@@ -6,6 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+import msgspec
+import trio
+
+from greenroom.runtime import GreenroomError
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
 
@@ -80,6 +84,7 @@ class Reader:
 
     Attributes:
         who: Who that is.
+        read: What was read, written as JSON: each reply, or why there is none.
 
     Args:
         agent: The visitor's agent.
@@ -89,17 +94,26 @@ class Reader:
     def __init__(self, agent: Asked, who: SessionView) -> None:
         self._agent = agent
         self.who = who
+        self.read: list[bytes] = []
 
     async def ask(self, request: Any) -> Any:
-        """Return the reply to a request of the domain.
+        """Return the reply to a request of the domain; others are served before.
 
         Raises:
             GreenroomError: it is refused, or fails.
         """
-        return await self._agent.ask(request)
+        await trio.lowlevel.checkpoint()
+        try:
+            reply = await self._agent.ask(request)
+        except GreenroomError as error:
+            self.read.append(repr(error).encode(errors="replace"))
+            raise
+        self.read.append(msgspec.json.encode(reply))
+        return reply
 
 
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
+"""Makes a page of what it reads, of its place and of who looks, and of nothing else: by that it is known again."""
 
 
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]

@@ -1,0 +1,47 @@
+"""Pages are made in turns, in slices between which the event loop serves others: agents wait for no page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Final
+
+import trio
+
+SLICE: Final = 0.0005
+"""Seconds after which a page gives up the event loop."""
+PASSES: Final = 4
+"""Passes of the event loop between two slices: what a request came for is done and answered in about as many."""
+
+
+class Turns:
+    """Lets one page at a time compute, for a slice, so that many together hold the loop no longer than one."""
+
+    def __init__(self) -> None:
+        self._turn = trio.Lock()
+
+    async def joined(self, parts: Iterable[str]) -> str:
+        """Return texts, each of which may take a while to make, as one.
+
+        Args:
+            parts: Makes them one after another.
+        """
+        made: list[str] = []
+        more = iter(parts)
+        is_over = False
+        while not is_over:
+            async with self._turn:
+                is_over = _slice(more, made)
+                for _ in range(PASSES):
+                    await trio.lowlevel.checkpoint()
+        return "".join(made)
+
+
+def _slice(parts: Iterable[str], made: list[str]) -> bool:
+    """Add texts for the length of a slice; return whether those were all."""
+    ends = perf_counter() + SLICE
+    for part in parts:
+        made.append(part)
+        if perf_counter() >= ends:
+            return False
+    return True
