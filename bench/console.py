@@ -130,6 +130,7 @@ def _crowd_report(load: LoadPlan, rounds: dict[str, list[Outcome]], tallies: lis
     served: list[list[Value]] = [[f"% of a core, {name}", value] for name, value in computed.items()]
     served += [
         ["pages fetched a round", statistics.median(tally.pages for tally in tallies)],
+        ["of these, same as before", statistics.median(tally.same for tally in tallies)],
         ["changes told a round", statistics.median(tally.changes for tally in tallies)],
         ["a page, median ms", statistics.median(pages)],
     ]

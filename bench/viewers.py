@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import random
 import re
 import threading
 import time
@@ -25,7 +26,7 @@ import trio
 from bench.entrance import Entrance, asked
 from bench.harness import WrongAnswerError, check
 
-GATHER = 0.25  # seconds, as in the script
+GATHER, APART = 0.25, 0.5  # seconds from a change to the fetch, and what chance adds at most, as in a browser
 SPREAD = 5.0  # seconds in which the consoles are opened, so that they do not all fetch at once
 WRITES = 2
 CHUNK = 65_536
@@ -34,12 +35,13 @@ _EVERY = re.compile(rb'data-every="([0-9.]+)"')
 
 
 class Fetched(NamedTuple):
-    """An answer, and the seconds to its first byte and to its last."""
+    """An answer, the seconds to its first byte and to its last, and its tag."""
 
     status: int
     body: bytes
     first: float
     last: float
+    tag: str | None = None
 
 
 @dataclass
@@ -48,12 +50,14 @@ class Tally:
 
     Attributes:
         pages: How many pages were fetched.
+        same: How many of them were answered as being what was sent last.
         changes: How many changes the streams told of.
         streams: How many are open.
         times: The seconds that each page took.
     """
 
     pages: int = 0
+    same: int = 0
     changes: int = 0
     streams: int = 0
     times: list[float] = field(default_factory=list)
@@ -67,12 +71,13 @@ class Connection:
         self._stream = stream
         self._protocol = h11.Connection(h11.CLIENT)
 
-    async def send(self, target: str) -> None:
-        """Send a GET."""
+    async def send(self, target: str, tag: str | None = None) -> None:
+        """Send a GET, of what has another tag if one is given."""
         headers = [
             ("host", self._entrance.authority),
             ("cookie", self._entrance.cookie),
             ("accept-encoding", "gzip"),
+            *([] if tag is None else [("if-none-match", tag)]),
         ]
         request = h11.Request(method="GET", target=target, headers=headers)
         data = (self._protocol.send(request) or b"") + (self._protocol.send(h11.EndOfMessage()) or b"")
@@ -91,19 +96,20 @@ class Connection:
             if isinstance(event, h11.EndOfMessage):
                 return
 
-    async def get(self, target: str) -> Fetched:
-        """Fetch something whole."""
+    async def get(self, target: str, tag: str | None = None) -> Fetched:
+        """Fetch something whole, unless it still has the tag."""
         began = time.perf_counter()
-        await self.send(target)
-        status, body, first = 0, bytearray(), 0.0
+        await self.send(target, tag)
+        status, body, first, said = 0, bytearray(), 0.0, None
         async for event in self.events():
             first = first or time.perf_counter() - began
             if isinstance(event, h11.Response):
                 status = event.status_code
+                said = next((value.decode() for name, value in event.headers if name == b"etag"), None)
             elif isinstance(event, h11.Data):
                 body += event.data
         self._protocol.start_next_cycle()
-        return Fetched(status, bytes(body), first, time.perf_counter() - began)
+        return Fetched(status, bytes(body), first, time.perf_counter() - began, said)
 
 
 @asynccontextmanager
@@ -130,6 +136,7 @@ class Tab:
         self._topic = topic
         self._tally = tally
         self._changed = trio.Event()
+        self._tag: str | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Look at the page until it is cancelled; started once it is there and its stream is open."""
@@ -146,16 +153,20 @@ class Tab:
             await nursery.start(self._hear, topics)
             task_status.started()
             while True:
-                with trio.move_on_after(every):
+                with trio.move_on_after(every * random.uniform(0.9, 1.1)):
                     await self._changed.wait()
-                    await trio.sleep(GATHER)
+                    await trio.sleep(GATHER + random.uniform(0, APART))
                 self._changed = trio.Event()
                 await self._page(kept)
 
     async def _page(self, kept: Connection) -> bytes:
-        found = await kept.get(self._path)
-        check(found.status == 200 and b'<main id="main"' in found.body, f"{self._path} is {found.status}")
+        found = await kept.get(self._path, self._tag)
+        is_same = found.status == 304 and found.tag == self._tag
+        is_page = found.status == 200 and b'<main id="main"' in found.body
+        check(is_same or is_page, f"{self._path} is {found.status}")
+        self._tag = found.tag
         self._tally.pages += 1
+        self._tally.same += is_same
         self._tally.times.append(found.last)
         return found.body
 

@@ -1,7 +1,8 @@
 // Changes, as the server tells of them: the page is fetched again when a resource of it changes.
-import { REFRESHED, asSeen, main, refresh, urlOf } from "./page.js";
+import { REFRESHED, asSeen, main, refreshChanged, urlOf } from "./page.js";
 
 const GATHER = 250; // milliseconds in which several changes become one fetch
+const APART = 500; // and at most so many more, by chance: many tabs that hear of a change do not all fetch at once
 let stream = null;
 let topics = "";
 let soon = null;
@@ -47,8 +48,8 @@ function stop() {
 function later() {
   soon ??= setTimeout(() => {
     soon = null;
-    refresh();
-  }, GATHER);
+    refreshChanged();
+  }, GATHER + APART * Math.random());
 }
 
 /** Fetches a page again from time to time that shows what no resource tells of. */
@@ -56,9 +57,9 @@ function every() {
   const seconds = Number(main()?.dataset.every ?? 0);
   setTimeout(
     () => {
-      if (seconds && !document.hidden && main().dataset.csrf) refresh().then(every);
+      if (seconds && !document.hidden && main().dataset.csrf) refreshChanged().then(every);
       else every();
     },
-    (seconds || 5) * 1_000,
+    (seconds || 5) * (900 + 200 * Math.random()), // so that tabs opened together part
   );
 }

@@ -2,8 +2,8 @@
 
 Invariants:
 
-- What a page was made of stands in its tag: who looks, where, and every reply that was read for it. So whoever
-  may see less reads less, and finds no page of somebody else's.
+- What a page was made of stands in its tag: who looks, where, and every reply that was read for it. So
+  whoever may see less reads less, and finds no page of somebody else's.
 - Nothing is kept beyond the minute in which it was made, but until the next page is asked for. Times that are
   shown as "5 min ago" are at most a minute behind.
 """

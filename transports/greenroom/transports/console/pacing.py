@@ -11,11 +11,11 @@ import trio
 SLICE: Final = 0.0005
 """Seconds after which a page gives up the event loop."""
 PASSES: Final = 4
-"""Passes of the event loop between two slices: what a request came for is done and answered in about as many."""
+"""Passes of the event loop between two slices, in about as many of which a request is answered."""
 
 
 class Turns:
-    """Lets one page at a time compute, for a slice, so that many together hold the loop no longer than one."""
+    """Lets one page at a time compute, for a slice: many together hold the loop no longer than one."""
 
     def __init__(self) -> None:
         self._turn = trio.Lock()

@@ -113,7 +113,7 @@ class Reader:
 
 
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
-"""Makes a page of what it reads, of its place and of who looks, and of nothing else: by that it is known again."""
+"""Makes a page of what it reads, its place and who looks, and of nothing else: by that it is known again."""
 
 
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
