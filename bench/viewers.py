@@ -31,6 +31,7 @@ SPREAD = 5.0  # seconds in which the consoles are opened, so that they do not al
 WRITES = 2
 CHUNK = 65_536
 _TOPICS = re.compile(rb"data-topics='([^']*)'")
+_VIEW = re.compile(rb'<a href="\./([a-z]*)" data-key=')
 _EVERY = re.compile(rb'data-every="([0-9.]+)"')
 
 
@@ -118,6 +119,18 @@ async def connection(entrance: Entrance) -> AsyncIterator[Connection]:
     async with await trio.open_tcp_stream(entrance.host, entrance.port) as stream:
         stream.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
         yield Connection(entrance, stream)
+
+
+def paths_of(entrance: Entrance, session_id: str) -> list[str]:
+    """Return a page of each view, as the navigation has them, and at last that of a session."""
+
+    async def first() -> Fetched:
+        async with connection(entrance) as kept:
+            return await kept.get("/")
+
+    views = sorted({each.decode() for each in _VIEW.findall(trio.run(first).body)})
+    check("sessions" in views, f"the navigation has no sessions but {views}")
+    return [*(f"/{view}" for view in views), f"/sessions/{session_id}"]
 
 
 class Tab:
