@@ -70,7 +70,7 @@ def _filled(entrance: Entrance, sessions: int, messages: int) -> str:
 
 
 async def _fetch(entrance: Entrance, paths: Sequence[str], pid: int, count: int) -> list[float]:
-    """Return the ms of processor time of a page of each; the server writes down its steps before and after."""
+    """Return the ms of processor time of a page of each; the server writes its steps before and after."""
     session = paths[-1].rpartition("/")[2]
     costs = []
     async with connection(entrance) as kept:
