@@ -28,6 +28,7 @@ SESSION = "/sessions/s"
 # -- slices ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("console.pace")
 async def test_pages_take_turns_and_leave_the_event_loop_to_others_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,6 +95,7 @@ def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "KeptPages", partial(KeptPages, lambda: 60.0))
 
 
+@pytest.mark.promise("console.pace")
 async def test_what_a_browser_has_is_sent_again_when_it_changed_and_not_before(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
