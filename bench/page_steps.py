@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import trio
 
@@ -37,10 +38,11 @@ def run(plan: Plan) -> Report:
     names = [*paths[:-1], "a session"]
     of = dict(zip(names, steps[1::2], strict=True))
     rows: list[list[Value]] = [
-        [name, cost, _long(of[name]) / count, max(of[name])] for name, cost in zip(names, costs, strict=True)
+        [name, cost.changed, cost.same, _long(of[name]) / count, max(of[name])]
+        for name, cost in zip(names, costs, strict=True)
     ]
-    columns = ["view", "CPU ms a page", f"steps over {LONG:g} ms, a page", "longest step, ms of CPU"]
-    title = f"each view {count} times, a change before each"
+    columns = ["view", "CPU ms a page", "the same", f"steps over {LONG:g} ms", "longest step, ms of CPU"]
+    title = f"each view {count} times, a change before each; and with none: the same"
     figure = Figure(
         what=f"steps over {LONG:g} ms of processor time, of each page that is fetched again",
         value=sum(_long(of[name]) for name in REFRESHED) / count / len(REFRESHED),
@@ -69,8 +71,15 @@ def _filled(entrance: Entrance, sessions: int, messages: int) -> str:
     return session_id
 
 
-async def _fetch(entrance: Entrance, paths: Sequence[str], pid: int, count: int) -> list[float]:
-    """Return the ms of processor time of a page of each; the server writes its steps before and after."""
+class Costs(NamedTuple):
+    """Milliseconds of processor time of a page: after a change in a session, and when nothing has changed."""
+
+    changed: float
+    same: float
+
+
+async def _fetch(entrance: Entrance, paths: Sequence[str], pid: int, count: int) -> list[Costs]:
+    """Return what a page of each costs; the server writes its steps before those after changes and behind."""
     session = paths[-1].rpartition("/")[2]
     costs = []
     async with connection(entrance) as kept:
@@ -84,6 +93,10 @@ async def _fetch(entrance: Entrance, paths: Sequence[str], pid: int, count: int)
                 page = await kept.get(path)
                 spent += processor_seconds(pid) - before
                 check(page.status == 200 and b'<main id="main"' in page.body, f"{path} is {page.status}")
-            costs.append(spent / count * 1e3)
             os.kill(pid, signal.SIGUSR1)
+            before = processor_seconds(pid)
+            for _ in range(count):
+                await kept.get(path)
+            same = processor_seconds(pid) - before
+            costs.append(Costs(spent / count * 1e3, same / count * 1e3))
     return costs

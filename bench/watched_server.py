@@ -50,5 +50,5 @@ class Watch(trio.abc.Instrument):
 if __name__ == "__main__":
     watch = Watch()
     signal.signal(signal.SIGUSR1, partial(watch.write, Path(sys.argv.pop(1))))
-    trio.run = partial(trio.run, instruments=[watch])
+    trio.run = partial(trio.run, instruments=[watch])  # type: ignore[assignment]  # as it is called there
     sys.exit(main())
