@@ -15,9 +15,14 @@ PASSES: Final = 4
 
 
 class Turns:
-    """Lets one page at a time compute, for a slice: many together hold the loop no longer than one."""
+    """Lets one page at a time compute, for a slice: many together hold the loop no longer than one.
 
-    def __init__(self) -> None:
+    Args:
+        slice_seconds: The length of a slice.
+    """
+
+    def __init__(self, slice_seconds: float = SLICE) -> None:
+        self._slice_seconds = slice_seconds
         self._turn = trio.Lock()
 
     async def joined(self, parts: Iterable[str]) -> str:
@@ -31,15 +36,15 @@ class Turns:
         is_over = False
         while not is_over:
             async with self._turn:
-                is_over = _slice(more, made)
+                is_over = _slice(more, made, self._slice_seconds)
                 for _ in range(PASSES):
                     await trio.lowlevel.checkpoint()
         return "".join(made)
 
 
-def _slice(parts: Iterable[str], made: list[str]) -> bool:
+def _slice(parts: Iterable[str], made: list[str], seconds: float) -> bool:
     """Add texts for the length of a slice; return whether those were all."""
-    ends = perf_counter() + SLICE
+    ends = perf_counter() + seconds
     for part in parts:
         made.append(part)
         if perf_counter() >= ends:
