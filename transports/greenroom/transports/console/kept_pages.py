@@ -43,7 +43,7 @@ class KeptPages:
 
         Args:
             shown: What it is made of besides what is read: values that can be written as JSON.
-            read: What was read for it.
+            read: Digests of what was read for it.
         """
         self._begin_minute()
         digest = blake2b(key=self._secret, digest_size=16)
