@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 import msgspec
 import trio
 
+from bench import page_steps
 from bench.channels import to_port
 from bench.client import ERAS, Client, connected
 from bench.closed_loop import Contender, Cost, Driven, Load, cost, verified
@@ -27,7 +28,7 @@ from bench.load.outcome import Outcome
 from bench.load.plan import LoadPlan, read_mix, tasks_and_steps
 from bench.load.run import run_load
 from bench.servers import Listening, greenroom, listening
-from bench.viewers import SPREAD, Fetched, Tally, connection, open_consoles
+from bench.viewers import SPREAD, Fetched, Tally, connection, open_consoles, paths_of
 from bench.wires import Kind
 
 CONSOLES = 50
@@ -35,11 +36,10 @@ MIX = "get_memory=8,add_message=1,search_context=1"
 ALONE, BESIDE = "no console", f"{CONSOLES} consoles"
 CONNECTIONS = 8
 _LINKED = re.compile(rb'<(?:link|script|img)[^>]* (?:href|src)="([^"]+)"')
-_VIEW = re.compile(rb'<a href="\./([a-z]*)" data-key=')
 
 
 def run(plan: Plan) -> Report:
-    """Measure all three."""
+    """Measure all four."""
     with plan.folder() as folder, listening(greenroom(folder / "data", "--http", "127.0.0.1:0")) as server:
         entrance = log_in(folder / "data", server.url)
         parts = [
@@ -47,6 +47,7 @@ def run(plan: Plan) -> Report:
             _first_view(plan, entrance),
             _requests(plan, server, entrance),
         ]
+    parts.append(page_steps.run(plan))
     return Report(
         tables=[table for part in parts for table in part.tables],
         figures=[figure for part in parts for figure in part.figures],
@@ -68,7 +69,7 @@ def _crowded(plan: Plan, server: Listening, entrance: Entrance) -> Report:
     )
     count, spread = plan.size(CONSOLES, 4), plan.size(SPREAD, 0.1)
     session_id = asked(entrance, "create_session", purpose="watched by all")["session_id"]
-    paths = _paths(entrance, session_id)
+    paths = paths_of(entrance, session_id)
     tallies: list[Tally] = []
 
     def loaded() -> Outcome:
@@ -89,18 +90,6 @@ def _crowded(plan: Plan, server: Listening, entrance: Entrance) -> Report:
         loaded()  # what is loaded with the first search is no agent's cost
     rounds = take_turns({ALONE: loaded, BESIDE: beside}, plan.size(7, 1))
     return _crowd_report(load, rounds, tallies)
-
-
-def _paths(entrance: Entrance, session_id: str) -> list[str]:
-    """Return a page of each view, as the navigation has them, and that of a session."""
-
-    async def first() -> Fetched:
-        async with connection(entrance) as kept:
-            return await kept.get("/")
-
-    views = sorted({each.decode() for each in _VIEW.findall(trio.run(first).body)})
-    check("sessions" in views, f"the navigation has no sessions but {views}")
-    return [*(f"/{view}" for view in views), f"/sessions/{session_id}"]
 
 
 def _crowd_report(load: LoadPlan, rounds: dict[str, list[Outcome]], tallies: list[Tally]) -> Report:
@@ -130,6 +119,7 @@ def _crowd_report(load: LoadPlan, rounds: dict[str, list[Outcome]], tallies: lis
     served: list[list[Value]] = [[f"% of a core, {name}", value] for name, value in computed.items()]
     served += [
         ["pages fetched a round", statistics.median(tally.pages for tally in tallies)],
+        ["of these, same as before", statistics.median(tally.same for tally in tallies)],
         ["changes told a round", statistics.median(tally.changes for tally in tallies)],
         ["a page, median ms", statistics.median(pages)],
     ]

@@ -18,6 +18,7 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.transports.console.pacing import Turns
 from greenroom.transports.console.rendering import render_long
 from greenroom.transports.console.view import Place, Reader, View, ViewFunction
 from greenroom.transports.console.views.memories import memories
@@ -117,7 +118,8 @@ async def made_page(show: ViewFunction, agent: Agent, place: Place) -> tuple[Vie
     here = place.path.split("/")[1]
     shell = {"root": "./", "static": "./static", "who": who, "here": here, "kept": {}, "place": place}
     shown = {"title": view.title, "topics": view.topics, "every": view.every, **view.values}
-    made = await render_long(view.template, {**shell, "may": lambda _: True, "entries": [], **shown})
+    values = {**shell, "may": lambda _: True, "entries": [], **shown}
+    made = await render_long(view.template, values, Turns())
     return view, made
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import random
 import re
 import threading
 import time
@@ -25,22 +26,24 @@ import trio
 from bench.entrance import Entrance, asked
 from bench.harness import WrongAnswerError, check
 
-GATHER = 0.25  # seconds, as in the script
+GATHER, APART = 0.25, 0.5  # seconds from a change to the fetch, and what chance adds at most, as in a browser
 REST = 4  # times as long as a fetch took, likewise
 SPREAD = 5.0  # seconds in which the consoles are opened, so that they do not all fetch at once
 WRITES = 2
 CHUNK = 65_536
 _TOPICS = re.compile(rb"data-topics='([^']*)'")
+_VIEW = re.compile(rb'<a href="\./([a-z]*)" data-key=')
 _EVERY = re.compile(rb'data-every="([0-9.]+)"')
 
 
 class Fetched(NamedTuple):
-    """An answer, and the seconds to its first byte and to its last."""
+    """An answer, the seconds to its first byte and to its last, and its tag."""
 
     status: int
     body: bytes
     first: float
     last: float
+    tag: str | None = None
 
 
 @dataclass
@@ -49,12 +52,14 @@ class Tally:
 
     Attributes:
         pages: How many pages were fetched.
+        same: How many of them were answered as being what was sent last.
         changes: How many changes the streams told of.
         streams: How many are open.
         times: The seconds that each page took.
     """
 
     pages: int = 0
+    same: int = 0
     changes: int = 0
     streams: int = 0
     times: list[float] = field(default_factory=list)
@@ -68,12 +73,13 @@ class Connection:
         self._stream = stream
         self._protocol = h11.Connection(h11.CLIENT)
 
-    async def send(self, target: str) -> None:
-        """Send a GET."""
+    async def send(self, target: str, tag: str | None = None) -> None:
+        """Send a GET, of what has another tag if one is given."""
         headers = [
             ("host", self._entrance.authority),
             ("cookie", self._entrance.cookie),
             ("accept-encoding", "gzip"),
+            *([] if tag is None else [("if-none-match", tag)]),
         ]
         request = h11.Request(method="GET", target=target, headers=headers)
         data = (self._protocol.send(request) or b"") + (self._protocol.send(h11.EndOfMessage()) or b"")
@@ -92,19 +98,20 @@ class Connection:
             if isinstance(event, h11.EndOfMessage):
                 return
 
-    async def get(self, target: str) -> Fetched:
-        """Fetch something whole."""
+    async def get(self, target: str, tag: str | None = None) -> Fetched:
+        """Fetch something whole, unless it still has the tag."""
         began = time.perf_counter()
-        await self.send(target)
-        status, body, first = 0, bytearray(), 0.0
+        await self.send(target, tag)
+        status, body, first, said = 0, bytearray(), 0.0, None
         async for event in self.events():
             first = first or time.perf_counter() - began
             if isinstance(event, h11.Response):
                 status = event.status_code
+                said = next((value.decode() for name, value in event.headers if name == b"etag"), None)
             elif isinstance(event, h11.Data):
                 body += event.data
         self._protocol.start_next_cycle()
-        return Fetched(status, bytes(body), first, time.perf_counter() - began)
+        return Fetched(status, bytes(body), first, time.perf_counter() - began, said)
 
 
 @asynccontextmanager
@@ -113,6 +120,18 @@ async def connection(entrance: Entrance) -> AsyncIterator[Connection]:
     async with await trio.open_tcp_stream(entrance.host, entrance.port) as stream:
         stream.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
         yield Connection(entrance, stream)
+
+
+def paths_of(entrance: Entrance, session_id: str) -> list[str]:
+    """Return a page of each view, as the navigation has them, and at last that of a session."""
+
+    async def first() -> Fetched:
+        async with connection(entrance) as kept:
+            return await kept.get("/")
+
+    views = sorted({each.decode() for each in _VIEW.findall(trio.run(first).body)})
+    check("sessions" in views, f"the navigation has no sessions but {views}")
+    return [*(f"/{view}" for view in views), f"/sessions/{session_id}"]
 
 
 class Tab:
@@ -131,6 +150,7 @@ class Tab:
         self._topic = topic
         self._tally = tally
         self._changed = trio.Event()
+        self._tag: str | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Look at the page until it is cancelled; started once it is there and its stream is open."""
@@ -148,9 +168,10 @@ class Tab:
             task_status.started()
             ready = -inf
             while True:
-                with trio.move_on_after(every):
+                with trio.move_on_after(every * random.uniform(0.9, 1.1)):
                     await self._changed.wait()
-                    await trio.sleep(max(GATHER, ready - trio.current_time()))
+                    apart = GATHER + random.uniform(0, APART)
+                    await trio.sleep(max(apart, ready - trio.current_time()))
                 self._changed = trio.Event()
                 began = trio.current_time()
                 await self._page(kept)
@@ -158,9 +179,13 @@ class Tab:
                 ready = ended + REST * (ended - began)
 
     async def _page(self, kept: Connection) -> bytes:
-        found = await kept.get(self._path)
-        check(found.status == 200 and b'<main id="main"' in found.body, f"{self._path} is {found.status}")
+        found = await kept.get(self._path, self._tag)
+        is_same = found.status == 304 and found.tag == self._tag
+        is_page = found.status == 200 and b'<main id="main"' in found.body
+        check(is_same or is_page, f"{self._path} is {found.status}")
+        self._tag = found.tag
         self._tally.pages += 1
+        self._tally.same += is_same
         self._tally.times.append(found.last)
         return found.body
 

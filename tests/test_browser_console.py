@@ -70,6 +70,22 @@ def test_a_change_by_another_client_is_shown_at_once(page: Page, console_server:
     page.get_by_role("link", name="newer").wait_for()
 
 
+def again(page: Page) -> int:
+    """Have a page looked at anew, as when somebody comes back to it; return what it is answered."""
+    with page.expect_response(lambda answer: answer.request.resource_type == "fetch") as told:
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    return told.value.status
+
+
+def test_a_page_that_has_not_changed_is_not_sent_again(page: Page, console_server: ConsoleServer) -> None:
+    page.goto(f"{console_server.url}sessions/release")
+    first, *later = [again(page) for _ in range(3)]  # of which a minute's end changes one
+    assert first == 200
+    assert 304 in later
+    console_server.ask("add_message", session_id="release", content="what nobody knew")
+    page.get_by_text("what nobody knew").wait_for()
+
+
 def test_a_page_goes_on_when_the_folder_gets_another_owner(chromium: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with (

@@ -86,8 +86,12 @@ class Looker(Browser):
 
     async def look(self, path: str = "/") -> Shown:
         """Return a page."""
-        await self.guest.send("GET", path, self.headers)
-        return Shown(await self.guest.answer())
+        return Shown(await self.again(path))
+
+    async def again(self, path: str, tag: str | None = None) -> Answer:
+        """Return the answer to who knows a page by this tag."""
+        await self.guest.send("GET", path, {**self.headers, "if-none-match": tag})
+        return await self.guest.answer()
 
 
 async def looker(here: Premises, key: ApiKeyMade | None = None, *, read_only: bool = False) -> Looker:

@@ -1,7 +1,8 @@
 // Changes, as the server tells of them: the page is fetched again when a resource of it changes.
-import { REFRESHED, asSeen, main, refresh, urlOf } from "./page.js";
+import { REFRESHED, asSeen, main, refreshChanged, urlOf } from "./page.js";
 
 const GATHER = 250; // milliseconds in which several changes become one fetch
+const APART = 500; // and at most so many more, by chance: many tabs that hear of a change do not all fetch at once
 const REST = 4; // times as long as a fetch took the page is left alone then, however much changes
 let ready = 0;
 let stream = null;
@@ -50,11 +51,11 @@ function later() {
   soon ??= setTimeout(() => {
     soon = null;
     const began = performance.now();
-    refresh().then(() => {
+    refreshChanged().then(() => {
       const ended = performance.now();
       ready = ended + REST * (ended - began);
     });
-  }, Math.max(GATHER, ready - performance.now()));
+  }, Math.max(GATHER + APART * Math.random(), ready - performance.now()));
 }
 
 /** Fetches a page again from time to time that shows what no resource tells of. */
@@ -62,9 +63,9 @@ function every() {
   const seconds = Number(main()?.dataset.every ?? 0);
   setTimeout(
     () => {
-      if (seconds && !document.hidden && main().dataset.csrf) refresh().then(every);
+      if (seconds && !document.hidden && main().dataset.csrf) refreshChanged().then(every);
       else every();
     },
-    (seconds || 5) * 1_000,
+    (seconds || 5) * (900 + 200 * Math.random()), // so that tabs opened together part
   );
 }

@@ -2,6 +2,7 @@
 import { Idiomorph } from "idiomorph";
 
 export const REFRESHED = "greenroom:refreshed";
+const HELD = "form[data-dirty], [role=alert]:not([hidden])";
 
 /** Returns the main part of the page, which is replaced when the page is fetched again. */
 export function main() {
@@ -44,16 +45,23 @@ export function button(label, act) {
 
 let refreshing = null;
 let again = null;
+let tag = null; // the server's name for what is shown; null where something of that was not taken over
 
 /**
  * Fetches the page again and shows what has changed in it; what is being typed stays. A fetch that is under way may
  * have been answered before what changed, so another one follows it.
  */
 export function refresh() {
+  tag = null;
+  return refreshChanged();
+}
+
+/** Does the same, but has the server send nothing where the page is what it sent last. */
+export function refreshChanged() {
   if (refreshing) {
     again ??= refreshing.then(() => {
       again = null;
-      return refresh();
+      return refreshChanged();
     });
     return again;
   }
@@ -67,11 +75,13 @@ async function fetchAgain() {
   const address = location.href.replace(/#.*/, "");
   let answer;
   try {
-    answer = await fetch(address, { headers: { accept: "text/html" }, redirect: "error" });
+    const headers = { accept: "text/html", ...(tag && { "if-none-match": tag }) };
+    answer = await fetch(address, { headers, redirect: "error" });
   } catch {
     tell("The server does not answer. This page shows what was last known.");
     return;
   }
+  if (answer.status === 304) return;
   const fetched = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = fetched.getElementById("main");
   if (!shown?.dataset.csrf) {
@@ -79,6 +89,7 @@ async function fetchAgain() {
     else if (main().dataset.csrf) loggedOut();
     return;
   }
+  tag = isInUse() ? null : answer.headers.get("etag");
   Idiomorph.morph(main(), shown, {
     ignoreActiveValue: true,
     callbacks: { beforeNodeMorphed: mayChange, beforeNodeRemoved: mayGo, beforeAttributeUpdated: keepsState },
@@ -86,9 +97,14 @@ async function fetchAgain() {
   document.dispatchEvent(new CustomEvent(REFRESHED));
 }
 
+/** Returns whether something on the page stays as it is now, so that it is to be fetched whole again. */
+function isInUse() {
+  return main().querySelector(`${HELD}, :is(input, select, textarea):focus`) !== null;
+}
+
 /** A form into which something was typed, a refusal, and what the script itself drew, stay as they are. */
 function mayChange(old) {
-  return !(old instanceof Element && old.matches("form[data-dirty], [role=alert]:not([hidden]), [data-drawn]"));
+  return !(old instanceof Element && old.matches(`${HELD}, [data-drawn]`));
 }
 
 /** What the script drew goes with what it was drawn for, by the script. What somebody types into does not go. */

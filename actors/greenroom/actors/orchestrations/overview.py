@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 from weakref import WeakKeyDictionary
@@ -61,15 +62,14 @@ class GetOverview(ClientOrchestration[schemas.Overview], frozen=True, kw_only=Tr
         """Look at statistics and listings; what tells of others is for administrators alone."""
         runtime, principal = client.runtime, client.principal
         is_admin = allows(principal.scopes, ADMIN)
-        processes = await told_of(client)
-        own = None if client.server is None else client.server.presence().id
+        processes, own = await told_of(client)
         statistics = runtime.statistics()
         embedding = await runtime.query(GetEmbedding())
         now = client.ledger.now()
         parts = parts_of(statistics, embedding, is_sound=runtime.is_sound, names=is_admin)
         seen = processes if is_admin else [_own_clients(each, principal) for each in processes]
         said = schemas.Overview(
-            version=version("greenroom"),
+            version=_version(),
             health=parts,
             advice=[],
             sessions=await _sessions(runtime, principal),
@@ -143,6 +143,11 @@ async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Coun
         newest=None if newest is None else newest.full_name,
         newest_at=None if newest is None else to_datetime(newest.created_at),
     )
+
+
+@cache
+def _version() -> str:
+    return version("greenroom")  # which reads and parses a file
 
 
 def _kept(runtime: RuntimeClient, principal: Principal, what: str) -> schemas.Counted | None:

@@ -153,7 +153,7 @@ class ListPeople(ClientOrchestration[PeopleSeen], frozen=True, kw_only=True):
 
 async def _browsers(client: ClientSessionState) -> list[ConnectedClient]:
     processes = await told_of(client)
-    return [each for process in processes for each in process.clients if each.browser is not None]
+    return [each for process in processes.told for each in process.clients if each.browser is not None]
 
 
 def _agents(agents: list[tuple[int, str]]) -> dict[str, Any]:

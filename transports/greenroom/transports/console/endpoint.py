@@ -13,9 +13,13 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
+
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.console import static_files
+from greenroom.transports.console.kept_pages import KeptPages
+from greenroom.transports.console.pacing import Turns
 from greenroom.transports.console.path_parts import name_of
 from greenroom.transports.console.rendering import render, render_long
 from greenroom.transports.console.view import Entry, FileFunction, Place, Reader, View, may_ask
@@ -50,6 +54,8 @@ class ConsoleEndpoint:
         self._visitors = visitors
         self._asking = asking
         self._entries = {entry.name: entry for entry in ENTRIES}
+        self._kept = KeptPages()
+        self._turns = Turns()
 
     def serves(self, path: str) -> bool:
         """Return whether it answers at a path, be it with a refusal."""
@@ -117,8 +123,22 @@ class ConsoleEndpoint:
         if (file := entry.files.get(rest)) is not None:
             made = partial(_file, shell, file, place)
             return await self._asking.download(exchange, visitor, f"page {first} {rest}", made, failed)
-        work = partial(_shown, shell, entry, place)
+        work = partial(self._shown, shell, entry, place, head.text(b"if-none-match"))
         return await self._asking.answer(exchange, visitor, f"page {first or 'overview'}", work, failed)
+
+    async def _shown(
+        self, shell: Mapping[str, Any], entry: Entry, place: Place, known: str | None, agent: Asked
+    ) -> Response:
+        """Return a page, or that it is the one whose tag the browser knows."""
+        reader = Reader(agent, shell["who"])
+        view = await entry.show(reader, place)
+        who = msgspec.structs.replace(reader.who, expires_in=None)  # which is another one every second
+        tag = self._kept.tag(who, place, read=reader.read)
+        headers = [HTML, (b"etag", tag.encode())]
+        if known is not None and known.removeprefix("W/") == tag and view.status == HTTPStatus.OK:
+            return Response(HTTPStatus.NOT_MODIFIED, headers[1:], b"")
+        make = partial(render_long, view.template, _values(shell, view), self._turns)
+        return Response(view.status, headers, await self._kept.page(tag, make))
 
     # -- logging in and out ----------------------------------------------------------------------
 
@@ -139,11 +159,6 @@ class ConsoleEndpoint:
         sent = await form(exchange, "csrf_token")
         visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""))
         return _to("./", self._visitors.log_out(exchange, visitor))
-
-
-async def _shown(shell: Mapping[str, Any], entry: Entry, place: Place, agent: Asked) -> Response:
-    view = await entry.show(Reader(agent, shell["who"]), place)
-    return Response(view.status, [HTML], await render_long(view.template, _values(shell, view)))
 
 
 def _file(

@@ -10,17 +10,18 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
-import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from greenroom.transports.console.pacing import Turns
 from greenroom.transports.console.path_parts import path_part
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
 """What is shown for a number that is not there."""
-_PARTS_AT_ONCE: Final = 200  # of a template's output: less than a millisecond
 _MOST_JSON: Final = 20_000
 """Bytes of JSON that are laid out."""
+_NEVER: Final = Markup('<span class="dim">never</span>')
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
 _SPANS: Final = (
@@ -42,14 +43,16 @@ def render(template: str, values: Mapping[str, Any]) -> bytes:
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
-async def render_long(template: str, values: Mapping[str, Any]) -> bytes:
-    """Return a page that may be long: others are served while it is made."""
-    parts: list[str] = []
-    for part in _environment().get_template(template).generate(values):
-        parts.append(part)
-        if len(parts) % _PARTS_AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-    return "".join(parts).encode("utf-8", "replace")
+async def render_long(template: str, values: Mapping[str, Any], turns: Turns) -> bytes:
+    """Return a page that may be long: others are served while it is made.
+
+    Args:
+        template: The template's name.
+        values: What it is given.
+        turns: In which pages are made.
+    """
+    page = await turns.joined(_environment().get_template(template).generate(values))
+    return page.encode("utf-8", "replace")
 
 
 @cache
@@ -64,6 +67,7 @@ def _environment() -> Environment:
     )
     filters = {
         "ago": ago,
+        "when": when,
         "exact": exact,
         "number": number,
         "percent": percent,
@@ -71,6 +75,7 @@ def _environment() -> Environment:
         "duration": duration,
         "part": path_part,
         "query": query,
+        "with_query": with_query,
         "cut": cut,
         "json_text": json_text,
     }
@@ -97,6 +102,14 @@ def _span(span: timedelta) -> str | None:
 def exact(time: datetime) -> str:
     """Return a time in full, as `<time datetime>` wants it."""
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def when(time: datetime | None) -> Markup:
+    """Return the element that says how long ago a time is, and names it in full."""
+    if time is None:
+        return _NEVER
+    said = exact(time)  # digits and letters alone, as is what `ago` says: there is nothing to escape
+    return Markup(f'<time datetime="{said}" title="{said}">{ago(time)}</time>')  # noqa: S704 - see above
 
 
 def number(value: float | None) -> str:
@@ -134,9 +147,14 @@ def duration(seconds: float | None) -> str:
 
 def query(given: Mapping[str, Any]) -> str:
     """Return parameters as they stand behind `?`; those that are None or empty are left out."""
-    return urlencode(
-        {name: value for name, value in given.items() if value not in (None, "", [])}, doseq=True
-    )
+    kept = {name: value for name, value in given.items() if value not in (None, "", [])}
+    return urlencode(kept, doseq=True) if kept else ""
+
+
+def with_query(path: str, given: Mapping[str, Any]) -> str:
+    """Return a path, which may have parameters, with more of them."""
+    more = query(given)
+    return f"{path}{'&' if '?' in path else '?'}{more}" if more else path
 
 
 def cut(text: str, length: int = 200) -> str:

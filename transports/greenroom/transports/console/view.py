@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+import msgspec
+import trio
+
 from greenroom.actors.auth.scopes import allows, needed_for_request
+from greenroom.runtime import GreenroomError
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
 
@@ -86,6 +91,7 @@ class Reader:
 
     Attributes:
         who: Who that is.
+        read: Digests of what was read: of each reply, or of why there is none.
 
     Args:
         agent: The visitor's agent.
@@ -95,21 +101,34 @@ class Reader:
     def __init__(self, agent: Asked, who: SessionView) -> None:
         self._agent = agent
         self.who = who
+        self.read: list[bytes] = []
 
     def may(self, name: str) -> bool:
         """Return whether who looks is allowed a request, by its name."""
         return may_ask(self.who, name)
 
     async def ask(self, request: Any) -> Any:
-        """Return the reply to a request of the domain.
+        """Return the reply to a request of the domain; others are served before.
 
         Raises:
             GreenroomError: it is refused, or fails.
         """
-        return await self._agent.ask(request)
+        await trio.lowlevel.checkpoint()
+        try:
+            reply = await self._agent.ask(request)
+        except GreenroomError as error:
+            self.read.append(_digest(repr(error).encode(errors="replace")))
+            raise
+        self.read.append(_digest(msgspec.json.encode(reply)))
+        return reply
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
+"""Makes a page of what it reads, its place and who looks, and of nothing else: by that it is known again."""
 
 
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]

@@ -242,7 +242,7 @@ class Exchange:
 
     async def _send_reply(self, reply: Response) -> None:
         headers = [*reply.headers, *self.extra]
-        if reply.status != HTTPStatus.NO_CONTENT:
+        if reply.status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}:
             headers.append((b"content-length", b"%d" % len(reply.body)))
         self._connection.hold()
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})

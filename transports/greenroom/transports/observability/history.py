@@ -73,7 +73,7 @@ class RequestHistory:
     def _totals(self) -> dict[str, list[int]]:
         """Return what was counted since the start of each kind: its time classes, then how many failed."""
         totals: dict[str, list[int]] = {}
-        for row in self._meter.snapshot():
+        for row in self._meter.snapshot(with_idle=False):
             name = _named(row)
             sums = totals.setdefault(name, [0] * (_CLASSES + 1))
             for place, count in enumerate(row.buckets):

@@ -103,12 +103,17 @@ class RequestMeter:
         row[bisect_left(BUCKET_BOUNDS, seconds)] += 1
         row[-1] += seconds
 
-    def snapshot(self) -> list[RequestCounts]:
-        """Return the figures of this moment; other methods than the tools' are absent until they come."""
+    def snapshot(self, *, with_idle: bool = True) -> list[RequestCounts]:
+        """Return the figures of this moment; other methods than the tools' are absent until they come.
+
+        Args:
+            with_idle: Whether with the tools that were never called, too; there are many.
+        """
         return [
             RequestCounts(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])
             for rows in (self._rows, self._others)
             for (method, tool, outcome), row in rows.items()
+            if with_idle or any(row)
         ]
 
     def _new_row(self, method: str, tool: str | None, outcome: Outcome) -> list[float]:

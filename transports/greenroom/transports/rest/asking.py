@@ -142,7 +142,7 @@ class Asking:
         outcome: Any = "cancelled"
         try:
             response = await exchange.while_there(partial(self._answer, visitor, work, failed))
-            outcome = "ok" if response.status == HTTPStatus.OK else "tool_error"
+            outcome = "ok" if response.status < HTTPStatus.BAD_REQUEST else "tool_error"
         finally:
             self._meter.record(API, name, outcome, trio.current_time() - began)
         return response
