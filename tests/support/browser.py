@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from support.forking import forked_program
 
 from greenroom.transports.control.client import Link, call
 
@@ -50,7 +51,7 @@ class ConsoleServer:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        command = [*PROGRAM, "serve", "--http", "127.0.0.1:0", "--data", str(folder), *options]
+        command = [*forked_program(), "serve", "--http", "127.0.0.1:0", "--data", str(folder), *options]
         environment = clean_environment(folder.parent)
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         assert self.process.stderr is not None
