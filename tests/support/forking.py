@@ -24,7 +24,8 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -88,7 +89,7 @@ class _Forked(subprocess.Popen[Any]):
 
     shim: list[str]
     prefix: list[str] | None = None
-    """What else is forked: all modules of Greenroom and its benchmarks that this starts."""
+    """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         command = (
@@ -118,6 +119,17 @@ class _Forked(subprocess.Popen[Any]):
         if command[:2] == self.prefix and command[2].partition(".")[0] in {"greenroom", BENCHMARKS}:
             return command[2], command[3:]
         return None, []
+
+
+@contextmanager
+def all_forked() -> Iterator[None]:
+    """Have all modules of Greenroom and its benchmarks forked that are started by `python -m`."""
+    _shim()
+    _Forked.prefix = [sys.executable, "-m"]
+    try:
+        yield
+    finally:
+        _Forked.prefix = None
 
 
 def _starts_otherwise(environment: dict[str, str]) -> bool:
