@@ -3,8 +3,8 @@
 A command takes 0.4 seconds of a processor to import what it runs, and often a tenth of that to do what a
 test asks. Forked it is the same program, with the arguments, environment, folder and standard streams of
 whoever asks; on Linux it is also their child, to be waited for and killed like any other. How Python itself
-starts, what is imported for what, and what only the parent of a process may do with it (limits, a session
-of its own) is tested on `harness.PROGRAM`.
+starts, what is imported for what, and what only the parent of a process may do with it (limits) is tested
+on `harness.PROGRAM`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenroom.transports.cli.catalogue import COMMANDS
 
@@ -39,6 +39,15 @@ BENCHMARKS = "bench"
 
 _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 _asking: dict[int, socket.socket] = {}  # who is told how a process ended
+
+
+class _Told(NamedTuple):
+    """What a fork is to be: whether with a session of its own, and what it runs."""
+
+    has_session: bool
+    module: str
+    arguments: list[str]
+    environment: dict[str, str]
 
 
 @functools.cache
@@ -92,23 +101,22 @@ class _Forked(subprocess.Popen[Any]):
     """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
-        command = (
-            [args] if isinstance(args, (str, bytes, os.PathLike)) else [os.fspath(each) for each in args]
-        )
-        module, arguments = self._module_of(command)
+        is_one = isinstance(args, (str, bytes, os.PathLike))
+        module, arguments = self._module_of([] if is_one else [os.fspath(each) for each in args])
         if module is None:
             super()._execute_child(args, *rest)  # type: ignore[misc]  # private, and the same in all versions
             return
-        executable, preexec, _, passed, cwd, given, *_ = rest  # and `rest[20]`: a session of its own
+        executable, preexec, _, passed, cwd, given, *_ = rest
         environment = dict(os.environ if given is None else given)
-        if executable or preexec or passed or rest[20] or _starts_otherwise(environment):
+        if executable or preexec or passed or _starts_otherwise(environment):
             started = [sys.executable, "-m", module, *arguments]
             super()._execute_child(started, *rest)  # type: ignore[misc]
             return
         read, _, _, written, _, errors = rest[9:15]
+        told = _Told(bool(rest[20]), module, arguments, environment)
         streams = [standard if each == -1 else each for standard, each in enumerate((read, written, errors))]
         try:
-            self.pid = _fork(self.shim[-1], streams, cwd or ".", (module, arguments, environment))
+            self.pid = _fork(self.shim[-1], streams, cwd or ".", told)
         finally:
             self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
         self._child_created = True
@@ -144,7 +152,7 @@ def _starts_otherwise(environment: dict[str, str]) -> bool:
 _subreaper = threading.Lock()
 
 
-def _fork(door: str, streams: list[int], folder: Any, told: tuple[str, list[str], dict[str, str]]) -> int:
+def _fork(door: str, streams: list[int], folder: Any, told: _Told) -> int:
     """Have a program forked and become its parent; return its process's id."""
     system = ctypes.CDLL(None)
     with _subreaper, socket.socket(socket.AF_UNIX) as asking:
@@ -192,7 +200,7 @@ def main(door: socket.socket) -> None:
     for end in (door, asking, *_asking.values()):
         end.close()
     _asking.clear()
-    _become(descriptors, *told)
+    _become(descriptors, _Told(*told))
 
 
 def _orphan(asking: socket.socket) -> int:
@@ -214,8 +222,10 @@ def _orphan(asking: socket.socket) -> int:
     return between
 
 
-def _become(descriptors: list[int], module: str, arguments: list[str], environment: dict[str, str]) -> None:
+def _become(descriptors: list[int], told: _Told) -> None:
     """Take the standard streams, folder, arguments and environment of who asks, and run the module."""
+    if told.has_session:
+        os.setsid()
     *streams, folder = descriptors
     os.fchdir(folder)
     for place, each in enumerate(streams):
@@ -224,14 +234,14 @@ def _become(descriptors: list[int], module: str, arguments: list[str], environme
         os.close(each)
     sys.stdin, sys.stdout = (open(place, mode, closefd=False) for place, mode in enumerate("rw"))  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.argv[1:] = arguments
+    sys.argv[1:] = told.arguments
     sys.path[0] = str(Path.cwd())
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(told.environment)
     time.tzset()
-    if module == BENCHMARKS:
+    if told.module == BENCHMARKS:
         _fork_all()
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    runpy.run_module(told.module, run_name="__main__", alter_sys=True)
 
 
 def _fork_all() -> None:
