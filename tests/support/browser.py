@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 from harness import clean_environment
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import TimeoutError as LateError
 from support.forking import forked_program
 
 from greenroom.transports.control.client import Link, call
@@ -150,6 +151,21 @@ def _came_in(page: Page) -> Page:
     page.get_by_role("heading", level=1, name="Overview").wait_for()
     page.wait_for_load_state()  # from then on the script hears keys
     return page
+
+
+def go_by_keys(page: Page, keys: str, url: str) -> None:
+    """Press the two keys that lead to a view; again where the second one came later than a page waits for it.
+
+    Args:
+        page: The page.
+        keys: Such as ``gs``.
+        url: The pattern of the view's URL.
+    """
+    while True:
+        page.keyboard.type(keys)
+        with suppress(LateError):
+            page.wait_for_url(url, timeout=PATIENCE / 10)
+            return
 
 
 def check_accessible(page: Page) -> None:
