@@ -177,7 +177,8 @@ def _fork(door: str, streams: list[int], folder: Any, told: _Told) -> int:
 def main(door: socket.socket) -> None:
     """Fork whatever is asked for, until standard input is closed."""
     signal.signal(signal.SIGCHLD, _tell_ends)
-    while door in select.select([door, 0], [], [])[0]:
+    ends: list[Any] = [door, 0]
+    while door in select.select(ends, [], [])[0]:
         asking = door.accept()[0]
         size, descriptors, *_ = socket.recv_fds(asking, 8, 4)
         with asking.makefile("rb") as source:
