@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -89,6 +89,7 @@ def _have_forked(door: str) -> list[str]:
     shim = [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), door]
     if sys.platform == "linux":
         _Forked.shim = shim
+        _Forked.interpreter = _settings_of_python(os.environ)
         subprocess.Popen = _Forked  # type: ignore[misc]  # trio starts its processes by it, too
     return shim
 
@@ -97,6 +98,8 @@ class _Forked(subprocess.Popen[Any]):
     """A process that is forked if its command says so; any other is started as ever."""
 
     shim: list[str]
+    interpreter: dict[str, str]
+    """What the environment told the interpreter that forks."""
     prefix: list[str] | None = None
     """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
 
@@ -108,7 +111,7 @@ class _Forked(subprocess.Popen[Any]):
             return
         executable, preexec, _, passed, cwd, given, *_ = rest
         environment = dict(os.environ if given is None else given)
-        if executable or preexec or passed or _starts_otherwise(environment):
+        if executable or preexec or passed or _settings_of_python(environment) != self.interpreter:
             started = [sys.executable, "-m", module, *arguments]
             super()._execute_child(started, *rest)  # type: ignore[misc]
             return
@@ -140,13 +143,8 @@ def all_forked() -> Iterator[None]:
         _Forked.prefix = None
 
 
-def _starts_otherwise(environment: dict[str, str]) -> bool:
-    """Return whether an interpreter in this environment would start otherwise than ours did."""
-    return any(
-        environment.get(name) != os.environ.get(name)
-        for name in {*environment, *os.environ}
-        if name.startswith("PYTHON")
-    )
+def _settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
 
 
 _subreaper = threading.Lock()
