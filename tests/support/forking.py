@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.cli.catalogue import COMMANDS
 
@@ -50,6 +50,14 @@ class _Told(NamedTuple):
     environment: dict[str, str]
 
 
+def _settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+
+
+_INTERPRETER: Final = _settings_of_python(os.environ)
+"""What the environment tells the interpreter that forks, whatever a test tells others."""
+
+
 @functools.cache
 def forked_program(module: str = COMMAND) -> list[str]:
     """Return what stands before a command's arguments to have it forked, by a process that ends with ours."""
@@ -65,6 +73,8 @@ def _shim() -> list[str]:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[door.fileno()],
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            | _INTERPRETER,
         )
     atexit.register(forking.communicate)
     return _have_forked(door.name)
@@ -89,7 +99,6 @@ def _have_forked(door: str) -> list[str]:
     shim = [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), door]
     if sys.platform == "linux":
         _Forked.shim = shim
-        _Forked.interpreter = _settings_of_python(os.environ)
         subprocess.Popen = _Forked  # type: ignore[misc]  # trio starts its processes by it, too
     return shim
 
@@ -98,8 +107,6 @@ class _Forked(subprocess.Popen[Any]):
     """A process that is forked if its command says so; any other is started as ever."""
 
     shim: list[str]
-    interpreter: dict[str, str]
-    """What the environment told the interpreter that forks."""
     prefix: list[str] | None = None
     """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
 
@@ -111,7 +118,7 @@ class _Forked(subprocess.Popen[Any]):
             return
         executable, preexec, _, passed, cwd, given, *_ = rest
         environment = dict(os.environ if given is None else given)
-        if executable or preexec or passed or _settings_of_python(environment) != self.interpreter:
+        if executable or preexec or passed or _settings_of_python(environment) != _INTERPRETER:
             started = [sys.executable, "-m", module, *arguments]
             super()._execute_child(started, *rest)  # type: ignore[misc]
             return
@@ -141,10 +148,6 @@ def all_forked() -> Iterator[None]:
         yield
     finally:
         _Forked.prefix = None
-
-
-def _settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
 
 
 _subreaper = threading.Lock()
