@@ -20,7 +20,7 @@ from bench.servers import environment
 from bench.wires import GIBBERISH, HttpWire, Kind, Lines, WebSocketWire, Wire
 
 CHUNK = 64 * 1024  # what a pipe holds
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 60.0
 
 
 class Ends(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -10,14 +11,15 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import msgspec
 
 from bench.channels import Channel, spawn, to_http, to_process, to_websocket
-from bench.harness import check
+from bench.harness import WrongAnswerError, check
 from bench.servers import GRACE_SECONDS
 from bench.wires import Kind
 
 Era = Literal["handshake", "modern"]
 ERAS: Final[tuple[Era, ...]] = get_args(Era)
 VERSIONS: Final[Mapping[Era, str]] = {"handshake": "2025-11-25", "modern": "2026-07-28"}
-PATIENCE = 30.0  # seconds
+PATIENCE = 120.0  # seconds
+MOST_SAID = 2_000  # characters
 NONE: Final = msgspec.Raw()
 _META = "io.modelcontextprotocol/"
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -197,19 +199,26 @@ def started(
         name: The client's.
         ends_well: Whether the server must then end by itself, with code 0.
     """
-    process = spawn(command)
-    try:
+    with tempfile.TemporaryFile() as said:
+        process = spawn(command, errors=said.fileno())
         client = Client(to_process(process), era=era, name=name, pid=process.pid)
-        yield client
-        client.close()
-        if ends_well:
-            code = process.wait(GRACE_SECONDS)
-            check(code == 0, f"the server ended with code {code}")
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        try:
+            yield client
+            client.close()
+            if ends_well:
+                code = process.wait(GRACE_SECONDS)
+                check(code == 0, f"the server ended with code {code}")
+        except WrongAnswerError as error:
+            said.seek(0)
+            words = said.read().decode(errors="replace").strip()
+            if not words:
+                raise
+            raise WrongAnswerError(f"{error}; the server said: {words[-MOST_SAID:]}") from error
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from bench import code_trees
 from bench.code_peers import PIN, SEMBLE, Timed, semble
-from bench.code_trees import Question, Tree, source_view
+from bench.code_trees import Question, Tree, read_files, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.ranked_corpus import run as run_slices
 from bench.rivals import sqlite_fts5
@@ -119,7 +119,7 @@ def _gain(values: Iterable[float]) -> float:
 
 
 def _greenroom(files: Mapping[str, bytes]) -> Find:
-    view = source_view(files)
+    view = source_view(read_files(files))
 
     def find(text: str) -> Sequence[str]:
         ranked = run_slices(rank_files(view, CodeQuery.read(text), _never, limit=DEPTH))

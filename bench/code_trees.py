@@ -20,6 +20,7 @@ from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.source_code import source_document
 from greenroom.actors.ranking.code_signals import SourceView
 from greenroom.actors.syntax import language_of, read_source
+from greenroom.actors.syntax.source import Source
 from greenroom.actors.text.analyze import code_rules
 
 MOST_BYTES: Final = 1_000_000
@@ -163,12 +164,16 @@ def _blank(data: bytearray) -> bytes:
     return bytes(byte if byte == ord("\n") else ord(" ") for byte in data)
 
 
-def source_view(files: Mapping[str, bytes]) -> SourceView:
+def read_files(files: Mapping[str, bytes]) -> dict[str, Source]:
+    """Return files as they are read by their syntax, by path."""
+    return {path: read_source(path, data) for path, data in files.items()}
+
+
+def source_view(sources: Mapping[str, Source]) -> SourceView:
     """Return the passages of files, ready to be searched."""
     corpus = Corpus()
     count = 0
-    for number, (path, data) in enumerate(files.items(), 1):
-        source = read_source(path, data)
+    for number, (path, source) in enumerate(sources.items(), 1):
         for chunk in source.chunks:
             count += 1
             passage = source_document(

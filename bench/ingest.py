@@ -30,7 +30,7 @@ from bench.varied import write_varied
 
 DOCS = Path(__file__).parent.parent / "docs"
 CHANGES = 30
-PATIENCE = 30.0
+PATIENCE = 120.0
 _LOOK_SECONDS = 0.05
 FLAGS = ("--embedder", "none", "--user", "bench")
 

@@ -69,7 +69,8 @@ def _rates(plan: Plan, contenders: dict[str, Contender]) -> tuple[list[Table], l
         read, write, peer, bound = (each.rate for each in found.values())
         rates.append([in_flight, read, write, peer, bound, read / peer, write / peer, read / bound])
         read_cost, write_cost, peer_cost, bound_cost = (each.processor for each in found.values())
-        shares = (peer_cost / read_cost, peer_cost / write_cost)
+        # A short load on a busy machine may take less than the system counts in.
+        shares = [peer_cost / each if each else None for each in (read_cost, write_cost)]
         costs.append([in_flight, read_cost, write_cost, peer_cost, bound_cost, *shares])
         if in_flight == MANY:
             what = f"{WRITE} (durable) to {PEER}, {MANY} in flight"

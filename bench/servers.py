@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]  # it has no hints
 
 from bench.harness import check
 
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = 120.0
 ECHO = (sys.executable, "-m", "bench.echo_server")
 BARE = (sys.executable, "-m", "bench.bare_server")
 ASGI = (sys.executable, "-m", "bench.asgi_servers")

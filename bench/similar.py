@@ -19,12 +19,12 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench import code_trees
-from bench.code_trees import source_view
+from bench.code_trees import read_files, source_view
 from bench.harness import Plan, Report, Table, check
 from bench.ranked_corpus import run as run_slices
 from greenroom.actors.index.source_code import role_of
 from greenroom.actors.ranking.likeness import LIKENESS, like_files, likeness_of, said_in
-from greenroom.actors.syntax import Places, alike_by_imports, read_source
+from greenroom.actors.syntax import Places, alike_by_imports
 from greenroom.actors.text.analyze import code_rules, tokens
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _Tree:
 
     @cached_property
     def view(self) -> SourceView:
-        return source_view(self.files)
+        return source_view(self.sources)
 
     @cached_property
     def places(self) -> Places:
@@ -145,7 +145,7 @@ class _Tree:
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:
-        return {path: read_source(path, data) for path, data in self.files.items()}
+        return read_files(self.files)
 
     @cached_property
     def terms(self) -> _Terms:

@@ -29,7 +29,7 @@ from greenroom.transports.mcp.server import DEBOUNCE
 
 WRITES_A_SECOND = 500
 SESSIONS = 100  # each is written every 200 ms, so its window is over and every write is told of
-PATIENCE = 30.0  # seconds
+PATIENCE = 120.0  # seconds
 PAUSES = (0.0, 0.02)  # seconds between one answer and the next write
 UPDATED = "notifications/resources/updated"
 

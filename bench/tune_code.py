@@ -72,7 +72,7 @@ def main() -> int:
 
 def _trials(data: Path, mirrors: Path) -> Iterable[Trial]:
     for tree in code_trees.load(data, mirrors):
-        view = code_trees.source_view(tree.files)
+        view = code_trees.source_view(code_trees.read_files(tree.files))
         files = view.corpus.authors
         for question in tree.questions:
             found = run(signals(view, CodeQuery.read(question.query), lambda: False))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from support.forking import forked_program
 
 from greenroom.actors import Agent, Principal, Reach, open_greenroom
 from greenroom.testing import McpClient, mcp_client
@@ -53,7 +54,7 @@ async def server_process(
     errors = _errors_file(home)
     with errors.open("wb") as stderr:
         process = await trio.lowlevel.open_process(
-            program or [*PROGRAM, "serve", "--data", str(home / "store"), *flags],
+            program or [*forked_program(), "serve", "--data", str(home / "store"), *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

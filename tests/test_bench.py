@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from harness import PATIENCE
+from support.forking import forked_program
 
 from bench import notes
 from bench.__main__ import NAMES
@@ -27,11 +28,14 @@ sys.exit(program.main())
 """
 
 
+STARTED = [sys.executable, "-m", "bench"]
+
+
 def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
     results = tmp_path / "results.json"
-    arguments = [*command, "--smoke", "--json", str(results), "--work", str(tmp_path)]
+    arguments = ["--smoke", "--json", str(results), "--work", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
+        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert results.exists(), done.stderr
     return done, msgspec.json.decode(results.read_bytes())
@@ -39,7 +43,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - ALONE))
 def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: str) -> None:
-    done, results = run(tmp_path, "-m", "bench", name)
+    done, results = run(tmp_path, *forked_program("bench"), name)  # and so is what it starts
     assert done.returncode == 0, done.stderr
     assert f"== {name} ==" in done.stdout
     assert results["wrong_answer"] is None
@@ -52,7 +56,7 @@ def test_a_smoke_run_prints_and_writes_what_it_measured(tmp_path: Path, name: st
 
 
 def test_a_contender_that_loses_a_write_fails_the_run(tmp_path: Path) -> None:
-    done, results = run(tmp_path, "-c", FORGETFUL_PEER, "durable")
+    done, results = run(tmp_path, sys.executable, "-c", FORGETFUL_PEER, "durable")
     assert done.returncode == 1
     assert "lost or made up writes" in done.stderr
     assert "lost or made up writes" in str(results["wrong_answer"])
@@ -60,14 +64,14 @@ def test_a_contender_that_loses_a_write_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_a_run_is_compared_with_an_older_one(tmp_path: Path) -> None:
-    done, results = run(tmp_path, "-m", "bench", "start")
+    done, results = run(tmp_path, *STARTED, "start")
     assert (done.returncode, results["wrong_answer"]) == (0, None), done.stderr
     assert "importing in a new process" in str(results)
-    done, _ = run(tmp_path, "-m", "bench", "start", "--compare", str(tmp_path / "results.json"))
+    done, _ = run(tmp_path, *STARTED, "start", "--compare", str(tmp_path / "results.json"))
     assert done.returncode == 0, done.stderr
     assert "importing in a new process: times as much as then" in done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "start", "--smoke", "--compare", str(Path(__file__))],
+        [*STARTED, "start", "--smoke", "--compare", str(Path(__file__))],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, "holds no results of a run" in done.stderr) == (2, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts, console_server_in, logged_in, logged_in_by, profile_of
+from support.browser import check_layouts, console_server_in, go_by_keys, logged_in, logged_in_by, profile_of
 
 from greenroom.transports.console.views.table import ENTRIES
 
@@ -46,8 +46,7 @@ def test_every_view_can_be_read_without_a_script(chromium: Browser, console_serv
 
 
 def test_keys_lead_to_views_and_along_rows(page: Page) -> None:
-    page.keyboard.type("gs")
-    page.wait_for_url("**/sessions")
+    go_by_keys(page, "gs", "**/sessions")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url("**/sessions/*")

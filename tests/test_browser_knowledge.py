@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts, console_server_in, logged_in, profile_of
+from support.browser import check_layouts, console_server_in, go_by_keys, logged_in, profile_of
 from support.workspaces import folder_of_code
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_a_workspace_and_a_file_of_it_fit_and_are_accessible(chromium: Browser, 
         while server.ask("search_code_semantic", query="anchor")["freshness"]["state"] != "watching":
             pass
         page = logged_in(profile, server)
-        page.keyboard.type("gc")
+        go_by_keys(page, "gc", "**/code")
         page.get_by_role("link", name=str(code)).click()
         page.get_by_label("Symbol").fill("part_0")
         page.get_by_label("Symbol").press("Enter")

@@ -8,8 +8,9 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.browser import console_server_in, launched, logged_in, profile_of
+from support.forking import forked_program
 
 from greenroom.transports.console.views.table import ENTRIES
 
@@ -54,8 +55,9 @@ def memories(path: Path) -> None:
 @pytest.mark.promise("console.many")
 def test_every_view_opens_at_many_memories(tmp_path: Path) -> None:
     memories(tmp_path / "many.jsonl")
-    imports = [*PROGRAM, "import", str(tmp_path / "many.jsonl"), "--data", str(tmp_path / "data")]
-    subprocess.run(imports, check=True, env=clean_environment(tmp_path), capture_output=True)
+    imports = ["import", str(tmp_path / "many.jsonl"), "--data", str(tmp_path / "data"), "--embedder", "none"]
+    command = [*forked_program(), *imports]
+    subprocess.run(command, check=True, env=clean_environment(tmp_path), capture_output=True)
     with (
         console_server_in(tmp_path / "data", "--embedder", "none", "--user", "root") as server,
         launched() as browser,

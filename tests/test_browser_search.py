@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts
+from support.browser import check_layouts, go_by_keys
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -30,8 +30,7 @@ def seeds(console_server: ConsoleServer) -> None:
 
 
 def test_a_search_is_explained_in_every_mode(page: Page) -> None:
-    page.keyboard.type("gf")
-    page.wait_for_url("**/search")
+    go_by_keys(page, "gf", "**/search")
     page.get_by_label("Query").fill("gray heron mascto")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("heading", name="semantic").wait_for()

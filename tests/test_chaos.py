@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.forking import all_forked
 
 from bench import chaos
 from bench.harness import Plan
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 @pytest.mark.promise("sharing.linearizable")
 def test_nothing_is_lost_doubled_or_stale_whoever_dies(tmp_path: Path) -> None:
-    report = chaos.run(Plan(smoke=True, data=None, work=tmp_path))
+    with all_forked():
+        report = chaos.run(Plan(smoke=True, data=None, work=tmp_path))
     counts = {row[0]: row[1] for row in report.tables[0].rows}
     assert counts["rounds"] == 1
     kills = counts["SIGKILL"]

@@ -17,6 +17,7 @@ import trio
 from harness import PROGRAM, clean_environment
 from support.actors import Add, Read
 from support.commands import run_on_store, sentence, serving
+from support.forking import all_forked
 
 from bench import damage
 from bench.damaging import rewrite
@@ -295,7 +296,8 @@ def test_want_of_descriptors_is_a_sentence(tmp_path: Path, descriptors: int) -> 
 
 @pytest.mark.promise("store.damage", "store.digest", "store.proven")
 def test_no_damaged_store_answers_wrongly_or_kills_its_reader_twice(tmp_path: Path) -> None:
-    table = damage.run(Plan(smoke=True, data=None, work=tmp_path)).tables[0]
+    with all_forked():
+        table = damage.run(Plan(smoke=True, data=None, work=tmp_path)).tables[0]
     counts: Counter[str] = Counter()
     for left, _, verdict, stores in table.rows:
         assert isinstance(stores, int)

@@ -214,7 +214,7 @@ def rows_of(page: Path, heading: str) -> Iterator[list[str]]:
 
 
 def test_the_page_on_documents_has_the_signals_and_their_weights() -> None:
-    weights = {**vars(documents)["_WEIGHTS"], "meaning": documents.MEANING}
+    weights = {**documents.WEIGHTS, "meaning": documents.MEANING}
     assert set(documents.SIGNALS) == set(weights)
     shown = {signal.strip("`"): float(weight) for signal, weight, *_ in rows_of(RANKING, "## The signals")}
     assert shown == weights

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pytest
 import trio
 from conformance import node
-from harness import PATIENCE, PROGRAM, clean_environment
+from harness import PATIENCE, clean_environment
+from support.forking import forked_program
 from support.listed import LISTED
 from support.sdk_clients import listening
 
@@ -35,7 +36,7 @@ class Inspector:
     def __init__(self, home: Path, era: Era, url: str | None = None) -> None:
         self._command = [*node.command("inspector"), "--cli", "--protocol-era", era, "--format", "json", "-q"]
         # It calls no tool that is not listed.
-        server = ["--", *PROGRAM, "serve", "--data", str(home / "store"), "--tools", "all"]
+        server = ["--", *forked_program(), "serve", "--data", str(home / "store"), "--tools", "all"]
         self._target = server if url is None else ["--transport", "http", "--server-url", f"{url}?tools=all"]
         self._environment = clean_environment(home)
 

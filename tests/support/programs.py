@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
-from harness import PATIENCE, PROGRAM, clean_environment
+from harness import PATIENCE, clean_environment
+from support.forking import forked_program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,7 +75,7 @@ async def running(
     ours, theirs = pty.openpty() if terminal else os.pipe()
     try:
         process = await trio.lowlevel.open_process(
-            [*PROGRAM, *arguments],
+            [*forked_program(), *arguments],
             stdin=theirs if keyboard else subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,

@@ -51,6 +51,7 @@ class Places:
             self._by_end.setdefault(name, []).append(path)
             self._by_end.setdefault(f"{folder.rpartition('/')[2]}/{name}", []).append(path)
             self._by_folder.setdefault(folder, []).append(path)
+        self._roots: dict[str, list[str]] = {}
         self.modules: dict[str, str] = {}
         self.crates: dict[str, str] = {}
         self.packages: dict[str, str] = {}
@@ -65,6 +66,16 @@ class Places:
     def folders_ending(self, tail: str) -> list[str]:
         """Return the folders that have files and whose paths end with another."""
         return [path for path in self._by_folder if path == tail or path.endswith(f"/{tail}")]
+
+    def python_roots(self, importer: str) -> list[str]:
+        """Return the folders around a file that are no packages, each with its `src`, innermost first."""
+        folder = dirname(importer)
+        found = self._roots.get(folder)
+        if found is None:
+            around = [each for each in ancestors(importer) if join(each, "__init__.py") not in self.files]
+            found = [join(each, source) for each in around for source in ("", "src")]
+            self._roots[folder] = found
+        return found
 
     def first(self, paths: Iterable[str]) -> str | None:
         """Return the first of paths that is a file."""

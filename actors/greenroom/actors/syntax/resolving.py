@@ -53,13 +53,7 @@ def _python(imported: Import, importer: str, places: Places) -> list[str]:
     if module.partition("/")[0] in sys.stdlib_module_names:
         return []
     for tail in tails:
-        around = [
-            join(folder, source, tail)
-            for folder in ancestors(importer)
-            if join(folder, "__init__.py") not in places.files
-            for source in ("", "src")
-        ]
-        found = places.first(_python_files(around))
+        found = places.first(_python_files(join(root, tail) for root in places.python_roots(importer)))
         if found is None:
             ends = _PYTHON if "/" in tail else _PYTHON[2:]  # one name alone is that of many a file
             endings = (places.ending(tail + end, importer) for end in ends)
@@ -70,7 +64,7 @@ def _python(imported: Import, importer: str, places: Places) -> list[str]:
 
 
 def _python_files(stems: Iterable[str]) -> Iterable[str]:
-    return (join(stem, end[1:]) if end[0] == "/" else stem + end for stem in stems for end in _PYTHON)
+    return (stem + end if stem else end.removeprefix("/") for stem in stems for end in _PYTHON)
 
 
 def _is_top(path: str, tail: str, places: Places) -> bool:
