@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from harness import PATIENCE
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.schemas.hooks import MAX_PROMPT, HookEvent, Turn
@@ -128,7 +129,11 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
         assert await asked(folder, Hook(principal=Principal(agent_id="a"), event=longest)) == {}
 
 
-async def test_a_session_starts_with_what_waited_when_the_owner_started(tmp_path: Path) -> None:
+async def test_a_session_starts_with_what_waited_when_the_owner_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long a busy machine takes to read what waits.
+    monkeypatch.setattr("greenroom.transports.control.server.CATCH_UP_SECONDS", PATIENCE)
     ann = Principal(agent_id="claude-code", user="ann")
     stop = HookEvent(
         id="0" * 32,

@@ -123,7 +123,8 @@ async def test_folders_that_a_client_tells_count_over_standard_input_and_output_
 @pytest.mark.promise("code.policy", "code.roots")
 async def test_over_sockets_code_is_for_keys_that_may_read_it(tmp_path: Path, transport: Transport) -> None:
     code = folder_of_code(tmp_path)
-    async with listening(tmp_path, transport, *FLAGS, "--workspace", str(code)) as url:
+    often = ("--rate-limit", "1000000", "--rate-burst", "1000000")  # until a busy machine has read the code
+    async with listening(tmp_path, transport, *FLAGS, *often, "--workspace", str(code)) as url:
 
         @asynccontextmanager
         async def connected(*scopes: str) -> AsyncIterator[Client]:
