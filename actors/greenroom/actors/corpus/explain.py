@@ -46,8 +46,8 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
             Meta(
                 min_length=1,
                 max_length=4_096,
-                description="a passage's number, which is behind the # of its id, or a document's path: say why "
-                "this one is found or not, too",
+                description="a passage's number, which is behind the # of its id, or a document's path: say "
+                "why this one is found or not, too",
             ),
         ]
         | None
