@@ -3,7 +3,7 @@
 The memories are about a few matters each with words of its own, so that vectors and links say something.
 Asked is in the process that owns the store, without HTTP, after the index was loaded. The first map reads
 every memory on it; before each of the others a memory was stored, since an open map is drawn anew only when
-something has changed. What its page asks each few seconds is a list of 100 memories, with nothing stored
+something has changed. What its page asks again and again is a list of 100 memories, with nothing stored
 before. The time is that of all threads; the linear algebra has one, as the program has it.
 """
 

@@ -18,8 +18,8 @@ from bench.watched_server import watched
 
 SESSIONS, MESSAGES = 60, 100
 LONG = 1.0  # ms of processor time in which others wait
-REFRESHED = "/", "/sessions", "/memories", "/told", "a session"
-"""Those that are fetched again while they are open: by others only once."""
+REFRESHED = "/", "/sessions", "/memories", "/told", "/map", "a session"
+"""Those that are fetched again while they are open, of the views of which something is put into the store."""
 
 
 def run(plan: Plan) -> Report:

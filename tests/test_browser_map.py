@@ -191,8 +191,7 @@ def test_an_open_map_follows_what_changes_and_loses_nothing(
     look_again(page)
     selected.get_by_text("What was selected is gone.").wait_for()
     assert page.evaluate("document.activeElement.textContent") == "new"
-    ask("forget_memory", key="new", namespace=LIVE["namespace"])
-    look_again(page)
+    ask("forget_memory", key="new", namespace=LIVE["namespace"])  # of which the page hears
     page.get_by_text("There are no memories here.").wait_for()
     assert page.locator("canvas").count() == 0
 

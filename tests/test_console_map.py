@@ -154,10 +154,13 @@ async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
 async def test_the_page_says_whether_what_it_shows_has_changed(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         guest = await looker(here)
+        topics: list[str | None] = []
 
         async def count(query: str = "") -> tuple[str | None, str | None]:
             page = await guest.look(f"/map{query}")
-            assert [each["data-every"] for each in page.named("main")] == ["5.0"]
+            (main,) = page.named("main")
+            assert main["data-every"] == "30.0"
+            topics.append(main["data-topics"])
             assert [each for each in page.named("section") if "data-map" in each and "hidden" in each]
             (found,) = [each for each in page.named("p") if each.get("id") == "map-count"]
             return found["data-total"], found["data-revision"]
@@ -173,3 +176,12 @@ async def test_the_page_says_whether_what_it_shows_has_changed(open_at: Opens) -
         assert await count("?kind=plane&order=newest") == (total, revision)
         drawn = (await guest.post("memory_map", kind="plane")).json()
         assert drawn["revision"] == revision
+        own = '["greenroom://memories/user:owner"]'
+        assert topics == ["[]", own, own, own]
+        await bot.ask(StoreMemory(content="y", namespace="team:x:y"))
+        await count()
+        assert topics.pop() == '["greenroom://memories/team:x", "greenroom://memories/user:owner"]'
+        await count("?namespace=team:z:below")
+        assert topics.pop() == '["greenroom://memories/team:z"]'
+        await count("?namespace=project")
+        assert topics.pop() == "[]"

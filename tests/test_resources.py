@@ -19,6 +19,7 @@ from greenroom.actors import (
     CompleteResource,
     CreateSession,
     DeleteMemory,
+    GetMemory,
     GetMessages,
     ListMemory,
     ListResources,
@@ -341,6 +342,18 @@ async def test_changes_of_a_memory_are_heard_by_its_owner_alone(enter: Enter) ->
             await trio.sleep(1)
             assert own == [uri] * 3
         assert foreign == []
+
+
+@pytest.mark.promise("resources.heard")
+async def test_that_a_memory_was_used_is_no_change_of_what_is_read_of_it(enter: Enter) -> None:
+    uri, pages = "agent://alice/memory", "greenroom://memories/agent:alice"
+    async with enter() as at:
+        alice = at.agent("alice")
+        await keep(alice, "k")
+        async with hearing(alice, uri) as read, hearing(alice, pages) as shown:
+            await alice.ask(GetMemory(key="k"))
+            await trio.sleep(90)  # longer than uses wait to be written
+        assert (read, shown) == ([], [pages])
 
 
 @pytest.mark.promise("memory.expiry")

@@ -18,6 +18,7 @@ from greenroom.actors import (
     ExplainCode,
     ExplainDocuments,
     ExplainSessionSearch,
+    GetAuditLog,
     Principal,
     PutDocument,
     Reach,
@@ -112,6 +113,15 @@ async def test_documents_have_the_signals_that_rank_them(open_at: Opens, embedde
         else:
             assert "meaning" not in vector
             assert "by bm25" in mode(said, "vector").how
+
+
+async def test_the_audit_log_has_what_was_searched_to_explain_it(open_at: Opens) -> None:
+    async with open_at() as at:
+        agent = await birds(at)
+        said = await agent.ask(ExplainDocuments(query=QUERY, about="bills.md"))
+        log = await agent.ask(GetAuditLog(action="semantic_search"))
+        assert sum(each.times for each in log.records) == len(said.modes)
+        assert {(each.agent, each.details["corpus"]) for each in log.records} == {("bot", "*")}
 
 
 async def test_why_a_document_is_missing(open_at: Opens) -> None:

@@ -34,6 +34,7 @@ function look() {
     isAsking = true;
     draw(count.dataset.revision).finally(() => {
       isAsking = false;
+      look(); // what the page says may have changed meanwhile, and a map that failed is asked for again
     });
   }
 }

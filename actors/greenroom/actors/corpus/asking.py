@@ -70,22 +70,12 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
             Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
         """
         began = trio.current_time()
-        answers, name = await self.answers(context)
-        answer = merged(answers, self.asked, name)
-        audit_record.record_read(
-            context,
-            context.principal,
-            self.deed,
-            None,
-            corpus=name,
-            query_characters=len(self.asked.query),
-            found=len(answer.said.results),
-        )
+        _, answer = await self.answers(context)
         took = round((trio.current_time() - began) * 1_000, 3)
         return Answered(msgspec.structs.replace(answer.said, execution_time_ms=took), answer.files)
 
-    async def answers(self, context: ProcedureContext) -> tuple[Answers, str]:
-        """Return what each corpus answers in two seconds, and what was searched.
+    async def answers(self, context: ProcedureContext) -> tuple[Answers, Answered[schemas.ChunksFound]]:
+        """Return what each corpus answers in two seconds, and all of it as one, of which the audit log knows.
 
         Raises:
             Refusal: as `run`.
@@ -103,7 +93,18 @@ class SearchCorpora(Procedure[Answered[schemas.ChunksFound]], frozen=True, kw_on
                 await answers.gather(context, asked)
         for row in answers.late:
             context.tell(corpus_address(row), schemas.LoadCorpus())
-        return answers, rows[0].full_name if is_one else self.corpus
+        name = rows[0].full_name if is_one else self.corpus
+        answer = merged(answers, self.asked, name)
+        audit_record.record_read(
+            context,
+            context.principal,
+            self.deed,
+            None,
+            corpus=name,
+            query_characters=len(self.asked.query),
+            found=len(answer.said.results),
+        )
+        return answers, answer
 
     async def _vectors(self, context: ProcedureContext) -> tuple[QueryVectors | None, str | None]:
         """Return the query's vectors, or why there are none."""

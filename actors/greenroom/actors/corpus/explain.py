@@ -9,7 +9,7 @@ import msgspec
 import trio
 from msgspec import UNSET, Meta
 
-from greenroom.actors.corpus.asking import Answers, SearchCorpora, ask_one, merged
+from greenroom.actors.corpus.asking import Answers, SearchCorpora, ask_one
 from greenroom.actors.corpus.catalogue import VisibleCorpora
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks
@@ -34,7 +34,7 @@ _UNKNOWN: Final = "there is no such passage or document, or you may not see it"
 class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
     """Explain what searches of documents find by every strategy and why, and why not one passage or document.
 
-    It searches as the tool `semantic_search` does.
+    It searches as the tool `semantic_search` does, and leaves its audit records.
     """
 
     query: schemas.QueryText
@@ -46,7 +46,8 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
             Meta(
                 min_length=1,
                 max_length=4_096,
-                description="a passage's id or a document's path: say why this one is found or not, too",
+                description="a passage's number, which is behind the # of its id, or a document's path: say "
+                "why this one is found or not, too",
             ),
         ]
         | None
@@ -71,8 +72,8 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
                 explain=True,
                 about=self.about or "",
             )
-            answers, name = await SearchCorpora(corpus=self.corpus, asked=asked).answers(context)
-            said = merged(answers, asked, name).said
+            answers, answer = await SearchCorpora(corpus=self.corpus, asked=asked).answers(context)
+            said = answer.said
             analyses += [] if said.query_analysis is UNSET else [said.query_analysis]
             hits = _results(said, answers)
             mode = ResultsOfMode(

@@ -143,7 +143,7 @@ class MemoryActor(Actor):
     @handles(requests.WriteUses)
     def write_uses(self, _: requests.WriteUses, context: Context) -> Slices[None]:
         """Write down how often memories were used, and tell those who see them."""
-        self.repository.publish(context, *self.repository.uses.used.values())
+        self.repository.publish_about(context, *self.repository.uses.used.values())
         return self.repository.uses.write(context, self.repository.index)
 
     @handles(requests.UpgradeMemory)

@@ -148,7 +148,7 @@ def store(
     stored = yield from repository.index.set_vectors(context, request.space, request.vectors)
     root_summary.note_vectors(repository, context, request.space, request.vectors)
     found = (repository.by_update(context, update) for update, _ in request.vectors)
-    repository.publish(context, *(one.entry for one in found if one is not None))
+    repository.publish_about(context, *(one.entry for one in found if one is not None))
     if before is None and stored:
         rows.put_serving(context, None, request.space)
     corpus = yield from repository.index.loaded(context)

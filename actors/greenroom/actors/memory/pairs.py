@@ -155,7 +155,7 @@ def settle(
         else:
             context.delete(key)
     repository.settled += 1
-    repository.publish(context, one, other)
+    repository.publish_about(context, one, other)
     audit_record.record(
         context,
         "settle_memory_pair",

@@ -86,7 +86,7 @@ def _with(quality: Quality, before: Rating | None, rating: float) -> Quality:
 
 def _put(repository: MemoryRepository, context: Context, entry: Entry, quality: Quality) -> None:
     context.put(records.quality_key(entry.number), quality)
-    repository.publish(context, entry)
+    repository.publish_about(context, entry)
     repository.index.change(
         context,
         entry.update,

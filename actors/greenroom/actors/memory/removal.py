@@ -76,7 +76,7 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     if entry.deleted_at is None:
         unlist(repository, context, entry)
     else:
-        repository.publish(context, entry)
+        repository.publish_about(context, entry)
     context.delete(where)
     if repository.header is not None:
         context.delete(records.id_key(repository.tail(entry.number)))

@@ -166,12 +166,16 @@ class MemoryRepository:
 
     def publish(self, context: Context, *changed: Entry) -> None:
         """Publish that entries changed, as they were or are, to those who may see them."""
-        partitions = {self.partition(entry) for entry in changed}
-        for label in {label for each in partitions for label in policy.labels_of_memory(each)}:
-            context.publish(memories_uri(self.root), label)
+        self.publish_about(context, *changed)
         if self.is_resource:
             label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
+
+    def publish_about(self, context: Context, *entries: Entry) -> None:
+        """Publish that something changed of entries that they do not say: uses, ratings, vectors, pairs."""
+        partitions = {self.partition(entry) for entry in entries}
+        for label in {label for each in partitions for label in policy.labels_of_memory(each)}:
+            context.publish(memories_uri(self.root), label)
 
     def namespace(self, sub: str) -> str:
         """Return a namespace below the root in full."""

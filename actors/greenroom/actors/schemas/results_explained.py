@@ -45,13 +45,11 @@ class NamedResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: Where it is among all that was found there, from 1 on; None where it has nothing of the query.
         parts: What each signal added to its strength.
-        why: Why it is not found, where that is known.
     """
 
     score: float
     place: int | None
     parts: dict[str, float]
-    why: str = ""
 
 
 class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +87,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
         milliseconds: How long it took.
         how: How the query was carried out, in words.
         partial: Why some may be missing that another time would be found.
-        error: Why this mode was not carried out; the rest says nothing then.
     """
 
     mode: str
@@ -99,7 +96,6 @@ class ResultsOfMode(msgspec.Struct, frozen=True, kw_only=True):
     milliseconds: float = 0.0
     how: str = ""
     partial: str | None = None
-    error: str | None = None
 
 
 class WhyThatResult(msgspec.Struct, frozen=True, kw_only=True):

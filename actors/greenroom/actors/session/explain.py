@@ -39,8 +39,8 @@ class ExplainedSession(TranscribedSession):
             looked.wanted, request.about, context.should_yield
         )
         hits: list[ResultExplained] = []
-        for place, (match, reasons) in enumerate(matches, 1):
-            hits += _shown(context, looked, match, reasons, place)
+        for match, reasons in matches:
+            hits += _shown(context, looked, match, reasons, len(hits) + 1)
             if context.should_yield():
                 yield
         places = {hit.id: place for place, hit in enumerate(hits, 1)}

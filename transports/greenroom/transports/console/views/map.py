@@ -10,11 +10,16 @@ import msgspec
 
 from greenroom.actors import MemoryFilters, MemoryMap, MemoryMapped
 from greenroom.actors.auth.errors import invalid
+from greenroom.actors.auth.namespaces import root_of
 from greenroom.actors.base.parse import check_request
+from greenroom.actors.schemas.resource_uris import memories_uri
 from greenroom.transports.console.view import Place, Reader, View, whole_number
 
-EVERY: Final = 5.0
-"""Seconds after which the page is fetched again; the map itself only if what it shows has changed."""
+EVERY: Final = 30.0
+"""Seconds after which the page is fetched again: what entities and sessions are called, and that there are
+memories where there were none, no topic of the page tells."""
+TOPICS: Final = 20
+"""Roots of whose changes the page hears at once."""
 ROWS: Final = 100
 """Memories on one page of the list."""
 PAGES: Final = 100
@@ -78,7 +83,13 @@ async def memory_map(reader: Reader, place: Place) -> View:
         "paths": PATHS,
         "how": _HOW,
     }
-    return View("map.html", "Map", shown, every=EVERY)
+    return View("map.html", "Map", shown, topics=_topics(asked, listed), every=EVERY)
+
+
+def _topics(asked: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
+    """Return the topics of the roots of which the map shows memories, and of the one that is asked for."""
+    named = [name for name in (asked.namespace, *listed.namespaces) if name is not None and ":" in name]
+    return tuple(map(memories_uri, sorted(set(map(root_of, named)))))[:TOPICS]
 
 
 def _asked(place: Place) -> MemoryMap:

@@ -19,9 +19,9 @@ from greenroom.runtime import Refusal
 from greenroom.transports.console.view import Place, Reader, View
 
 MOST_SHOWN: Final = 100
-_USUAL: Final = 10
 _MOST: Final = 50
-"""The same of documents, sessions and code."""
+"""Results of documents, sessions and code that are shown."""
+_USUAL: Final = 10
 _EVERY_CORPUS: Final = "*"
 
 
