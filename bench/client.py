@@ -211,7 +211,7 @@ def started(
         except WrongAnswerError as error:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()
-            if not words:
+            if not words or not client.channel.ended:
                 raise
             raise WrongAnswerError(f"{error}; the server said: {words[-MOST_SAID:]}") from error
         finally:
