@@ -96,17 +96,15 @@ class _Door(socket.socket):
 
 def _have_forked(door: str) -> list[str]:
     """Have `subprocess` ask for each forked program itself, where forks can be its children."""
-    shim = [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), door]
-    if sys.platform == "linux":
-        _Forked.shim = shim
-        subprocess.Popen = _Forked  # type: ignore[misc]  # trio starts its processes by it, too
-    return shim
+    _Forked.shim = [sys.executable, "-ISs", str(Path(__file__).parent / "forked_command.py"), door]
+    return _Forked.shim
 
 
 class _Forked(subprocess.Popen[Any]):
     """A process that is forked if its command says so; any other is started as ever."""
 
-    shim: list[str]
+    shim: list[str] = []  # noqa: RUF012 - of all
+    """What stands before the arguments of what is forked, once there is what forks."""
     prefix: list[str] | None = None
     """What else is forked: all modules of Greenroom and its benchmarks that this starts. See `all_forked`."""
 
@@ -132,7 +130,7 @@ class _Forked(subprocess.Popen[Any]):
         self._child_created = True
 
     def _module_of(self, command: list[str]) -> tuple[str | None, list[str]]:
-        if command[: len(self.shim)] == self.shim:
+        if self.shim and command[: len(self.shim)] == self.shim:
             return command[len(self.shim)], command[len(self.shim) + 1 :]
         if command[:2] == self.prefix and command[2].partition(".")[0] in {"greenroom", BENCHMARKS}:
             return command[2], command[3:]
@@ -149,6 +147,15 @@ def all_forked() -> Iterator[None]:
     finally:
         _Forked.prefix = None
 
+
+def _start_by_fork() -> None:
+    if sys.platform == "linux":
+        subprocess.Popen = _Forked  # type: ignore[misc]  # trio starts its processes by it, too
+
+
+if __name__ != "__main__":
+    # At once: who writes `subprocess.Popen([*forked_program(), ...])` takes the class before there is a shim.
+    _start_by_fork()
 
 _subreaper = threading.Lock()
 
@@ -228,6 +235,7 @@ def _become(descriptors: list[int], told: _Told) -> None:
     """Take the standard streams, folder, arguments and environment of who asks, and run the module."""
     if told.has_session:
         os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup, under which the tests may run, has ignored
     *streams, folder = descriptors
     os.fchdir(folder)
     for place, each in enumerate(streams):
@@ -253,6 +261,7 @@ def _fork_all() -> None:
         if os.fork():
             os.close(leash)
             _have_forked(door.name)
+            _start_by_fork()
             _Forked.prefix = [sys.executable, "-m"]
             return
         atexit.unregister(rmtree)
