@@ -47,6 +47,8 @@ async def test_the_log_in_leads_back_to_where_one_wanted_to_go_and_nowhere_else(
             guest = Looker(await here.guest())
             answer = await guest.form("/login", f"key={key.api_key}&next={wanted}")
             assert (answer.status, answer.headers["location"]) == (303, leads)
+        kept = await (await looker(here, key)).again("/login?next=memories")
+        assert (kept.status, kept.headers["location"]) == (303, "./"), "a bookmark"
 
 
 async def test_a_page_shows_what_its_visitor_may_see(enter: Enter) -> None:

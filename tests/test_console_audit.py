@@ -163,6 +163,10 @@ async def test_the_download_keeps_the_filters_and_ends_with_a_checkpoint(enter: 
         assert [(each["agent"], each["details"]["filters"]) for each in exported] == [
             ("console", ["action", "agent"])
         ]
+        for number in (-1, 1 << 63, 10**30):
+            assert (await owner.post("export_audit_log", start=number)).status == 422
+            assert (await owner.post("export_audit_log", until=number)).status == 422
+        assert (await owner.post("export_audit_log", start=(1 << 63) - 1)).json()["records"] == []
         refused_page = await owner.look("/audit/export?outcome=maybe")
         assert (refused_page.status, "outcome" in refused_page.text) == (422, True)
 

@@ -153,3 +153,9 @@ async def test_files_of_code_are_searched_too(open_at: Opens, tmp_path: Path) ->
         assert {"passage", "test", "score"} <= {each.get("aria-label") for each in page.named("meter")}
         assert "-2.5" in page.text  # what a test is lowered by
         assert [link for link in page.links if link.endswith("?file=part_0.py")]
+        for whose, found in (("owner", "part_0.py"), ("zed", "there is no corpus")):
+            seen_as = f"as=bot&as_user={whose}"
+            page = await visitor.look(f"/search?in=code&q=anchor&{seen_as}")
+            assert found in page.text
+            listed = await visitor.look(f"/code?{seen_as}")
+            assert bool([link for link in listed.links if "./code/" in link]) == (whose == "owner")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -182,6 +184,8 @@ async def test_files_of_a_workspace_fail_by_their_paths_in_it(open_at: Opens, tm
     code = folder_of_code(tmp_path, 1)
     (code / "notes").mkdir()
     (code / "notes/b.ipynb").write_text(BROKEN)
+    nameless = code / os.fsdecode(b"\xff\n<b>.py" if sys.platform == "linux" else b"\n\n<b>.py")
+    nameless.write_text("")
     reach = Reach((), workspaces=(str(code),))
     async with open_at() as at, premises(at, reach=reach) as here, open_workspaces(at.runtime) as kept:
         bot = Agent(at.runtime, OWNER, reach=reach, workspaces=kept)
@@ -195,10 +199,12 @@ async def test_files_of_a_workspace_fail_by_their_paths_in_it(open_at: Opens, tm
         page = await guest.look(lead.removeprefix("."))
         assert "notes/b.ipynb it is no notebook" in page.text
         assert "part_0.py Python" in page.text
+        assert "\ufffd\ufffd<b>.py its name cannot be shown" in page.text
         topics = page.named("main")[0]["data-topics"]
         assert topics is not None
         (uri,) = json.loads(topics)
         (code / "notes/b.ipynb").write_text(NOTEBOOK)
+        nameless.unlink()
         while True:
             read = await bot.ask(ReadResource(uri=uri))
             assert isinstance(read, WorkspaceResource)

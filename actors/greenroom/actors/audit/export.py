@@ -17,6 +17,8 @@ from greenroom.runtime import Checkpoint, IndexReader, Query, Slices
 
 MOST_RECORDS: Final = 1_000
 """Records in one part: about 300 kB."""
+Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+"""A record's number, which fits into a key."""
 
 
 class AuditPart(Reply, frozen=True, kw_only=True):
@@ -52,8 +54,8 @@ class ExportAuditLog(Query[AuditPart], frozen=True, kw_only=True):
     session_id: types.SessionId | None = None
     after: types.Start | None = None
     before: types.End | None = None
-    start: Annotated[int, Meta(ge=0, description="first number that is wanted")] = 0
-    until: Annotated[int, Meta(ge=0, description="last one; default the newest")] | None = None
+    start: Annotated[Number, Meta(description="first number that is wanted")] = 0
+    until: Annotated[Number, Meta(description="last one; default the newest")] | None = None
 
     def run(self, reader: IndexReader) -> Slices[AuditPart]:
         """Answer a part; each is a deed, too."""

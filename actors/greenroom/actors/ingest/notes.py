@@ -10,6 +10,7 @@ from uuid import uuid4
 import trio
 
 from greenroom.actors.ingest.run_state import IngestRun
+from greenroom.actors.ingest.walk import shown_path
 from greenroom.actors.schemas.ingest import LeftOutFile, NoteIngest
 from greenroom.runtime import GreenroomError, Message
 
@@ -53,7 +54,7 @@ class Notes:
             below: What it has gone through to the end.
             was_all: Whether that is all that it was to go through, and not only what changed.
         """
-        names = [self._name(path) for path in below]
+        names = [shown_path(self._name(path)) for path in below]  # as failures are named; no other is text
         note = self._note(0, below=names, is_over=True, was_all=was_all and not self._base)
         if note.failed or note.below or note.was_all or self._was_told:
             await self._tell(note)

@@ -107,7 +107,8 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
             yield _left_out(at, LINK, is_folder=is_folder)
             return
         if (reason := _reason(at, name, rules, closed, is_folder=is_folder)) is not None:
-            yield _left_out(at, reason, is_folder=is_folder)
+            if os.path.lexists(at):
+                yield _left_out(at, reason, is_folder=is_folder)
             return
         if is_folder and not identities_of([at]).isdisjoint(identities_of(closed)):
             yield _left_out(at, OUR_OWN, is_folder=True)
@@ -187,9 +188,13 @@ def _rules_within(folder: str, names: Collection[str], rules: tuple[Rules, ...])
     return rules if own is None else (*rules, own)
 
 
+def shown_path(path: str) -> str:
+    """Return a path as it can be shown: by it is known what was left out."""
+    return _UNSHOWN.sub("\ufffd", path)
+
+
 def _left_out(path: str, reason: str, *, is_folder: bool = False) -> LeftOut:
-    """Say that something is left out, by a name that can be shown."""
-    return LeftOut(_UNSHOWN.sub("\ufffd", path), reason, is_folder=is_folder)
+    return LeftOut(shown_path(path), reason, is_folder=is_folder)
 
 
 def _is_shown(name: str) -> bool:

@@ -84,7 +84,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     ) -> FileRead:
         reach = client.reach
         place = await read_in_thread(checked_file, field, named, roots, reach.closed, reach.secrets)
-        if client.workspaces is not None:
+        if client.workspaces is not None and client.principal.seen_by is None:
             await begin(client, place.root)
         first, last = await self._wanted(client, field, place)
         try:

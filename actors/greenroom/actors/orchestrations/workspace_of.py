@@ -12,7 +12,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
-from greenroom.actors.corpus.managing import made_corpus
+from greenroom.actors.corpus.managing import found_corpus, made_corpus
 from greenroom.actors.ingest.places import CLIENT_FOLDERS
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.code import CodeFreshness
@@ -81,8 +81,14 @@ async def opened(client: ClientSessionState, root: str) -> Workspace:
 
 
 async def begin(client: ClientSessionState, root: str) -> Workspace:
-    """Return the workspace of a folder, whose index is begun if there was none."""
+    """Return the workspace of a folder, whose index is begun if there was none.
+
+    Raises:
+        Refusal: ``CORPUS_NOT_FOUND``: there is none for somebody who looks on, who begins and keeps none.
+    """
     name = f"{policy.corpora_owner(client.principal)}:{workspace_name(root)}"
+    if client.principal.seen_by is not None:
+        return Workspace(await found_corpus(client.runtime, client.principal, name), None)
     row = await made_corpus(client.runtime, client.principal, name, root)
     if client.workspaces is None:
         return Workspace(row, None)

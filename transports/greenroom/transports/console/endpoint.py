@@ -113,6 +113,8 @@ class ConsoleEndpoint:
             return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
         visitor = await self._visitors.let_in(exchange, caller)
         first, _, rest = head.path.removeprefix("/").partition("/")
+        if first not in self._entries:  # the log-in, for who has logged in
+            return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
         names = "/".join(name_of(part) for part in rest.split("/"))
         entry, place = self._entries[first], Place(head.path, names, any_query(head))
         shell = _shell(visitor, entry, place)
