@@ -81,6 +81,8 @@ async def test_every_request_answers_everybody_as_the_page_says(open_at: Opens, 
         await here.settled()
         guest = await here.guest()
         shared = await arranged(at, scribe, 0)
+        code = "search_code_semantic"  # begins the reader's index, which who looks on does not
+        assert await answers(guest, code, shared, whole) == page[ASKED[code].row][reader]
         for number, tool in enumerate(ASKED, 1):
             scope = NEEDED[tool]
             names = await arranged(at, scribe, number) if is_write(API_REQUESTS[tool]) else shared
