@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 MOST_STREAMS: Final = 64
 """Streams of changes that one key, or one browser that came by a link, may have open."""
+
+R = TypeVar("R", Response, Response | None)
+
 Work = Callable[[Asked], Awaitable[Response]]
 """Asks the domain in the name of one agent, and makes the answer."""
 More = Callable[[], Awaitable[bytes]]
@@ -137,15 +140,7 @@ class Asking:
             HttpRefusedError: what it came by has ended.
             StoreFailedError: the store failed for good.
         """
-        self._check_still(visitor)
-        began = trio.current_time()
-        outcome: Any = "cancelled"
-        try:
-            response = await exchange.while_there(partial(self._answer, visitor, work, failed))
-            outcome = "ok" if response.status < HTTPStatus.BAD_REQUEST else "tool_error"
-        finally:
-            self._meter.record(API, name, outcome, trio.current_time() - began)
-        return response
+        return await self._metered(exchange, visitor, name, partial(self._answer, visitor, work, failed))
 
     async def download(
         self, exchange: Exchange, visitor: Visitor, name: str, made: MadeFile, failed: Failed
@@ -166,12 +161,20 @@ class Asking:
             HttpRefusedError: what it came by has ended.
             StoreFailedError: the store failed for good.
         """
+        work = partial(self._send_file, exchange, visitor, made, failed)
+        return await self._metered(exchange, visitor, name, work)
+
+    async def _metered(
+        self, exchange: Exchange, visitor: Visitor, name: str, work: Callable[[], Awaitable[R]]
+    ) -> R:
+        """Return what is made of a request while its client is there; None is a file that was sent."""
         self._check_still(visitor)
         began = trio.current_time()
         outcome: Any = "cancelled"
         try:
-            response = await exchange.while_there(partial(self._send_file, exchange, visitor, made, failed))
-            outcome = "ok" if response is None else "tool_error"
+            response = await exchange.while_there(work)
+            is_ok = response is None or response.status < HTTPStatus.BAD_REQUEST
+            outcome = "ok" if is_ok else "tool_error"
         finally:
             self._meter.record(API, name, outcome, trio.current_time() - began)
         return response
