@@ -1,0 +1,79 @@
+"""Statements that later messages take back: what stood before "not X" and "instead of X".
+
+The rare words just after a negation or a replacement name what no longer holds. They weaken what agents
+stated in the few messages before; an explicit replacement ("replaced", "instead of") weakens everything
+earlier. Both only lower a chance, since a word list cannot know what a sentence means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+NEAR: Final = 3
+"""Messages before a negation that it may take back."""
+LEFT: Final = 0.3
+"""What remains of the chance of a statement that was taken back."""
+_REACH: Final = 4
+"""Words after a cue that it is about."""
+_RARE: Final = 4
+"""A word that more messages have names nothing in particular."""
+_LEAST_SHARED: Final = 1
+_LOOKED_AT: Final = 300
+_REPLACED: Final = (
+    r"instead of|rather than|replac(?:e|ed|es|ing)|no longer|not any ?more|drop(?:ped|ping)?|scrap(?:ped)?|revert(?:ed|ing)?"
+    r"|rolled? back|abandon(?:ed)?|switch(?:ed|ing)? from|away from|forget|cancel(?:led)?|discard(?:ed)?"
+    r"|statt|anstelle|nicht mehr|ersetzt|verworfen|au lieu de|remplacé|en vez de|en lugar de|ya no"
+)
+_NEGATED: Final = r"not|no|don't|do not|doesn't|isn't|wasn't|won't|never|without|nicht|kein(?:e[nmrs]?)?|pas|sin|nunca"
+_CUE: Final = re.compile(rf"\b(?:(?P<replaced>{_REPLACED})|(?:{_NEGATED}))\b", re.IGNORECASE)
+_AFTER: Final = re.compile("(?:の代わり|ではなく|じゃなく|をやめ|は不要)")
+_WORD: Final = re.compile(r"[\w./-]{2,}")
+
+
+class Revocation(NamedTuple):
+    """Words that a message takes back.
+
+    Attributes:
+        place: The message, by its number.
+        words: In small letters.
+        is_explicit: Whether it says that something replaces them.
+    """
+
+    place: int
+    words: frozenset[str]
+    is_explicit: bool
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text in small letters, of which the beginning is read."""
+    return frozenset(word.strip("./-") for word in _WORD.findall(text[: 4 * _LOOKED_AT].lower()))
+
+
+def revocations(units: Sequence[Sequence[str]], words: Sequence[frozenset[str]]) -> list[Revocation]:
+    """Return what each message takes back.
+
+    Args:
+        units: The prose of each message.
+        words: The words of each message.
+    """
+    counts = Counter(word for each in words for word in each)
+    found: list[Revocation] = []
+    for place, parts in enumerate(units):
+        for part in parts:
+            for is_explicit, text in _cued(part[:_LOOKED_AT].lower()):
+                near = [word.strip("./-") for word in _WORD.findall(text)[:_REACH]]
+                rare = frozenset(word for word in near if 2 <= counts[word] <= _RARE)
+                if rare:
+                    found.append(Revocation(place, rare, is_explicit))
+    return found
+
+
+def _cued(text: str) -> list[tuple[bool, str]]:
+    """Return the texts that cues are about, each with whether something replaces it."""
+    said = [(match["replaced"] is not None, text[match.end() :]) for match in _CUE.finditer(text)]
+    for match in _AFTER.finditer(text):
+        said.append((True, text[max(0, match.start() - 20) : match.start()]))
+    return said
