@@ -131,7 +131,7 @@ def test_an_unknown_option_is_refused_at_the_call_with_the_one_that_was_meant(
     with pytest.raises(TypeError, match=f"{mistake!r}; did you mean {meant!r}") as caught:
         CALLS[door](**{mistake: None})
     assert door.endswith(f".{str(caught.value).partition('()')[0]}")
-    with pytest.raises(TypeError, match="'nonsense'$"):
+    with pytest.raises(TypeError, match=r"'nonsense'$"):
         CALLS[door](nonsense=3)
     assert list(tmp_path.iterdir()) == []
 

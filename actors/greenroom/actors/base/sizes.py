@@ -53,7 +53,8 @@ def _parse(text: str) -> int:
     unit = _UNITS[(match[2] or "b").lower()]
     whole, _, fraction = match[1].partition(".")
     # Exact arithmetic: a float would round sizes above 2**53.
-    return int(whole) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+    part: int = int(fraction or 0) * unit // 10 ** len(fraction)
+    return int(whole) * unit + part
 
 
 def show_size(size: int) -> str:
