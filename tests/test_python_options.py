@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from greenroom.actors import (
+    Agent,
     Database,
     EmbedderChoice,
     EmbedderError,
@@ -31,6 +32,7 @@ from greenroom.runtime import (
     ConfigurationError,
     Encryption,
     PlainCodec,
+    RuntimeConfig,
     RuntimeOptions,
     StoreKeyError,
     open_runtime,
@@ -133,6 +135,10 @@ def test_an_unknown_option_is_refused_at_the_call_with_the_one_that_was_meant(
     assert door.endswith(f".{str(caught.value).partition('()')[0]}")
     with pytest.raises(TypeError, match=r"'nonsense'$"):
         CALLS[door](nonsense=3)
+    for name in ("options", "config"):  # as Python calls what is left
+        if name not in RuntimeConfig.__optional_keys__ or door.startswith("testing"):
+            with pytest.raises(TypeError, match=repr(name)):
+                CALLS[door](**{name: {}})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -190,13 +196,25 @@ def test_mypy_sees_an_option_that_is_not_there_and_no_fault_in_one_that_is(tmp_p
 
 OF_A_SERVER = "what a server listens on, whom it lets in, and how much it takes of each"
 OF_THE_CALLER = "who asks: a Principal"
-OF_AN_AGENT = "an argument of Agent"
-OF_CLIENTS = "what clients of MCP may do and are shown; a Python program names files and folders itself"
+OF_CLIENTS = "which tools clients of MCP are listed"
+OF_AN_AGENT = {
+    "timezone": "timezone",
+    "trust_signer": "passports",
+    "documents": "reach",
+    "workspace": "reach",
+    "read_secrets": "reach",
+    "no_index": "workspaces",
+    "learn_workflows": "learns_workflows",
+    "prompts": "prompts",
+    "savings_baseline": "savings",
+    "token_price": "savings",
+}
+"""Settings of single agents, and the arguments of `Agent` that say the same."""
 OTHERWISE = {
     "data": "the first argument",
     "log_level": "Python's logging, under the name greenroom",
     **dict.fromkeys(("agent", "agent_type", "user", "project"), OF_THE_CALLER),
-    **dict.fromkeys(("timezone", "trust_signer"), OF_AN_AGENT),
+    **OF_AN_AGENT,
     **dict.fromkeys(
         (
             *("ws", "http", "http_session_idle", "stdio", "tls_cert", "tls_key", "require_key"),
@@ -206,13 +224,7 @@ OTHERWISE = {
         ),
         OF_A_SERVER,
     ),
-    **dict.fromkeys(
-        (
-            *("documents", "workspace", "read_secrets", "no_index", "learn_workflows", "prompts", "tools"),
-            *("savings_baseline", "token_price"),
-        ),
-        OF_CLIENTS,
-    ),
+    "tools": OF_CLIENTS,
 }
 """Settings that no option of Python stands for, and what does."""
 
@@ -239,7 +251,7 @@ ONLY_IN_PYTHON = {"actors", "indexes", "queries", "extractor", "may", "groups", 
 
 SECRETS_OF_SERVERS = {
     "API_KEY_VARIABLE": "a client's own",
-    "PASSPORT_SECRET_VARIABLE": OF_AN_AGENT,
+    "PASSPORT_SECRET_VARIABLE": "of PassportOptions, an argument of Agent",
     "PASSPHRASE_VARIABLE": "an argument of the requests that need one",
     "CONFIG_VARIABLE": "where settings are, and none",
 }
@@ -250,6 +262,7 @@ OPTIONS = GreenroomOptions.__required_keys__ | GreenroomOptions.__optional_keys_
 def test_every_setting_is_an_option_by_its_own_name_or_it_is_known_why_not() -> None:
     assert {*IN_PYTHON_TOO} | {*OTHERWISE} == {*all_settings()}
     assert {*IN_PYTHON_TOO}.isdisjoint(OTHERWISE)
+    assert {*OF_AN_AGENT.values()} <= {*inspect.signature(Agent).parameters}
     older = {name for names in IN_PYTHON_TOO.values() for name in names}
     assert {*IN_PYTHON_TOO} | older | ONLY_IN_PYTHON | {"embedder_key"} == OPTIONS
     assert CommonConfig.__optional_keys__ <= OPTIONS
@@ -456,6 +469,15 @@ def test_a_key_that_is_not_there_leaves_no_store_in_the_clear(tmp_path: Path) ->
     with pytest.raises(StoreKeyError, match="is not set"):
         write(tmp_path / "store", encryption_key="env:NO_SUCH_VARIABLE")
     assert not is_in_the_clear(tmp_path / "store")
+    write(tmp_path / "store", encryption_key=KEY)
+    assert not is_in_the_clear(tmp_path / "store")
+
+
+@pytest.mark.promise("encryption.python")
+@pytest.mark.parametrize("key", [b"", KEY.hex().encode()])
+def test_no_store_is_made_with_a_key_of_another_length(key: bytes, tmp_path: Path) -> None:
+    with pytest.raises(StoreKeyError, match="32 bytes"):
+        write(tmp_path / "store", encryption=Encryption(lambda: key, required=True))
     write(tmp_path / "store", encryption_key=KEY)
     assert not is_in_the_clear(tmp_path / "store")
 

@@ -45,7 +45,9 @@ def check_options(declared: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known = option_names(declared) | frozenset(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
+        own = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+        known = option_names(declared) | own
 
         @wraps(function)
         def call(*args: P.args, **options: P.kwargs) -> R:

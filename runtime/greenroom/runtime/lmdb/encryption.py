@@ -179,7 +179,10 @@ def open_seal(
     if wrapped is not None:
         data_key = record_cipher.unwrap(wrapped, unlock, name)
     elif is_empty:
-        assert unlock is not None
+        if unlock is None or len(unlock) != KEY_BYTES:
+            raise StoreKeyError(
+                f"{name} is not made: the key that was given for it has not {KEY_BYTES} bytes"
+            )
         data_key = os.urandom(KEY_BYTES)
         with environment.begin(write=True) as transaction:
             transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
