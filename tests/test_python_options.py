@@ -38,7 +38,8 @@ from greenroom.runtime import (
     open_runtime,
     open_shared_runtime,
 )
-from greenroom.testing import mcp_client, mcp_server
+from greenroom.testing import ServerOptions, mcp_client, mcp_server
+from greenroom.transports import McpServer
 from greenroom.transports.config import settings as declared
 from greenroom.transports.config.settings import PREFIX, all_settings, variable
 
@@ -140,6 +141,14 @@ def test_an_unknown_option_is_refused_at_the_call_with_the_one_that_was_meant(
             with pytest.raises(TypeError, match=repr(name)):
                 CALLS[door](**{name: {}})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.promise("service.options")
+def test_a_server_in_a_test_takes_every_option_that_a_server_has() -> None:
+    parameters = inspect.signature(McpServer).parameters.values()
+    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == (
+        ServerOptions.__required_keys__ | ServerOptions.__optional_keys__
+    )
 
 
 @pytest.mark.promise("service.options")

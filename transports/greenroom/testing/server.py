@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from importlib import import_module
 from typing import Any, TypedDict, Unpack
 
@@ -18,6 +18,7 @@ from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.line_io import LineSink, LineSource
 from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.tools import TOOLS, Tool
 from greenroom.transports.observability.tracing import Tracer
 
@@ -26,23 +27,31 @@ Streams = trio.StapledStream[Any, Any]
 
 
 class ServerOptions(TypedDict, total=False):
-    """The options of a server that a test sets.
+    """The options of the server in a test.
 
     Attributes:
+        profile: What it says of itself.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none.
         lists: The changes of the list of prompts, where that changes.
+        extend: Registers what else the SDK's server answers.
         now: Returns the wall clock in nanoseconds since 1970 UTC.
         tracer: Makes the spans of requests.
+        run_ready: Has the domain do at once what was posted to it.
+        hold_dispatch: A block that is ended with that.
     """
 
+    profile: ServerInfo
     request_timeout: float
     debounce: float
     profiles: tuple[str, ...]
     lists: ListChanges | None
+    extend: Callable[[Any], None] | None
     now: Callable[[], int]
     tracer: Tracer | None
+    run_ready: Callable[[], None]
+    hold_dispatch: Callable[[], AbstractContextManager[None]]
 
 
 class ClientOptions(ServerOptions, total=False):
