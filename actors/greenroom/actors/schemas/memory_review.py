@@ -33,6 +33,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
         preview: The beginning of its text.
         tags: The first 50 of them.
         more_tags: How many it has besides.
+        imported: As in `MemoryView`.
     """
 
     memory_id: str
@@ -46,6 +47,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
     importance: float
     scope: kinds.Scope
     author: str
+    imported: kinds.ImportSource | None
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None

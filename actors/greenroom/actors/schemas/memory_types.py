@@ -71,6 +71,35 @@ MemoryId = Annotated[
 Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
 Tags = Annotated[list[Tag], Meta(max_length=10_000, description="labels")]
 Author = Annotated[Name, Meta(description="the agent who wrote it")]
+
+
+class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the source of a memory says where that does not count: a claim, for readers.
+
+    Attributes:
+        created_by: The author, as the source says.
+    """
+
+    created_by: Author
+
+
+def import_source(created_by: str | None) -> ImportSource | None:
+    """Return the claim of a source, None of one that says nothing else than the author."""
+    return None if created_by is None else ImportSource(created_by=created_by)
+
+
+def author_text(author: str | None, imported: ImportSource | None) -> str:
+    """Return an author for people to read, with what the source of an import says."""
+    return (author or "") if imported is None else f"imported by {author}, says {imported.created_by}"
+
+
+def by_author(author: str | None, imported: ImportSource | None) -> str:
+    """Return an author to follow what is named, empty without one."""
+    if imported is not None:
+        return f", {author_text(author, imported)}"
+    return f" by {author}" if author else ""
+
+
 ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]
 Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that conversation")]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
