@@ -67,7 +67,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             created_at=to_datetime(entry.created_at),
             updated_at=None if entry.updated_at == entry.created_at else to_datetime(entry.updated_at),
             created_by=repository.author(entry) or None,
-            imported=import_source(details.imported),
+            imported=import_source(details.imported) or None,
             conversation_id=details.conversation,
             position=details.position,
             tags=list(details.tags),

@@ -193,7 +193,7 @@ def _version(
         id=version_id(entry, number, version),
         version=number,
         author=repository.author(entry) if details is None else details.author,
-        imported=UNSET if details is None else import_source(details.imported) or UNSET,
+        imported=UNSET if details is None else import_source(details.imported),
         stored_at=to_datetime(version.stored_at),
         expires_at=optional_datetime(version.expires_at),
         size_bytes=len(version.value),

@@ -39,7 +39,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     withheld: bool | UnsetType = UNSET
     compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
     author: str | None
-    imported: kinds.ImportSource | UnsetType = UNSET
+    imported: kinds.AnImportSource | UnsetType = UNSET
     tags: list[str]
     kind: kinds.MemoryKind
     importance: float
@@ -150,7 +150,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     value: msgspec.Raw | UnsetType = UNSET
     tags: list[str] = msgspec.field(default_factory=list)
     author: str | None = None
-    imported: kinds.ImportSource | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     unreviewed: bool = False
 
 
@@ -196,7 +196,7 @@ def hit(found: FoundMemory) -> MemoryHit:
         withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
         compressed=found.compressed,
         author=memory.author,
-        imported=_given(memory.imported),
+        imported=memory.imported,
         tags=memory.tags,
         kind=memory.kind,
         importance=memory.importance,

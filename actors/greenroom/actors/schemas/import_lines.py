@@ -76,7 +76,7 @@ def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
     Where the source has a claim itself, that one is kept, so that claims do not nest.
     """
     says = line.created_by if line.imported is None else line.imported.created_by
-    imported = import_source(None if says == principal.agent_id else says)
+    imported = import_source(None if says == principal.agent_id else says) or None
     if line.created_by is None and line.imported == imported:
         return line
     return msgspec.structs.replace(line, created_by=None, imported=imported)

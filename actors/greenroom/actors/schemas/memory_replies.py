@@ -98,7 +98,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     importance: float = kinds.DEFAULT_IMPORTANCE
     scope: kinds.Scope = "private"
     author: str | None = None
-    imported: kinds.ImportSource | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     updated_by: str | None = None
     session_id: str | None = None
     conversation_id: str | None = None
@@ -249,7 +249,7 @@ class VersionView(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     version: int
     author: str | None
-    imported: kinds.ImportSource | UnsetType = UNSET
+    imported: kinds.AnImportSource | UnsetType = UNSET
     stored_at: datetime
     expires_at: datetime | None
     size_bytes: int

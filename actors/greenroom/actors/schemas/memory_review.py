@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
@@ -47,7 +47,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
     importance: float
     scope: kinds.Scope
     author: str
-    imported: kinds.ImportSource | None
+    imported: kinds.ImportSource | UnsetType = UNSET
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.types import GivenObject, Name, Prefix
+from greenroom.actors.schemas.types import UNLISTED, GivenObject, Name, Prefix
 
 MemoryKind = Literal["semantic", "episodic", "procedural"]
 Scope = Literal["private", "shared", "public"]
@@ -83,21 +83,27 @@ class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     created_by: Author
 
 
-def import_source(created_by: str | None) -> ImportSource | None:
-    """Return the claim of a source, None of one that says nothing else than the author."""
-    return None if created_by is None else ImportSource(created_by=created_by)
+AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
 
 
-def author_text(author: str | None, imported: ImportSource | None) -> str:
+def import_source(created_by: str | None) -> ImportSource | UnsetType:
+    """Return the claim of a source; not set where it names no other author."""
+    return UNSET if created_by is None else ImportSource(created_by=created_by)
+
+
+def author_text(author: str | None, imported: ImportSource | UnsetType) -> str:
     """Return an author for people to read, with what the source of an import says."""
-    return (author or "") if imported is None else f"imported by {author}, says {imported.created_by}"
+    if isinstance(imported, UnsetType):
+        return author or ""
+    return f"imported by {author}, says {imported.created_by}"
 
 
-def by_author(author: str | None, imported: ImportSource | None) -> str:
+def by_author(author: str | None, imported: ImportSource | UnsetType) -> str:
     """Return an author to follow what is named, empty without one."""
-    if imported is not None:
-        return f", {author_text(author, imported)}"
-    return f" by {author}" if author else ""
+    text = author_text(author, imported)
+    if isinstance(imported, UnsetType):
+        return f" by {text}" if text else ""
+    return f", {text}"
 
 
 ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]

@@ -89,7 +89,7 @@ def _environment() -> Environment:
 
 def author(written: MemoryView | ListedMemory | VersionView) -> str:
     """Return who wrote a memory or a version, and what the source says of one that was imported."""
-    return author_text(written.author, written.imported or None)
+    return author_text(written.author, written.imported)
 
 
 def ago(time: datetime | None) -> str:
