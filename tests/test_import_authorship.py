@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from support.api import browser, posted
+from support.commands import run_on_store
 from support.console import looker
 from support.exchanges import QUIET, export, line, text
 from support.keyed import bearer, create_key, premises
@@ -15,6 +16,7 @@ from support.passports import begun, member, signer_of, text_of
 
 from greenroom.actors import (
     Agent,
+    EraseUser,
     ExportMemories,
     ExportSession,
     GetMessages,
@@ -26,6 +28,7 @@ from greenroom.actors import (
     MemoryStats,
     Principal,
     ReadResource,
+    RecallContext,
     RestoreSession,
     StoreMemory,
     UpdateMemory,
@@ -34,6 +37,7 @@ from greenroom.transports.mcp.aliases import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from support.agents import Enter, House
     from support.keyed import Premises
@@ -395,3 +399,57 @@ async def test_pages_for_people_say_who_imported_and_what_the_source_says(enter:
         assert "imported by bobb, says anna" in (await guest.look(f"/memories/{one}")).text
         by_anna = await guest.look(f"/memories?namespace={PROJECT}&author=anna")
         assert "There are no memories here." in by_anna.text
+
+
+async def test_a_recall_says_it_beside_the_author(enter: Enter) -> None:
+    async with enter(**QUIET) as at:
+        await bring(at, BOBB, RELEASE)
+        found = await Agent(at.runtime, BOBB).ask(RecallContext(task="release", namespace=PROJECT))
+    told = msgspec.to_builtins(found.memories)
+    assert [(each["author"], each["imported"]) for each in told] == [("bobb", {"created_by": "anna"})]
+
+
+@pytest.mark.promise("erase.others-keep-theirs")
+async def test_an_erased_agent_is_named_by_no_source(enter: Enter) -> None:
+    async with enter(**QUIET) as at:
+        await bring(at, BOBB, {**RELEASE, "created_by": "wyvern"})
+        await Agent(at.runtime, OWNER).ask(EraseUser(user="wyvern", confirm=True))
+        shown = (await read(at, BOBB))["release"]
+        assert (shown["author"], shown["imported"]) == ("bobb", {"created_by": "erased"})
+        assert await history(at, BOBB, "release") == [("bobb", {"created_by": "erased"})]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("exchange.round-trip")
+def test_the_command_restores_authors_and_sources_of_an_export(tmp_path: Path) -> None:
+    lines = [
+        {**RELEASE, "namespace": "user:ann", "created_by": "bobb", "imported": {"created_by": "anna"}},
+        line("by carl", namespace="user:ann", created_by="carl"),
+    ]
+    exported: list[str] = []
+    for home in (tmp_path / "one", tmp_path / "two"):
+        home.mkdir()
+        source = home / "in.jsonl"
+        source.write_text(exported[-1] if exported else text(*lines))
+        for _ in range(2):
+            done = run_on_store(home, "import", str(source), "--user", "ann", "--on-conflict", "version")
+            assert done.returncode == 0, done.stderr
+        exported.append(run_on_store(home, "export", "-", "--user", "ann").stdout)
+    first, second = ([json.loads(each) for each in one.splitlines()] for one in exported)
+    assert first == second
+    assert [(each["created_by"], each.get("imported")) for each in first] == [
+        ("bobb", {"created_by": "anna"}),
+        ("carl", None),
+    ]
+
+
+@pytest.mark.slow
+def test_a_review_says_it_too(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(
+        text(line("a", created_by="bobb", imported={"created_by": "an\x1bna"}, unreviewed=True))
+    )
+    assert run_on_store(tmp_path, "import", str(source), "--user", "ann").returncode == 0
+    listed = run_on_store(tmp_path, "review", "list", "--user", "ann").stdout
+    assert "imported by bobb, says an" in listed
+    assert "\x1b" not in listed
