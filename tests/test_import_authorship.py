@@ -347,21 +347,25 @@ async def passport(anna: Agent) -> str:
 
 
 @pytest.mark.promise("passport.authors")
-async def test_a_passport_of_this_server_keeps_the_authors_of_its_memories(open_at: Opens) -> None:
+async def test_over_a_key_a_passport_of_this_server_makes_no_words_another_agents(open_at: Opens) -> None:
+    """Whoever writes the newest version of another's memory could export it as that one's."""
     async with open_at("one") as here:
-        document = await passport(at_work(here, "anna", "ann"))
-        bobb = at_work(here, "bobb", "bob")
+        anna, bobb = at_work(here, "anna", "ann"), at_work(here, "bobb", "bob")
+        await anna.ask(StoreMemory(content="it waits for review", key="release", namespace=PROJECT))
+        await begun(bobb, "hello")
+        await bobb.ask(StoreMemory(content="signed off", key="release", namespace=PROJECT))
+        document = await text_of(bobb, await bobb.ask(ExportSession(include_memories=True)))
         await bobb.ask(RestoreSession(passport=document))
         shown = await export(here.runtime, bobb.principal, PROJECT)
     assert [(each["key"], each["created_by"], each.get("imported")) for each in shown] == [
         ("release", "anna", None),
-        ("release~bob", "anna", None),
+        ("release~bob", "bobb", {"created_by": "anna"}),
     ]
 
 
 @pytest.mark.promise("passport.authors")
 @pytest.mark.parametrize("shared", [None, b"s" * 32])
-async def test_over_a_key_memories_of_another_servers_passport_are_the_keys_and_messages_keep_senders(
+async def test_over_a_key_memories_of_a_passport_are_the_keys_and_messages_keep_senders(
     open_at: Opens, shared: bytes | None
 ) -> None:
     async with open_at("one") as here, open_at("two") as there:

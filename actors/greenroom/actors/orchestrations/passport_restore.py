@@ -15,7 +15,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, Final
 
@@ -279,7 +278,6 @@ class Checked:
         payload: What is inside.
         pieces: The messages, as they are staged.
         memories: Lines for the importer's namespaces.
-        is_own: Whether this server signed it, as it can tell.
     """
 
     def __init__(
@@ -288,14 +286,11 @@ class Checked:
         payload: PassportPayload,
         pieces: list[list[msgspec.Raw]],
         memories: list[bytes],
-        *,
-        is_own: bool,
     ) -> None:
         self.passport = passport
         self.payload = payload
         self.pieces = pieces
         self.memories = memories
-        self.is_own = is_own
 
     @property
     def address(self) -> Address:
@@ -326,10 +321,8 @@ class Checked:
         whole, pieces = await run_in_thread(_unpacked, passport, passphrase)
         if whole.memories:
             client.check_scope("a passport with memories", MEMORIES)
-        # On another server an agent may have the name of one of ours.
-        is_own = client.signers.is_own(passport.signature)
-        own = partial(_own_memories, whole, passport, client.principal, trusted=is_own)
-        return cls(passport, whole, pieces, await run_in_thread(own), is_own=is_own)
+        memories = await run_in_thread(_own_memories, whole, passport, client.principal)
+        return cls(passport, whole, pieces, memories)
 
     @property
     def newest_id(self) -> int:
@@ -378,8 +371,7 @@ class Checked:
 
     def importer(self, client: ClientSessionState, text: str = "") -> Importer:
         """Return what imports these lines."""
-        source = source_of_text(text)
-        return Importer(client.runtime, client.principal, source, on_conflict="skip", trusted=self.is_own)
+        return Importer(client.runtime, client.principal, source_of_text(text), on_conflict="skip")
 
 
 def _check_audience(passport: AnyPassport, client: ClientSessionState) -> None:
@@ -403,9 +395,7 @@ def _unpacked(
     return content, packing.pieces(content.messages)
 
 
-def _own_memories(
-    content: PassportPayload, passport: AnyPassport, importer: Principal, *, trusted: bool
-) -> list[bytes]:
+def _own_memories(content: PassportPayload, passport: AnyPassport, importer: Principal) -> list[bytes]:
     """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
     exporter = passport.exported_by
     mine = names.user_namespace(importer)
@@ -419,8 +409,7 @@ def _own_memories(
             namespace = line.namespace or mine
             root = names.root_of(namespace)
             renamed = msgspec.structs.replace(line, namespace=roots.get(root, root) + namespace[len(root) :])
-            moved = msgspec.json.encode(renamed)
-            lines.append(check_line(moved, mine, importer, trusted=trusted).raw)
+            lines.append(check_line(msgspec.json.encode(renamed), mine, importer).raw)
         except (msgspec.DecodeError, RecursionError) as error:
             raise passport_errors.invalid(f"a memory in it is none: {error}") from None
         except Refusal as refusal:

@@ -39,14 +39,13 @@ class CheckedLine(NamedTuple):
     identity: tuple[str, ...]
 
 
-def check_line(raw: bytes, namespace: str, principal: Principal, *, trusted: bool = False) -> CheckedLine:
+def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
     """Return a line that can be imported.
 
     Args:
         raw: JSON as it stands in the file.
         namespace: Where it goes if it does not say.
         principal: Who imports.
-        trusted: Whether the author that it names counts, whoever imports.
 
     Raises:
         Refusal: it cannot be; the sentence names the field, what it takes, and what was given.
@@ -62,8 +61,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal, *, trusted: boo
         )
     if line.supersedes == line.key:
         raise auth_errors.invalid("supersedes", "supersedes: a memory cannot take the place of itself")
-    counts = trusted or policy.may_name_authors(principal)
-    taken = line if counts else _with_claim(line, principal)
+    taken = line if policy.may_name_authors(principal) else _with_claim(line, principal)
     if taken is not line or line.namespace is None:
         raw = _encode(msgspec.structs.replace(taken, namespace=place))
     scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"

@@ -139,7 +139,6 @@ class Importer:
         namespace: For lines that name none; the importing user's own for None.
         on_conflict: What a key that is there means.
         progress: Hears how far it is.
-        trusted: Whether the authors that the source names count, whoever imports.
 
     Raises:
         Refusal: ``namespace`` is none.
@@ -154,14 +153,12 @@ class Importer:
         namespace: str | None = None,
         on_conflict: OnConflict = "skip",
         progress: Progress | None = None,
-        trusted: bool = False,
     ) -> None:
         self._runtime = runtime
         self._principal = principal
         self._source = source
         self._namespace = check_namespace(namespace or names.user_namespace(principal))
         self._on_conflict: OnConflict = on_conflict
-        self._trusted = trusted
         self._progress = progress or (lambda _stage, _done, _total: None)
 
     async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
@@ -248,7 +245,7 @@ class Importer:
             passed = made.passed
             survey.lines += 1
             try:
-                checked = self._line(made.raw)
+                checked = check_line(made.raw, self._namespace, self._principal)
             except Refusal as refusal:
                 survey.problems.append(line_error(made.place, refusal))
                 if refusal.is_denial:
@@ -258,9 +255,6 @@ class Importer:
             if len(survey.problems) >= MOST_PROBLEMS:
                 break
         return passed
-
-    def _line(self, raw: bytes) -> CheckedLine:
-        return check_line(raw, self._namespace, self._principal, trusted=self._trusted)
 
     def _note(self, place: str, checked: CheckedLine, survey: _Survey) -> None:
         mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
@@ -385,7 +379,10 @@ class Importer:
 
     def _read_some(self, lines: Iterator[Any]) -> list[CheckedLine]:
         try:
-            return [self._line(made.raw) for made in itertools.islice(lines, CHECKED_AT_ONCE)]
+            return [
+                check_line(made.raw, self._namespace, self._principal)
+                for made in itertools.islice(lines, CHECKED_AT_ONCE)
+            ]
         except Refusal as refusal:
             raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
 
