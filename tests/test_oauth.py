@@ -108,6 +108,23 @@ async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: 
             assert [session["session_id"] for session in page["sessions"]] == found
 
 
+@pytest.mark.promise("exchange.authorship")
+async def test_over_a_token_an_import_has_the_tokens_agent_as_author(folder: Path) -> None:
+    line = {"content": "signed off", "namespace": "team:x", "created_by": "anna"}
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        for scope, author, imported in (
+            ("memory:read memory:write", "critic", {"created_by": "anna"}),
+            ("memory:read memory:write admin", "anna", None),
+        ):
+            token = issuer.token(greenroom_agent="critic", scope=scope)
+            source = json.dumps({**line, "key": author})
+            done = await call(guest, token, "import_memories", source=source)
+            assert done["counts"] == {"created": 1}
+            page = await call(guest, token, "list_memories", namespace="team:x", filters={"author": author})
+            assert [(each["key"], each.get("imported")) for each in page["memories"]] == [(author, imported)]
+
+
 WRONG_CLAIMS: list[dict[str, Any]] = [
     {"aud": "https://other.example.org/mcp"},
     {"aud": None},

@@ -124,7 +124,10 @@ BRIEF = {"x-brief": True}
 """Marks what is listed without its insides: for people, who find them in the reference."""
 
 UNLISTED = {"x-unlisted": True}
-"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides."""
+"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides.
+
+In an answer it marks what few memories have, and which the reference alone describes.
+"""
 
 
 def no_fields() -> msgspec.Raw:
