@@ -161,7 +161,7 @@ class FastPath:
         frame = call.frame
         tool = None if frame.name is None else client.offer.tools.get(frame.name)
         if tool is not None and not tool.is_foreign:
-            denial = client.domain.denial(tool.request, frame.arguments)
+            denial = client.domain.denial(tool.asks, frame.arguments)
             if denial is not None:
                 call.payload = tool
                 self._tool_replied(client, call, denial)

@@ -177,7 +177,7 @@ class SdkServer:
         alias = tool.alias_for(call.frame.arguments)
         try:
             if not tool.is_foreign:  # no frame of one whose handshake is the SDK's went by the fast path
-                client.identity.agent.check_scope(tool.request, call.frame.arguments)
+                client.identity.agent.check_scope(tool.asks, call.frame.arguments)
             _check_time(call)
             reply = shown(await client.domain.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
         except MCPError:
