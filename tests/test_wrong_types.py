@@ -8,13 +8,27 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from harness import CODE, greenroom
 from support.api import posted
 from support.keyed import bearer, create_key, premises
+from support.passports import begun, forged, member, signers, text_of
 from support.wrong_types import VALUES, Place, places
 
-from greenroom.actors import API_REQUESTS, REQUESTS
+from greenroom.actors import (
+    API_REQUESTS,
+    REQUESTS,
+    Agent,
+    ExportSession,
+    FileUse,
+    RecordContext,
+    RestoreSession,
+)
+from greenroom.actors.memory.drafts import Known
+from greenroom.actors.passport import envelope, packing
+from greenroom.actors.schemas.preferences import KnownPreferences
+from greenroom.runtime import Refusal
 from greenroom.transports import TOOLS
 
 if TYPE_CHECKING:
@@ -89,4 +103,199 @@ async def test_every_argument_of_a_console_request_is_taken_or_refused_by_its_na
                 answer = await posted(guest, request_name, place.filled(value).encode(), shown)
                 assert answer.status < 500, (place, value, answer)
                 check_answer(answer.json(), place, value)
+    check_log(caplog)
+
+
+KEPT = {
+    "store_memory": ("metadata", Known, {"content": "x"}),
+    "update_memory": ("metadata", Known, {"key": "k", "content": "x"}),
+    "set_preferences": ("preferences", KnownPreferences, {}),
+}
+"""Kept JSON, of which some members have a meaning."""
+BIG = f',"a number beside it":{"9" * 30}}}'
+
+
+@pytest.mark.parametrize("tool", KEPT)
+@pytest.mark.parametrize("form", ["object", "text"])
+async def test_every_known_member_of_kept_json_is_taken_or_refused_by_its_name(
+    tool: str, form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    argument, struct, others = KEPT[tool]
+    async with greenroom(tmp_path, "alice") as client:
+        await client.initialize()
+        await client.call("store_memory", key="k", content="x")
+        for place in places(struct):
+            whole = place._replace(path=f"{argument}.{place.path}")
+            for value in VALUES:
+                kept = place.filled(value)
+                for given in (kept, kept[:-1] + BIG):
+                    written = json.dumps(given) if form == "text" else given
+                    arguments = json.dumps(others)[:-1] + (", " if others else "")
+                    answer = await called(client, tool, f'{arguments}"{argument}": {written}}}')
+                    if (argument, value) != ("preferences", "null"):  # which takes one away
+                        check_answer(answer, whole, value)
+    check_log(caplog)
+
+
+@pytest.mark.parametrize("inside", ["", "filters"])
+async def test_every_unknown_name_is_refused_by_it(
+    inside: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with greenroom(tmp_path, "alice") as client:
+        await client.initialize()
+        for name in NAMES:
+            given: dict[str, Any] = {name: 1, "limit": 5}
+            arguments = json.dumps({inside: given, "limit": 5} if inside else given)
+            answer = await called(client, "list_memories", arguments)
+            assert answer["code"] in {"VALIDATION_ERROR", "SERIALIZATION_ERROR"}, answer
+            if answer["code"] == "VALIDATION_ERROR":
+                path = f"{inside}.{name}" if inside and name else name or "(an empty name)"
+                assert answer["details"]["field"] == path[:100]
+    check_log(caplog)
+
+
+PROTOCOL = {
+    "prompts/get": {"name": "write-tests", "arguments": {"path": "a.py", "max_tokens": "100"}},
+    "prompts/list": {"cursor": "x"},
+    "resources/list": {"cursor": "x"},
+    "resources/templates/list": {"cursor": "x"},
+    "tools/list": {"cursor": "x"},
+    "resources/read": {"uri": "session://s"},
+    "resources/subscribe": {"uri": "session://s"},
+    "resources/unsubscribe": {"uri": "session://s"},
+    "completion/complete": {
+        "ref": {"type": "ref/prompt", "name": "write-tests"},
+        "argument": {"name": "path", "value": "a"},
+        "context": {"arguments": {"path": "a"}},
+    },
+    "tools/call": {"name": "get_memory", "arguments": {"key": "k"}},
+}
+"""Requests of the protocol, in whose members wrong values are put."""
+META = ("greenroom/deadline_ms", "progressToken", "io.modelcontextprotocol/clientInfo", "traceparent")
+GIVEN = ("true", "1.5", "7", "[]", '["a"]', "{}", '{"a":1}', '"\\ud800"', '"\\u0000"', '""', "null", "1e400")
+
+
+def members_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Return the way to every member of an object, and to the first element of every array."""
+    parts = (
+        value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    )
+    for name, part in parts:
+        yield (*path, name)
+        yield from members_of(part, (*path, name))
+
+
+def replaced(value: Any, path: tuple[Any, ...], by: Any) -> Any:
+    """Return a value with another one at the end of a way."""
+    if not path:
+        return by
+    if isinstance(value, list):
+        return [replaced(value[0], path[1:], by), *value[1:]]
+    return {**value, path[0]: replaced(value.get(path[0], {}), path[1:], by)}
+
+
+@pytest.mark.parametrize("method", PROTOCOL)
+async def test_every_member_of_the_protocol_is_taken_or_refused(
+    method: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    params = PROTOCOL[method]
+    paths = [*members_of(params), *(("_meta", name) for name in META), ("_meta",)]
+    async with greenroom(tmp_path, "alice") as client:
+        await client.initialize()
+        for path in paths:
+            for value in GIVEN:
+                if path[-1] == "greenroom/deadline_ms" and value in {"1.5", "7"}:
+                    continue  # so little time may be over before the answer
+                given = json.dumps(replaced(params, path, "\x01")).replace('"\\u0001"', value)
+                await client.send_bytes(
+                    f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{given}}}\n'.encode()
+                )
+                answer = await client.receive()
+                while "id" not in answer:  # a notification of what it subscribed to
+                    answer = await client.receive()
+                error = answer.get("error", {"code": -32602, "message": "", "data": None})
+                assert error["code"] in {-32602, -32002}, (path, value, answer)
+                if error["code"] == -32602 and "data" not in error:
+                    named = ("tool", *path) if path == ("name",) else path
+                    assert any(part in error["message"] for part in named), (path, value, error)
+    check_log(caplog)
+
+
+ANYTHING: tuple[Any, ...] = (None, True, -1, 1.5, 2**70, "", "text", "\0", [], [None], {}, {"a": {}})
+
+
+async def test_every_member_of_a_passport_is_taken_or_refused(
+    open_at: Opens, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_at() as at:
+        agent = member(at.runtime, trusted=(signers().name,))
+        session_id = await begun(agent, "hello")
+        await agent.ask(RecordContext(session_id=session_id, files_accessed=[FileUse(path="a.py")]))
+        text = await text_of(agent, await agent.ask(ExportSession(session_id=session_id)))
+        document = json.loads(text)
+        payload = json.loads(packing.unpack(envelope.read(text)[0]))
+        outcomes = [await redeemed(agent, text)]
+        for path in members_of(document):
+            for value in ANYTHING:
+                changed = replaced(document, path, value)
+                unsigned = path[0] == "signature" or value == 2**70  # which has no canonical form
+                given = json.dumps(changed) if unsigned else forged(text, signers(), **changed)
+                outcomes.append(await redeemed(agent, given))
+        for path in members_of(payload):
+            for value in ANYTHING:
+                content = json.dumps(replaced(payload, path, value)).encode()
+                outcomes.append(await redeemed(agent, forged(text, signers(), **packed(document, content))))
+        assert outcomes[0] == "taken"
+        assert outcomes.count("PASSPORT_INVALID") > len(outcomes) / 4
+    check_log(caplog)
+
+
+def packed(document: dict[str, Any], content: bytes) -> dict[str, Any]:
+    """Return the members of a passport that hold its content."""
+    made = packing.pack(content, document["passport_id"])
+    members = {"compressed_context": made.data, "compression_ratio": made.ratio}
+    return members | {"content": msgspec.to_builtins(made.content)}
+
+
+async def redeemed(agent: Agent, passport: str) -> str:
+    """Return what came of a passport: a code, or that it was taken."""
+    try:
+        await agent.ask(RestoreSession(passport=passport))
+    except Refusal as refusal:
+        if refusal.details.get("field") not in {"passport", "passphrase"}:
+            raise
+        return refusal.code
+    return "taken"
+
+
+async def test_what_urls_headers_and_bodies_of_the_api_say_is_taken_or_refused(
+    open_at: Opens, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = ("", "%00", "%ff", "%ed%a0%80", "5", "null", "[]", "{}", "%22", "x" * 5_000, "%0a")
+    async with open_at() as at, premises(at, rate_limit=1_000_000, rate_burst=1_000_000) as here:
+        shown = bearer(await create_key(at, "*", "admin"))
+        guest = await here.guest()
+        targets = [
+            f"{path}{name}={value}"
+            for value in odd
+            for path, name in (
+                *(("/api/v1/resources?", name) for name in ("uri", "cursor", "as", "as_user", "nobody")),
+                ("/api/v1/resources?uri=session://", "x"),
+                ("/api/v1/resources?as=alice&", "as_project"),
+                ("/api/v1/events?last=1&", "topic"),
+            )
+        ]
+        for target in targets:
+            await guest.send("GET", target, shown)
+            answer = await guest.answer()
+            assert answer.status < 500, (target, answer)
+        for value in odd:
+            for header in ("greenroom-as", "greenroom-as-user", "greenroom-as-project"):
+                said = shown | {"greenroom-as": "alice", header: value}
+                answer = await posted(guest, "list_sessions", {}, said)
+                assert answer.status < 500, (header, value, answer)
+        for value in VALUES:
+            for body in (f'{{"key":{value}}}', f'{{"link":{value}}}', value, f'{{"key":"x","link":{value}}}'):
+                answer = await posted(guest, "login", body.encode(), {})
+                assert answer.status < 500, (body, answer)
     check_log(caplog)

@@ -188,7 +188,11 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
         missing = ".".join(filter(None, (field, named[1])))
         return invalid(missing, f"{missing}: it is required")
     if problem.startswith(_UNKNOWN):
-        return _unknown(field, place, request_type)
+        whole = ArgumentPlace((), request_type, raw)
+        # A name may read like a path; the arguments themselves have none.
+        for struct in (place, whole):
+            if (unknown := _unknown(struct, within, request_type)) is not None:
+                return unknown
     if place.is_key:
         sentence = f"{field}: one of its names is none that it takes: {problem.partition(' - at ')[0]}"
         return invalid(field, sentence)
@@ -198,11 +202,16 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
     return invalid(field, sentence, **details)
 
 
-def _unknown(within: str, place: ArgumentPlace, request_type: type[Any]) -> Refusal:
-    struct = next(each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__"))
+def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refusal | None:
+    """Return the refusal of a name that the object in a place does not know; None where it knows all."""
+    struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
+    if struct is None:
+        return None
     known = [known.name for known in msgspec.structs.fields(struct)]
-    name = next(name for name in members_of(place.value) if name not in known)
-    field = f"{within}.{name}" if within else name
+    name = next((name for name in members_of(place.value) if name not in known), None)
+    if name is None:
+        return None
+    field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
     hint = _meant(field, known, request_type)
     field = without_keys(field)[:100]
     return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
