@@ -151,6 +151,7 @@ OF_WRONG_TYPES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.promise("oauth.claims")
 async def test_a_claim_of_another_type_opens_nothing() -> None:
     async with verifying() as (issuer, verifier):
         for claim, values in OF_WRONG_TYPES.items():
@@ -160,6 +161,7 @@ async def test_a_claim_of_another_type_opens_nothing() -> None:
             assert await verifier.verify_token(issuer.token(**claims)) is not None, claims
 
 
+@pytest.mark.promise("oauth.claims")
 async def test_scopes_and_projects_that_are_no_texts_give_nothing() -> None:
     async with verifying() as (issuer, verifier):
         for wrong in (7, True, {"*": 1}, [7], [None], [True], [["*"]]):
@@ -169,6 +171,7 @@ async def test_scopes_and_projects_that_are_no_texts_give_nothing() -> None:
             assert (grant.scopes, grant.projects) == (frozenset(), frozenset()), wrong
 
 
+@pytest.mark.promise("oauth.claims")
 @pytest.mark.parametrize(("subject", "client"), [("", "app"), (" ", "app"), (None, ""), (None, "\0")])
 async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(
     subject: str | None, client: str, folder: Path
