@@ -193,9 +193,8 @@ async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(
 async def test_odd_subjects_and_ends_are_served(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         guest = await here.guest()
-        for number, claims in enumerate(
-            [{"sub": "a\0b"}, {"sub": "\n/ :~"}, {"sub": "é" * 128}, {"exp": 1e300}, {"exp": 10**40}]
-        ):
+        subjects: list[dict[str, Any]] = [{"sub": "a\0b"}, {"sub": "\n/ :~"}, {"sub": "é" * 128}]
+        for number, claims in enumerate([*subjects, {"exp": 1e300}, {"exp": 10**40}]):
             token = issuer.token(scope="*", **claims)
             said = await call(guest, token, "create_session", purpose="p", session_id=f"s{number}")
             assert said["success"], (claims, said)

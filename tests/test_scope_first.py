@@ -167,7 +167,8 @@ async def test_sockets_deny_a_tool_whatever_it_is_given(enter: Enter) -> None:
         key = await create_key(at, *without("memory:read"))
         await here.settled()
         websocket, session = await here.websocket(key), await here.session(key)
-        for arguments in ({}, {"key": 5}, {"nobody": "\0"}, [], 5, "x", True):
+        given: tuple[Any, ...] = ({}, {"key": 5}, {"nobody": "\0"}, [], 5, "x", True)
+        for arguments in given:
             params = {"name": "get_memory", "arguments": arguments}
             await websocket.request("tools/call", params)
             answers = [await websocket.receive()]

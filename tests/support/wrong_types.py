@@ -30,7 +30,7 @@ VALUES = (
 )
 """JSON of every type, and what is only half JSON."""
 
-_SAMPLES = (
+_SAMPLES: tuple[Any, ...] = (
     *("text", "2026-01-01T00:00:00Z", "2026-01-01", "user:ann", "https://example.org/a"),
     *("00000000-0000-8000-8000-000000000000", "main.py", "a" * 12, "a" * 16, "a" * 43),
     *(1, 0.5, True, {}, [], {"a": 1}),

@@ -124,8 +124,9 @@ def _loose_members(raw: bytes) -> dict[str, bytes]:
         parsed = json.loads(raw)  # it alone reads halves of characters
     except (ValueError, RecursionError):
         return {}
-    members = parsed.items() if isinstance(parsed, dict) else ()
-    return {name: json.dumps(value).encode() for name, value in members}
+    if not isinstance(parsed, dict):
+        return {}
+    return {name: json.dumps(value).encode() for name, value in parsed.items()}
 
 
 def _refuse_large_values(raw: bytes) -> None:

@@ -47,10 +47,8 @@ from mcp_types import (
     TextResourceContents,
     UnsubscribeRequestParams,
 )
-from pydantic import ValidationError
 
 from greenroom.actors import ListResources, ReadResource
-from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.parse import check_request
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call
@@ -60,7 +58,6 @@ from greenroom.transports.mcp.fast_path import (
     ALL_SCOPES,
     CACHED_LISTINGS,
     JSON,
-    NAME_SHOWN,
     cache_policy,
     encode_answer,
     resource_failure,
@@ -358,7 +355,7 @@ class SdkSession:
                     result = _for_client(result, self._profile, client)
                 line = result_line(call.id, _encode_result(result, call))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-                failure = self._failure(error, call.frame.params)
+                failure = self._failure(error)
                 if not call.settled:
                     client.fail(call, failure.code, failure.message, failure.data)
             else:
@@ -384,9 +381,7 @@ class SdkSession:
             self._server, channel, method, params, connection=connection, lifespan_state=self._client
         )
 
-    def _failure(self, error: Exception, params: Any) -> Any:
-        if isinstance(error, ValidationError):
-            return MCPError(INVALID_PARAMS, _invalid_params(error, params)).error
+    def _failure(self, error: Exception) -> Any:
         if self._client.identity.era is Era.MODERN:
             return modern_error_data(error)
         failure = handler_exception_to_error_data(error)
@@ -423,21 +418,6 @@ def _for_client(result: dict[str, Any], profile: ServerInfo, client: ClientPort)
     }
     kept = {name: value for name, value in result.items() if name != "instructions"}
     return {**kept, **said, "capabilities": capabilities}
-
-
-def _invalid_params(error: ValidationError, params: Any) -> str:
-    """Return the sentence for parameters that the protocol does not have, with the first that is wrong.
-
-    Of the place that pydantic names, what is no name in the parameters is a name of its own.
-    """
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    names, value, last = ["params"], params, first["loc"][-1:]
-    for part in first["loc"]:
-        if isinstance(value, dict) and (part in value or (part,) == last):
-            names.append(str(part))
-            value = value.get(part)
-    place = without_keys(".".join(names))[:NAME_SHOWN]
-    return f"{place}: {first['msg']}"
 
 
 def _arguments(call: Call) -> Any:
