@@ -380,4 +380,4 @@ def test_what_mem0_has_errors_of_its_own_for(memory: Memory) -> None:
     with pytest.raises(NotImplementedError, match="delete_all"):
         memory.reset()
     with pytest.raises(TypeError, match="limit"):
-        memory.get_all(filters={"user_id": "a"}, limit=3)
+        memory.get_all(filters={"user_id": "a"}, limit=3)  # type: ignore[arg-type]

@@ -152,8 +152,6 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
             "nested",
         ),
         (CALL % b'{"name":"x","name":"y"}', INVALID_PARAMS, b"1", "twice"),
-        (CALL % b'{"name":"x","arguments":[]}', INVALID_PARAMS, b"1", "arguments"),
-        (CALL % b'{"name":"x","arguments":"{}"}', INVALID_PARAMS, b"1", "a string"),
     ],
     ids=lambda value: value[:60].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
@@ -185,6 +183,26 @@ def test_what_only_the_arguments_cannot_represent_reaches_whoever_reads_them(val
     frame = parse_frame(CALL % (b'{"name":"set_memory","arguments":%b}' % arguments))
     assert frame is not None
     assert (frame.name, frame.arguments) == ("set_memory", arguments)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "word"),
+    [
+        ("tools/call", b"[]", "an array"),
+        ("tools/call", b'"{}"', "a string"),
+        ("prompts/get", b'{"path":"\\ud800"}', "represented"),
+        ("prompts/get", DEEP, "nested"),
+    ],
+    ids=["array", "string", "half a character", "deep"],
+)
+@pytest.mark.promise("mcp.errors")
+def test_arguments_that_are_none_are_told_with_the_frame(method: str, arguments: bytes, word: str) -> None:
+    """So that who may not send any hears of that first."""
+    line = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":{"name":"x","arguments":%b}}'
+    frame = parse_frame(line % (method.encode(), arguments))
+    assert frame is not None
+    assert word in frame.problem
+    assert frame.arguments == b"{}"
 
 
 @pytest.mark.parametrize(

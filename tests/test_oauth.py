@@ -13,6 +13,7 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from mcp.server.auth.provider import AccessToken
 from support.agents import House
 from support.https import Guest, told
 from support.issuers import RESOURCE, Issuer, issuing, rsa_key
@@ -108,6 +109,23 @@ async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: 
             assert [session["session_id"] for session in page["sessions"]] == found
 
 
+@pytest.mark.promise("exchange.authorship")
+async def test_over_a_token_an_import_has_the_tokens_agent_as_author(folder: Path) -> None:
+    line = {"content": "signed off", "namespace": "team:x", "created_by": "anna"}
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        for scope, author, imported in (
+            ("memory:read memory:write", "critic", {"created_by": "anna"}),
+            ("memory:read memory:write admin", "anna", None),
+        ):
+            token = issuer.token(greenroom_agent="critic", scope=scope)
+            source = json.dumps({**line, "key": author})
+            done = await call(guest, token, "import_memories", source=source)
+            assert done["counts"] == {"created": 1}
+            page = await call(guest, token, "list_memories", namespace="team:x", filters={"author": author})
+            assert [(each["key"], each.get("imported")) for each in page["memories"]] == [(author, imported)]
+
+
 WRONG_CLAIMS: list[dict[str, Any]] = [
     {"aud": "https://other.example.org/mcp"},
     {"aud": None},
@@ -133,6 +151,78 @@ async def test_a_token_with_anything_wrong_opens_nothing(wrong: dict[str, Any]) 
         token = issuer.token(kid=kid, key=issuer.keys["one"], **wrong)
         wrong.setdefault("kid", kid)
         assert await verifier.verify_token(token) is None
+
+
+INFINITE = (float("nan"), float("inf"), float("-inf"))
+OF_WRONG_TYPES: dict[str, tuple[Any, ...]] = {
+    "sub": ("", " ", "\t\n", "\u2003\u200b", "\0", 7, True, ["ann"], {"name": "ann"}),
+    "exp": ("32503680000", "1e12", True, False, [32_503_680_000], {}, *INFINITE),
+    "nbf": ("1000", True, False, [1_000], {}, *INFINITE),
+    "iat": ("1000", True, False, [1_000], {}, *INFINITE),
+    "aud": ([], "", {RESOURCE: 1}, [RESOURCE, 7], [[RESOURCE]], True, 7),
+    "iss": ("", 7, True, ["x"], {}),
+    **dict.fromkeys(
+        ("client_id", "azp", "greenroom_agent", "greenroom_agent_type"),
+        (7, True, False, 0, [], ["app"], {}, {"a": 1}),
+    ),
+}
+
+
+@pytest.mark.promise("oauth.claims")
+async def test_a_claim_of_another_type_opens_nothing() -> None:
+    async with verifying() as (issuer, verifier):
+        for claim, values in OF_WRONG_TYPES.items():
+            for value in values:
+                assert await verifier.verify_token(issuer.token(**{claim: value})) is None, (claim, value)
+        for claims in ({"exp": time.time() + 60.5, "nbf": 0.5, "iat": 0}, {"aud": ["x", RESOURCE]}):
+            assert await verifier.verify_token(issuer.token(**claims)) is not None, claims
+
+
+@pytest.mark.promise("oauth.claims")
+async def test_scopes_and_projects_that_are_no_texts_give_nothing() -> None:
+    async with verifying() as (issuer, verifier):
+        for wrong in (7, True, {"*": 1}, [7], [None], [True], [["*"]]):
+            access = await verifier.verify_token(issuer.token(scope=wrong, greenroom_projects=wrong))
+            assert access is not None
+            grant = credential_of_token(access, 0).grant
+            assert (grant.scopes, grant.projects) == (frozenset(), frozenset()), wrong
+
+
+@pytest.mark.promise("oauth.claims")
+@pytest.mark.parametrize(("subject", "client"), [("", "app"), (" ", "app"), (None, ""), (None, "\0")])
+async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(
+    subject: str | None, client: str, folder: Path
+) -> None:
+    class Introspection:
+        async def verify_token(self, token: str) -> AccessToken:
+            return AccessToken(token=token, client_id=client, scopes=["*"], subject=subject)
+
+    options = RuntimeOptions(durability="process")
+    async with (
+        open_greenroom(folder, embedder="none", options=options) as runtime,
+        premises(House(runtime, SystemClock()), required=True, tokens=Introspection()) as here,  # type: ignore[arg-type]
+    ):
+        guest = await here.guest()
+        await guest.modern("tools/list", **with_token("opaque"))
+        assert (await guest.answer()).status == 401
+
+
+async def test_odd_subjects_and_ends_are_served(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        subjects: list[dict[str, Any]] = [{"sub": "a\0b"}, {"sub": "\n/ :~"}, {"sub": "é" * 128}]
+        for number, claims in enumerate([*subjects, {"exp": 1e300}, {"exp": 10**40}]):
+            token = issuer.token(scope="*", **claims)
+            said = await call(guest, token, "create_session", purpose="p", session_id=f"s{number}")
+            assert said["success"], (claims, said)
+            for tool, arguments in (
+                ("set_memory", {"key": "k", "value": 1}),
+                ("store_memory", {"key": "k", "content": "x"}),
+                ("set_preferences", {"preferences": {"theme": "dark"}}),
+                ("list_sessions", {}),
+            ):
+                said = await call(guest, token, tool, **arguments)
+                assert said["success"], (claims, tool, said)
 
 
 def part(value: Any) -> str:

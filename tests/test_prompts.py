@@ -136,6 +136,17 @@ async def test_without_an_index_files_are_read_and_what_is_missing_is_said(
         assert any("the symbols of 'src/ship.py' are not known" in each for each in filled.missing)
 
 
+@pytest.mark.promise("exchange.authorship")
+async def test_a_memory_that_was_imported_names_who_imported_it_and_its_source(
+    code: Path, tmp_path: Path
+) -> None:
+    async with agents(tmp_path, code) as agent:
+        known = StoreMemory(key="ships", content="sink ship src/ship.py with marbles", author="anna")
+        await agent("memory:write").ask(known)
+        text = (await get(agent(), "explain-code", path="src/ship.py")).text
+        assert "memory ships in user:ann, imported by a, says anna, 20" in text
+
+
 @pytest.mark.promise("prompts.scopes")
 @pytest.mark.parametrize("scope", ["code:read", "memory:read", "sessions:read"])
 async def test_each_kind_of_context_needs_its_own_scope(code: Path, tmp_path: Path, scope: str) -> None:

@@ -138,8 +138,14 @@ async def test_resources_open_with_the_scope_of_their_kind(enter: Enter) -> None
                 subscriber.add(mine)
                 with refused("PERMISSION_DENIED"):
                     subscriber.add(other)
-                subscriber.add("session://no id")
+                with refused("PERMISSION_DENIED"):
+                    subscriber.add(f"{other}/no such/")
+                subscriber.add(f"{mine}/no such/")
                 assert len(subscriber) == 1
+            with refused("PERMISSION_DENIED"):
+                await agent.ask(ReadResource(uri=f"{other}/no such/"))
+            with refused("RESOURCE_NOT_FOUND"):
+                await agent.ask(ReadResource(uri=f"{mine}/no such/"))
         with refused("RESOURCE_NOT_FOUND"):
             await holder(at).ask(ReadResource(uri="weather://tomorrow"))
 

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.base.sizes import show_size
 from greenroom.actors.base.tiers import TierSizes
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
-from greenroom.transports.config.parsers import KeyLocation, Model, boolean, show_size, size
+from greenroom.transports.config.parsers import KeyLocation, Model, boolean, size
 from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 from greenroom.transports.net.addresses import HostPort
 

@@ -73,6 +73,9 @@ class Holding:
     def scopes(self) -> frozenset[str]:
         return self._agent.scopes
 
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        self._agent.check_scope(request, arguments)
+
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
 

@@ -51,7 +51,10 @@ class Issuer:
         }
         said = {name: value for name, value in {**usual, **claims}.items() if value is not None}
         headers = {"typ": "at+jwt"} if kid is None else {"typ": "at+jwt", "kid": kid}
-        return jwt.encode(said, key or self.keys[kid or "one"], algorithm=alg, headers=headers)
+        # The library would not sign claims of other types than they have.
+        return jwt.api_jws.encode(
+            json.dumps(said).encode(), key or self.keys[kid or "one"], algorithm=alg, headers=headers
+        )
 
     def _document(self, path: str) -> Any:
         if path in self.documents:

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from greenroom.actors.open import finish_erasing as finish_erasing
     from greenroom.actors.open import open_greenroom as open_greenroom
     from greenroom.actors.open import repair_greenroom as repair_greenroom
+    from greenroom.actors.options import GreenroomOptions as GreenroomOptions
     from greenroom.actors.orchestrations.ask_documents import GetFullContent as GetFullContent
     from greenroom.actors.orchestrations.ask_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.orchestrations.client_session import PassportOptions as PassportOptions

@@ -28,7 +28,7 @@ from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall.context_search import SearchSession
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.requests import Route
-from greenroom.actors.resources.kinds import ResourceReader, find_kind
+from greenroom.actors.resources.kinds import ResourceReader, find_kind, scope_kind
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.schemas import sessions
 from greenroom.actors.schemas.resource_uris import is_of_current_session
@@ -99,11 +99,12 @@ class Addressing:
             Refusal: ``RESOURCE_NOT_FOUND``: no actor has such a one, for this client;
                 ``PERMISSION_DENIED``: its scopes do not reach so far.
         """
+        if (scoped := scope_kind(uri)) is not None:
+            self.check_resource_kind(scoped)
         found = find_kind(uri)
         if found is None:
             raise auth_errors.resource_not_found(uri)
         kind, named = found
-        self.check_resource_kind(kind.kind)
         address = kind.address(named, self.reader())
         if address is not None:
             return address

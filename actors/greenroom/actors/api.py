@@ -12,7 +12,7 @@ import outcome
 import trio
 
 from greenroom.actors.addressing import Addressing, idempotency_scope
-from greenroom.actors.audit.actor import record_denial
+from greenroom.actors.audit.actor import record_denial, record_unread_denial
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
@@ -162,6 +162,24 @@ class Agent:
                 self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
             )
         )
+
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        """Check that the agent's scopes open a type of request, before its arguments are read.
+
+        Args:
+            request: The type.
+            arguments: What it would be made of, if that is known.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``; it is recorded.
+        """
+        if request not in self._closed:
+            return
+        try:
+            self._check_open_to_me(request)
+        except Refusal as refusal:
+            record_unread_denial(self._runtime, self.principal, request, arguments, refusal)
+            raise
 
     async def ask(
         self,

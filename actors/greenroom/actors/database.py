@@ -18,13 +18,14 @@ from contextlib import (
     contextmanager,
 )
 from pathlib import Path
-from typing import Any, Self, TypeVar, TypeVarTuple
+from typing import Any, Self, TypeVar, TypeVarTuple, Unpack
 
 import trio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import checkpoint
 
-from greenroom.actors.open import open_greenroom
+from greenroom.actors.open import open_checked
+from greenroom.actors.options import GreenroomOptions, check_greenroom_options
 from greenroom.actors.presence.telling import tell_of_program
 from greenroom.actors.services.memory import MemoryService
 from greenroom.actors.services.session import SessionService
@@ -47,17 +48,21 @@ class Database:
 
     Args:
         path: The folder of the data; made when missing.
-        options: Those of `open_greenroom`.
+        options: What it is opened with; see `GreenroomOptions`.
 
     Attributes:
         sessions: The sessions in it, asked as the agent ``app``. For another one make a `SessionService` with
             the database in the place of a runtime.
         memory: The memories in it; likewise by `MemoryService`.
+
+    Raises:
+        TypeError: there is no such option, two decide the same, or one is of a wrong type.
+        ValueError: a value is not allowed.
     """
 
-    def __init__(self, path: str | Path, **options: Any) -> None:
+    def __init__(self, path: str | Path, **options: Unpack[GreenroomOptions]) -> None:
         self._path = path
-        self._options = options
+        self._options = check_greenroom_options("Database", options)
         self._keeper: _Keeper | None = None
         self._life: AbstractAsyncContextManager[None] | None = None
         self._blocking = ExitStack()
@@ -69,7 +74,8 @@ class Database:
 
         Raises:
             RuntimeError: it is open already.
-            ValueError, EmbedderError, StoreError: as `open_greenroom`.
+            ValueError: there is no such language.
+            EmbedderError, StoreError: as `open_greenroom`.
         """
         self._life = self._new_keeper().running()
         await self._life.__aenter__()
@@ -144,7 +150,7 @@ class Database:
     def _new_keeper(self) -> _Keeper:
         if self._keeper is not None and not self._keeper.has_ended:
             raise RuntimeError(f"the database {self._path} is open already")
-        self._keeper = _Keeper(open_greenroom(self._path, **self._options))
+        self._keeper = _Keeper(open_checked(self._path, self._options))
         return self._keeper
 
     def _open_keeper(self) -> _Keeper:

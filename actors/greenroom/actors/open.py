@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, Unpack
+from typing import Final, Unpack
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
@@ -21,12 +21,10 @@ from greenroom.actors.audit.query import (
     VerifyAudit,
 )
 from greenroom.actors.audit.record import AuditRow
-from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.person import Person
 from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
-from greenroom.actors.base.tiers import TierSizes, checked_tiers
 from greenroom.actors.base.times import DAY
 from greenroom.actors.checkpoints import directory as threads
 from greenroom.actors.checkpoints.actor import CheckpointsActor
@@ -42,13 +40,11 @@ from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities, ReadP
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.embedding import rows as embedding
-from greenroom.actors.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
-from greenroom.actors.hooks.findings import Extractor
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
 from greenroom.actors.hooks.why import ListTold, WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
@@ -56,6 +52,7 @@ from greenroom.actors.map.request import MemoryMap
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
+from greenroom.actors.options import AUDIT_DAYS, CheckedOptions, GreenroomOptions, check_greenroom_options
 from greenroom.actors.orchestrations.erase import FindTraces
 from greenroom.actors.orchestrations.people import FindPeople
 from greenroom.actors.orchestrations.workflows import FindProject
@@ -89,14 +86,11 @@ from greenroom.actors.workflow.actor import WorkflowActor
 from greenroom.runtime import (
     Actor,
     Address,
-    CommonConfig,
     EncryptInfo,
     Encryption,
     ExpungeInfo,
     Index,
     Losses,
-    Procedure,
-    Query,
     RepairInfo,
     Restate,
     RuntimeOptions,
@@ -106,9 +100,6 @@ from greenroom.runtime import (
     open_shared_runtime,
     repair,
 )
-
-CONTENT_LIMIT = 10_000
-AUDIT_DAYS = 90
 
 KINDS: Final = (
     MemoryActor,
@@ -149,24 +140,9 @@ def shared_indexes(audit_days: int) -> list[Index]:
     ]
 
 
-@asynccontextmanager
-async def open_greenroom(
-    path: str | Path,
-    *,
-    content_limit: int = CONTENT_LIMIT,
-    conversation_tiers: Sequence[int] = TierSizes(),
-    audit_days: int = AUDIT_DAYS,
-    audit_bytes: int | None = None,
-    embedder: str | EmbedderChoice = "auto",
-    languages: Sequence[str] = ("english",),
-    extractor: Extractor | None = None,
-    actors: Iterable[type[Actor]] = (),
-    indexes: Iterable[Index] = (),
-    queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
-    secrets: str | Path | None = None,
-    may: Literal["create", "own", "attach"] = "create",
-    **config: Unpack[CommonConfig],
-) -> AsyncIterator[SharedRuntime]:
+def open_greenroom(
+    path: str | Path, **options: Unpack[GreenroomOptions]
+) -> AbstractAsyncContextManager[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
     Ask it through an `Agent`. Several processes may have the same folder open: one owns it, the others
@@ -174,53 +150,31 @@ async def open_greenroom(
 
     Args:
         path: The folder of the data.
-        content_limit: The most characters that a message may have, up to 1,048,576.
-        conversation_tiers: How many of the newest messages a conversation has as they are, how many older
-            ones shortened, and how many of those before them by a line.
-        audit_days: How long audit records are kept, in days.
-        audit_bytes: How many bytes of them are kept, the newest ones; None for all.
-        embedder: Who makes vectors of memories: ``minilm`` for the model that `greenroom embedder install`
-            brings, ``static`` for word vectors that ship with the program, ``auto`` for the best of these
-            that is there, ``onnx:DIR`` for a sentence-transformers export, ``python:MODULE:CLASS`` for a
-            class, an `EmbedderChoice` for an endpoint, or ``none``. That of the process that owns the folder
-            counts.
-        languages: Snowball's names of the languages whose words are reduced to their stems, for all that
-            this process has open. After another choice an index is made anew when it is wanted.
-        extractor: Finds what is worth a memory in what hooks tell, in this process; plain rules do unless
-            given.
-        actors: Actor classes of one's own besides.
-        indexes: Shared indexes of one's own besides.
-        queries: Queries and procedures of one's own besides.
-        secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
-            passports follow; made there at first need. None for where it is: in the folder of the data, or
-            where the command keeps it unless told otherwise. A new one is then made in the folder of the
-            data, where it protects from nobody who can read that.
-        may: How far this process may go, as in `open_shared_runtime`.
-        config: The other options of the runtime.
+        options: What it is opened with; see `GreenroomOptions`.
 
     Raises:
-        ValueError: a limit or a tier is out of range, or there is no such embedder or language.
+        TypeError: there is no such option, two decide the same, or one is of a wrong type. The call itself
+            raises this, before anything is opened or made.
+        ValueError: a value is not allowed; likewise, but for a language that does not exist.
         EmbedderError: what the embedder needs is not there, as far as that can be told without loading it.
         StoreError: as `open_shared_runtime`.
     """
-    if not 1 <= content_limit <= MAX_VALUE_BYTES:
-        raise ValueError(f"content_limit is {content_limit} and must be between 1 and {MAX_VALUE_BYTES}")
-    tiers = checked_tiers(conversation_tiers)
-    if audit_days < 1:
-        raise ValueError(f"audit_days is {audit_days} and must be at least 1")
-    if audit_bytes is not None and audit_bytes < 1:
-        raise ValueError(f"audit_bytes is {audit_bytes} and must be at least 1")
-    choice = read_choice(embedder) if isinstance(embedder, str) else embedder
-    check_choice(choice)
-    use_languages(languages)
-    use_extractor(extractor)
-    configured = type("SessionActor", (ErasableSession,), {"content_limit": content_limit, "tiers": tiers})
+    return open_checked(path, check_greenroom_options("open_greenroom", options))
+
+
+@asynccontextmanager
+async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterator[SharedRuntime]:
+    """Open a runtime as `open_greenroom` does, with options that were checked."""
+    check_choice(options.embedder)
+    use_languages(options.languages)
+    use_extractor(options.extractor)
+    own = {"content_limit": options.content_limit, "tiers": options.tiers}
     async with open_shared_runtime(
         path,
         principal_type=Principal,
         label_type=ChangeLabel,
-        actors=[configured, *KINDS, *actors],
-        indexes=[*shared_indexes(audit_days), *indexes],
+        actors=[type("SessionActor", (ErasableSession,), own), *KINDS, *options.actors],
+        indexes=[*shared_indexes(options.audit_days), *options.indexes],
         queries=[
             ListSessions,
             FindSessions,
@@ -283,13 +237,13 @@ async def open_greenroom(
             ExplainDocuments,
             ExplainSessionSearch,
             WhyGiven,
-            *queries,
+            *options.queries,
         ],
-        sidecar=partial(open_embedding, choice=choice),
-        secrets=[Path(path), default_secrets()] if secrets is None else Path(secrets),
-        journals=[audit_record.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
-        may=may,
-        **config,
+        sidecar=partial(open_embedding, choice=options.embedder),
+        secrets=_secret_places(path, options.secrets),
+        journals=[audit_record.journal(ttl=options.audit_days * DAY, max_bytes=options.audit_bytes)],
+        may=options.may,
+        **options.common,
     ) as runtime:
         yield runtime
 

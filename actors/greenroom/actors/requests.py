@@ -298,7 +298,10 @@ def takes_several(request: object) -> bool:
 def closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
     """Return the requests that ``scopes`` forbid: each type's name and the scope that it needs."""
     needed = {request: (name, auth_scopes.needed_for_request(name)) for name, request in API_REQUESTS.items()}
-    return {request: found for request, found in needed.items() if not auth_scopes.allows(scopes, found[1])}
+    closed = {request: found for request, found in needed.items() if not auth_scopes.allows(scopes, found[1])}
+    if not auth_scopes.contexts_of(scopes):
+        closed |= dict.fromkeys((ListPrompts, GetPrompt), ("prompts", auth_scopes.CODE))
+    return closed
 
 
 @lru_cache(maxsize=256)

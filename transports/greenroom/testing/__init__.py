@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from greenroom.testing.committer import Fault as Fault
     from greenroom.testing.committer import FaultyDisk as FaultyDisk
     from greenroom.testing.committer import GatedCommitter as GatedCommitter
+    from greenroom.testing.server import ClientOptions as ClientOptions
     from greenroom.testing.server import InMemoryServer as InMemoryServer
+    from greenroom.testing.server import ServerOptions as ServerOptions
     from greenroom.testing.server import import_sdk as import_sdk
     from greenroom.testing.server import mcp_client as mcp_client
     from greenroom.testing.server import mcp_server as mcp_server
@@ -36,7 +38,7 @@ _NAMES = {
     "clock": "DAY HOUR SECOND START VirtualClock",
     "committer": "CrashError Fault FaultyDisk GatedCommitter",
     "client": "MODERN_META McpClient",
-    "server": "InMemoryServer import_sdk mcp_client mcp_server",
+    "server": "ClientOptions InMemoryServer ServerOptions import_sdk mcp_client mcp_server",
 }
 """The public names of each module. A module is imported when one of its names is first asked for."""
 

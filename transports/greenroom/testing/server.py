@@ -3,23 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import trio
 from trio.testing import memory_stream_pair
 
+from greenroom.runtime.base.arguments import check_options
 from greenroom.testing.client import McpClient
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.connection import Connection
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.line_io import LineSink, LineSource
+from greenroom.transports.mcp.list_changes import ListChanges
 from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.tools import TOOLS, Tool
+from greenroom.transports.observability.tracing import Tracer
 
 Streams = trio.StapledStream[Any, Any]
 """One end of a connection."""
+
+
+class ServerOptions(TypedDict, total=False):
+    """The options of the server in a test.
+
+    Attributes:
+        profile: What it says of itself.
+        request_timeout: Seconds that a request may take.
+        debounce: Seconds within which changes of one resource become one notification.
+        profiles: The tool profiles of clients that chose none.
+        lists: The changes of the list of prompts, where that changes.
+        extend: Registers what else the SDK's server answers.
+        now: Returns the wall clock in nanoseconds since 1970 UTC.
+        tracer: Makes the spans of requests.
+        run_ready: Has the domain do at once what was posted to it.
+        hold_dispatch: A block that is ended with that.
+    """
+
+    profile: ServerInfo
+    request_timeout: float
+    debounce: float
+    profiles: tuple[str, ...]
+    lists: ListChanges | None
+    extend: Callable[[Any], None] | None
+    now: Callable[[], int]
+    tracer: Tracer | None
+    run_ready: Callable[[], None]
+    hold_dispatch: Callable[[], AbstractContextManager[None]]
+
+
+class ClientOptions(ServerOptions, total=False):
+    """The options of the server of one client.
+
+    Attributes:
+        limits: What the client may take.
+        stop: Set it to end gracefully, as a signal ends a server.
+    """
+
+    limits: Limits | None
+    stop: trio.Event | None
 
 
 def import_sdk() -> None:
@@ -57,6 +101,7 @@ class InMemoryServer:
         await sink.aclose()
 
 
+@check_options(ServerOptions)
 @asynccontextmanager
 async def mcp_server(
     agent_for: Callable[[str], AgentPort],
@@ -64,7 +109,7 @@ async def mcp_server(
     *,
     limits: Limits | None = None,
     stop: trio.Event | None = None,
-    **options: Any,
+    **options: Unpack[ServerOptions],
 ) -> AsyncIterator[InMemoryServer]:
     """Serve MCP in this process to the clients that a test connects; cancel them at the end of the block.
 
@@ -74,8 +119,10 @@ async def mcp_server(
         tools: The tools by name.
         limits: What each client may take.
         stop: Set it to end gracefully, as a signal ends a server.
-        **options: As the settings of `greenroom serve` say: ``request_timeout`` and ``debounce`` in seconds,
-            ``profiles`` as a tuple of names.
+        options: As the settings of `greenroom serve` say; see `ServerOptions`.
+
+    Raises:
+        TypeError: there is no such option; the call itself raises it.
     """
     server = McpServer(tools, agent_for, **options)
     async with server.running(), trio.open_nursery() as nursery:
@@ -83,9 +130,12 @@ async def mcp_server(
         nursery.cancel_scope.cancel()
 
 
+@check_options(ClientOptions)
 @asynccontextmanager
 async def mcp_client(
-    agent_for: Callable[[str], AgentPort], tools: Mapping[str, Tool] = TOOLS, **options: Any
+    agent_for: Callable[[str], AgentPort],
+    tools: Mapping[str, Tool] = TOOLS,
+    **options: Unpack[ClientOptions],
 ) -> AsyncIterator[McpClient]:
     """Connect one client to an `mcp_server` of its own, whose arguments it takes."""
     async with mcp_server(agent_for, tools, **options) as server:

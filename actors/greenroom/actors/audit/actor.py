@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.schemas.types import SessionId
 from greenroom.runtime import (
     Actor,
     Address,
@@ -26,6 +27,15 @@ _BACKUP: Final = b"b"
 
 _LOST: Final[WeakKeyDictionary[RuntimeClient, int]] = WeakKeyDictionary()
 """How many notes found nobody who took them, since one did."""
+
+
+class _OfSession(msgspec.Struct):
+    """The part of a request's arguments that a record of its denial has."""
+
+    session_id: SessionId | None = None
+
+
+_session_in: Final = msgspec.json.Decoder(_OfSession).decode
 
 
 class NoteDeed(Message[None], frozen=True, kw_only=True):
@@ -124,18 +134,39 @@ def record_denial(runtime: RuntimeClient, principal: Principal, request: object,
 
     What an actor refuses is noted where the actor is, before the refusal comes here.
     """
+    session, uri = getattr(request, "session_id", None), getattr(request, "uri", None)
+    target = {"target": uri[: audit_record.LONGEST]} if isinstance(uri, str) else {}
+    _tell_denial(runtime, principal, type(request), refusal, session, **target)
+
+
+def record_unread_denial(
+    runtime: RuntimeClient, principal: Principal, request: type[Any], arguments: bytes, refusal: Refusal
+) -> None:
+    """Record the denial of a request before its arguments are read; of these the session counts alone."""
+    try:
+        session = _session_in(arguments).session_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        session = None
+    _tell_denial(runtime, principal, request, refusal, session)
+
+
+def _tell_denial(
+    runtime: RuntimeClient,
+    principal: Principal,
+    request: type[Any],
+    refusal: Refusal,
+    session: object,
+    **target: str,
+) -> None:
     if not refusal.is_denial:
         return
     refusal.is_denial = False
-    details = audit_record.details_of(refusal)
-    if isinstance(uri := getattr(request, "uri", None), str):
-        details["target"] = uri[: audit_record.LONGEST]
-    session = getattr(request, "session_id", None)
     tell(
         runtime,
-        audit_record.action_of(type(request)),
+        audit_record.action_of(request),
         principal=principal,
         outcome="denied",
         session=session[: audit_record.LONGEST] if isinstance(session, str) else None,
-        **details,
+        **audit_record.details_of(refusal),
+        **target,
     )

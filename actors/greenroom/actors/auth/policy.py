@@ -20,7 +20,9 @@ nothing itself. They know neither actors nor storage.
 7. Steps of work are seen and recorded by the user whose they are, or by the agent where nobody knows the
    user; those in a project by its members.
 8. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
-9. A change of a resource is published with a label that says who may hear of it: those who may see it.
+9. The author of a memory is the agent that writes it. Administrators alone may name another author; without
+   keys everybody may.
+10. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
@@ -320,6 +322,11 @@ def may_write_namespace(principal: Principal, namespace: str) -> bool:
     if root.startswith(PROJECT):
         return is_member(principal, root[len(PROJECT) :])
     return True
+
+
+def may_name_authors(principal: Principal) -> bool:
+    """Return whether the authors that ``principal`` names for memories count; without a key they do."""
+    return allows(principal.scopes, ADMIN)
 
 
 def check_writes_namespace(principal: Principal, namespace: str) -> None:

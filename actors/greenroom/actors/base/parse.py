@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import re
 from typing import Any, TypeVar, get_type_hints
 
@@ -15,9 +16,10 @@ import msgspec
 
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
+from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
-from greenroom.actors.base.validation_messages import part_of, parts_of, shown, violation
+from greenroom.actors.base.validation_messages import choices_of, part_of, parts_of, shown, violation
 from greenroom.runtime import Refusal
 
 Q = TypeVar("Q", bound=msgspec.Struct)
@@ -25,12 +27,8 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 _LONGEST_NAME = 100
 _NEAR = 0.75
 
-_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_PATH = re.compile(r" - at `\$\.([^`]*)`$")
-_STEP = re.compile(r"\w+|\[\d+\]")
-_NAMED = re.compile(
-    r"^Object (contains unknown|missing required) field `(.*?)`(?: - at `\$\.[^`]*`)?$", re.DOTALL
-)
+_MISSING = re.compile(r"^Object missing required field `([^`]*)`")
+_UNKNOWN = "Object contains unknown field"
 
 
 def parse_request(request_type: type[Q], raw: bytes) -> Q:
@@ -42,12 +40,15 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     """
     if len(raw) > MAX_VALUE_BYTES:
         _refuse_large_values(raw)
-    arguments = check_json(raw)
+    try:
+        arguments = check_json(raw)
+    except Refusal as refusal:
+        raise _with_name(refusal, raw) from None
     _, raw_fields, spans = _plan(request_type)
     try:
         request, _ = decoded(request_type, raw)
     except msgspec.DecodeError as error:
-        raise _worded(str(error), request_type, arguments, raw) from None
+        raise _worded(str(error), request_type, raw) from None
     for name, is_object in raw_fields:
         if name in arguments:
             request = _checked_value(request, name, is_object=is_object)
@@ -99,19 +100,38 @@ def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
     try:
         part: Q = _plan(part_type)[0].decode(raw)
     except msgspec.DecodeError as error:
-        refusal = _worded(str(error), part_type, msgspec.json.decode(raw), raw)
-        details = {**refusal.details, "field": f"{field}.{refusal.details['field']}"}
-        raise type(refusal)(refusal.code, f"{field}.{refusal.sentence}", **details) from None
+        raise _worded(str(error), part_type, raw, field) from None
     return part
+
+
+def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
+    """Return a refusal of JSON with the name of the argument that it is about, if it is about one."""
+    for name, value in _loose_members(raw).items():
+        try:
+            check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
+        except Refusal as found:
+            field = without_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
+            details = {"field": field, **found.details}
+            return type(found)(found.code, f"{field}: {found.sentence}", **details)
+    return refusal
+
+
+def _loose_members(raw: bytes) -> dict[str, bytes]:
+    """Return the arguments in JSON of which some is no JSON that can be kept."""
+    if members := members_of(raw):
+        return {name: bytes(value) for name, value in members.items()}
+    try:
+        parsed = json.loads(raw)  # it alone reads halves of characters
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(parsed, dict):
+        return {}
+    return {name: json.dumps(value).encode() for name, value in parsed.items()}
 
 
 def _refuse_large_values(raw: bytes) -> None:
     """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
-    try:
-        members = _split(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return  # it is refused for that
-    for name, value in members.items():
+    for name, value in members_of(raw).items():  # where there are none it is refused for that
         size = len(memoryview(value))
         if size > MAX_VALUE_BYTES and memoryview(value)[0] in b"[{":
             raise too_large(name[:100], size)
@@ -161,31 +181,38 @@ def _plan(
     return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
 
 
-def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:
+def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "") -> Refusal:
     """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
-    path = _PATH.search(problem)
-    steps = [] if path is None else _STEP.findall(path[1])
-    if not isinstance(arguments, dict):
+    place = find_place(problem, request_type, raw)
+    field = ".".join(filter(None, (within, place.field)))
+    if named := _MISSING.match(problem):
+        missing = ".".join(filter(None, (field, named[1])))
+        return invalid(missing, f"{missing}: it is required")
+    if problem.startswith(_UNKNOWN):
+        whole = ArgumentPlace((), request_type, raw)
+        # A name may read like a path; the arguments themselves have none.
+        for struct in (place, whole):
+            if (unknown := _unknown(struct, within, request_type)) is not None:
+                return unknown
+    if place.is_key:
+        sentence = f"{field}: one of its names is none that it takes: {problem.partition(' - at ')[0]}"
+        return invalid(field, sentence)
+    if not field:
         return invalid("arguments", f"the arguments: {problem}")
-    field, hint, value = "", request_type, arguments
-    for step in steps:
-        hint, value = part_of(hint, step), value[int(step[1:-1])] if step[0] == "[" else value[step]
-        field += step if step[0] == "[" or not field else f".{step}"
-    if named := _NAMED.match(problem):
-        return _misnamed(named[1], f"{field}.{named[2]}" if field else named[2], hint, request_type)
-    if not steps:
-        return invalid("arguments", f"the arguments: {problem}")
-    kept = msgspec.json.encode(value)
-    if len(steps) == 1:
-        kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
-    sentence, details = violation(field, hint, value, kept)
+    sentence, details = violation(field, place.hint, place.value)
     return invalid(field, sentence, **details)
 
 
-def _misnamed(problem: str, field: str, struct: Any, request_type: type[Any]) -> Refusal:
-    if problem.startswith("missing"):
-        return invalid(field, f"{field}: it is required")
-    known = [known.name for known in msgspec.structs.fields(part_of(struct))]
+def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refusal | None:
+    """Return the refusal of a name that the object in a place does not know; None where it knows all."""
+    struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
+    if struct is None:
+        return None
+    known = [known.name for known in msgspec.structs.fields(struct)]
+    name = next((name for name in members_of(place.value) if name not in known), None)
+    if name is None:
+        return None
+    field = ".".join(filter(None, (within, place.field, name))) if name else "(an empty name)"
     hint = _meant(field, known, request_type)
     field = without_keys(field)[:100]
     return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
@@ -198,8 +225,7 @@ def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
     if outer and name in arguments:
         return f" here; it belongs beside {outer.partition('.')[0]}, as {name}"
     for argument in arguments:
-        base = part_of(part_of(request_type, argument))
-        if isinstance(base, type) and issubclass(base, msgspec.Struct) and name in base.__struct_fields__:
+        if name in getattr(part_of(part_of(request_type, argument)), "__struct_fields__", ()):
             return f" here; it belongs into {argument}.{name}"
     near = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=_NEAR)
     return f"; did you mean {near[0]}?" if near else ""

@@ -31,7 +31,7 @@ def checked_tiers(sizes: Sequence[int]) -> TierSizes:
         or any(not 0 <= a <= b for a, b in zip(sizes, most, strict=True))
     ):
         raise ValueError(
-            f"the tiers of a conversation are {list(sizes)} and must be three numbers: of recent "
+            f"conversation_tiers is {list(sizes)} and must be three numbers: of recent "
             f"messages 1 to {MOST_RECENT}, of compressed ones up to {MOST_COMPRESSED:,}, of lines up to "
             f"{MOST_LINES:,}"
         )

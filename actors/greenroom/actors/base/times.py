@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-from functools import reduce
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 from greenroom.actors.auth.errors import check_span, invalid
+from greenroom.actors.base.argument_places import find_place
 from greenroom.actors.base.validation_messages import part_of, parts_of
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -91,7 +90,6 @@ def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: boo
         ) from None
 
 
-_PATH = re.compile(r" - at `\$\.([\w.]+)`$")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 SPANS = (("after", "before"), ("start_time", "end_time"), ("start_date", "end_date"))
@@ -103,19 +101,17 @@ def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | No
 
     So nothing is spent on what is written in full. Times in arrays, which programs write, are not looked at.
     """
-    path = _PATH.search(problem)
-    if path is None:
+    place = find_place(problem, request_type, raw)
+    base, meta = parts_of(place.hint)
+    names = [step for step in place.steps if isinstance(step, str)]
+    if base is not dt.datetime or not place.value.startswith(b'"') or len(names) < len(place.steps):
         return None
-    steps = path[1].split(".")
-    base, meta = parts_of(reduce(part_of, steps, request_type))
-    value = reduce(lambda inside, step: inside[step], steps, msgspec.json.decode(raw))
-    if base is not dt.datetime or not isinstance(value, str):
-        return None
+    value = msgspec.json.decode(place.value, type=str)
     try:
         time = read_time(value, ends_day="ends_day" in (meta.extra or {})).isoformat()
     except (ValueError, OverflowError):
         return None
-    return None if time == value else _replaced(raw, steps, msgspec.json.encode(time))
+    return None if time == value else _replaced(raw, names, msgspec.json.encode(time))
 
 
 def _replaced(raw: bytes, steps: list[str], value: bytes) -> bytes:

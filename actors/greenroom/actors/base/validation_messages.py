@@ -20,9 +20,9 @@ _NAMES: dict[Any, str] = {
     bool: "true or false",
     datetime: "a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",
 }
-
-
 _UNQUOTED: dict[Any, str] = {int: "a number", float: "a number", bool: "true or false"}
+_ARRAYS = (list, tuple, set, frozenset)
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def shown(value: bytes) -> str:
@@ -32,44 +32,52 @@ def shown(value: bytes) -> str:
 
 
 def part_of(hint: Any, step: str = "") -> Any:
-    """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself."""
-    base, _ = parts_of(hint)
-    if step.startswith("["):
-        elements = get_args(base)
-        return elements[int(step[1:-1])] if get_origin(base) is tuple and ... not in elements else elements[0]
-    return get_type_hints(base, include_extras=True)[step] if step else base
+    """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself.
+
+    Raises:
+        LookupError: it has no such part.
+    """
+    if not step:
+        return parts_of(hint)[0]
+    for base in choices_of(hint):
+        if step.startswith("[") and get_origin(base) in _ARRAYS:
+            elements = get_args(base)
+            is_fixed = get_origin(base) is tuple and ... not in elements
+            return elements[int(step[1:-1])] if is_fixed else elements[0]
+        if _is_struct(base) and step in base.__struct_fields__:
+            return get_type_hints(base, include_extras=True)[step]
+    raise LookupError(f"{hint} has no {step}")
 
 
-def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
+def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
     """Return the sentence and the details of an argument that its type does not take.
 
     Args:
         field: The argument's name.
         hint: Its type, with the limits that it carries.
-        value: What was given, parsed.
-        kept: The same as JSON.
+        kept: What was given, as JSON.
     """
-    base, meta = parts_of(hint)
-    takes = _takes(base, meta)
-    if base is str and isinstance(value, str) and _breaks_length(meta, len(value)):
-        limit = (
-            meta.max_length if meta.min_length is None or len(value) >= meta.min_length else meta.min_length
-        )
-        sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
-        return sentence, {"limit": limit, "size": len(value), "unit": "characters"}
-    if isinstance(value, list) and _breaks_length(meta, len(value)):
-        sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
-        return sentence, {"limit": meta.max_length, "size": len(value), "unit": "elements"}
+    takes = _takes(hint)
+    text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
+    if text is not None:
+        size, unit, base, meta = len(text), "characters", *_choice(hint, str)
+    elif kept.startswith(b"["):
+        size, unit, base, meta = len(_elements(kept)), "elements", *_choice(hint, list)
+    else:
+        return f"{field}: it takes {takes} and got {shown(kept)}", {"limit": takes, "value": shown(kept)}
+    if base is not None and _breaks_length(meta, size):
+        limit = meta.max_length
+        if limit is None or (text is not None and size < (meta.min_length or 0)):
+            limit = meta.min_length
+        sentence = f"{field}: it takes {takes} and the given one has {size:,}"
+        return sentence, {"limit": limit, "size": size, "unit": unit}
     sentence = f"{field}: it takes {takes} and got {shown(kept)}"
-    if isinstance(value, str) and base in _UNQUOTED:
-        return f"{sentence}, a string; {_unquoted(base, value)}", {"limit": takes, "value": shown(kept)}
-    if isinstance(value, str):
-        return f"{sentence} ({len(value):,} characters)", {
-            "limit": takes,
-            "size": len(value),
-            "unit": "characters",
-        }
-    return sentence, {"limit": takes, "value": shown(kept)}
+    if text is None:
+        return sentence, {"limit": takes, "value": shown(kept)}
+    unquoted = [each for each in choices_of(hint) if each in _UNQUOTED]
+    if unquoted and base is None:
+        return f"{sentence}, a string; {_unquoted(unquoted[0], text)}", {"limit": takes, "value": shown(kept)}
+    return f"{sentence} ({size:,} characters)", {"limit": takes, "size": size, "unit": unit}
 
 
 def _unquoted(base: Any, text: str) -> str:
@@ -82,26 +90,52 @@ def _unquoted(base: Any, text: str) -> str:
 
 
 def parts_of(hint: Any) -> tuple[Any, Meta]:
-    """Return the type without None, and its limits; what is around both is a word on the parameter."""
-    if get_origin(hint) is Annotated and get_origin(get_args(hint)[0]) in {Union, UnionType}:
-        hint = get_args(hint)[0]
+    """Return the type without None, and its limits; the first of several types."""
+    return next((each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}), (hint, Meta()))
+
+
+def choices_of(hint: Any) -> list[Any]:
+    """Return the types of a union, or the one type, each without its limits."""
+    return [base for base, _ in _choices(hint)]
+
+
+def _choices(hint: Any) -> list[tuple[Any, Meta]]:
+    """Return the types of a union with their limits; what is around the whole is a word on the parameter."""
     if get_origin(hint) in {Union, UnionType}:
-        hint = next(choice for choice in get_args(hint) if choice not in {NoneType, UnsetType})
+        return [choice for each in get_args(hint) for choice in _choices(each)]
     if get_origin(hint) is Annotated:
         base, meta, *_ = get_args(hint)
-        return base, meta
-    return hint, Meta()
+        return _choices(base) if get_origin(base) in {Union, UnionType} else [(base, meta)]
+    return [(hint, Meta())]
 
 
-def _takes(base: Any, meta: Meta) -> str:
-    if get_origin(base) is list:
+def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
+    """Return the type among several that takes values of a kind, and its limits; None where none does."""
+    for base, meta in _choices(hint):
+        if base is kind or (kind is list and get_origin(base) in _ARRAYS):
+            return base, meta
+    return None, Meta()
+
+
+def _takes(hint: Any) -> str:
+    """Return what a type takes, in words."""
+    choices = [each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}]
+    return " or ".join(dict.fromkeys(_takes_one(base, meta) for base, meta in choices)) or "null"
+
+
+def _takes_one(base: Any, meta: Meta) -> str:
+    if get_origin(base) in _ARRAYS or base in _ARRAYS:
         if meta.max_length is None:
             return "an array"
         least = f"{meta.min_length:,}" if meta.min_length else "up"
         return f"an array of {least} to {meta.max_length:,} elements"
-    if isinstance(base, type) and issubclass(base, Struct):
+    if _is_struct(base) or dict in {base, get_origin(base)}:
         return "an object"
     return _takes_scalar(base, meta)
+
+
+def _is_struct(base: Any) -> bool:
+    return isinstance(base, type) and issubclass(base, Struct)
 
 
 def _takes_scalar(base: Any, meta: Meta) -> str:
@@ -114,7 +148,7 @@ def _takes_scalar(base: Any, meta: Meta) -> str:
         return f"a string of {meta.min_length or 0:,} to {meta.max_length:,} characters"
     if base in {int, float} and (meta.ge, meta.gt, meta.le) != (None, None, None):
         return f"{_NAMES[base]} {_bounds(meta)}"
-    return _NAMES[base]
+    return _NAMES.get(base, "another value")
 
 
 def _bounds(meta: Meta) -> str:

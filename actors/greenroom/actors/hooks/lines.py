@@ -15,6 +15,7 @@ from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
+from greenroom.actors.schemas.memory_types import by_author
 
 MOST_OF_MEMORY: Final = 480
 """Characters of a memory that a line has."""
@@ -46,7 +47,7 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
     """Return a memory as a line."""
     memory = hit.memory
     text = memory.text
-    by = f" by {memory.author}" if memory.author else ""
+    by = by_author(memory.author, memory.imported)
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
     given = GivenMemory(
         memory_id=memory.memory_id,

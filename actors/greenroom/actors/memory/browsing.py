@@ -21,6 +21,7 @@ from greenroom.actors.memory.values import beginning
 from greenroom.actors.memory.views import ALL
 from greenroom.actors.schemas import memory_review as review
 from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.memory_types import import_source
 from greenroom.actors.text.analyze import tokens
 from greenroom.runtime import Context, Slices
 
@@ -112,6 +113,7 @@ def listed(
         importance=details.importance,
         scope=repository.partition(entry).scope,
         author=repository.author(entry),
+        imported=import_source(details.imported),
         created_at=to_datetime(entry.created_at),
         updated_at=to_datetime(entry.updated_at),
         expires_at=optional_datetime(entry.expires_at),

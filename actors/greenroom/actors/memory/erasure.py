@@ -133,7 +133,9 @@ def _renamed(person: Person, context: Context) -> Slices[int]:
         for key, record in context.scan(of, prefix=prefix):
             details = record.details
             named = [
-                name for name in ("author", "deleted_by") if person.has_name(getattr(details, name, None))
+                name
+                for name in ("author", "deleted_by", "imported")
+                if person.has_name(getattr(details, name, None))
             ]
             if details is not None and named:
                 details = msgspec.structs.replace(details, **dict.fromkeys(named, ERASED))

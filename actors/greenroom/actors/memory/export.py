@@ -14,7 +14,7 @@ from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.views import EntryFilter
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE
+from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, import_source
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.runtime import Context, Slices
 
@@ -67,6 +67,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             created_at=to_datetime(entry.created_at),
             updated_at=None if entry.updated_at == entry.created_at else to_datetime(entry.updated_at),
             created_by=repository.author(entry) or None,
+            imported=import_source(details.imported) or None,
             conversation_id=details.conversation,
             position=details.position,
             tags=list(details.tags),

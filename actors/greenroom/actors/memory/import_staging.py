@@ -320,14 +320,14 @@ def _judged(
 ) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
     stored = _held(repository, context, draft)
-    if stored is not None and line.created_by is None:
-        draft.author = repository.author(stored.entry)
+    if stored is not None and line.created_by is None and head.on_conflict != "overwrite":
+        draft.author, draft.reattributes = repository.author(stored.entry), False
     outcome: Outcome
     if not records.is_live(draft.expires_at, context.now):
         outcome = "expired"
     elif stored is None:
         outcome = "created"
-    elif head.on_conflict != "skip" and (yield from _is_same(repository, context, draft, stored.entry)):
+    elif head.on_conflict != "skip" and (yield from _is_same(repository, context, line, draft, stored)):
         outcome = "unchanged"
     else:
         outcome = _OF_CONFLICT[head.on_conflict]
@@ -360,6 +360,8 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
         importance=line.importance,
         author=author,
         by=author,
+        imported=None if line.imported is None else line.imported.created_by,
+        reattributes=True,
         conversation=line.conversation_id,
         position=line.position,
         created_at=created,
@@ -390,15 +392,21 @@ def _superseded(repository: MemoryRepository, context: Context, draft: Draft, ke
     return None
 
 
-def _is_same(repository: MemoryRepository, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
-    """Return whether an entry says already what a draft would make of it."""
+def _is_same(
+    repository: MemoryRepository, context: Context, line: MemoryLine, draft: Draft, stored: StoredEntry
+) -> Slices[bool]:
+    """Return whether an entry says already what a line would make of it."""
+    entry = stored.entry
     details = entry.details or PLAIN
     alike = (
         details.form & records.TEXT == draft.form & records.TEXT
         and entry.value_size == len(draft.value)
         and entry.expires_at == draft.expires_at
         and repository.partition(entry) == draft.partition
-        and repository.author(entry) == draft.author
+        and (
+            line.created_by is None
+            or (repository.author(entry), details.imported) == (draft.author, draft.imported)
+        )
         and (details.kind, details.tags, details.importance) == (draft.kind, draft.tags, draft.importance)
         and draft.unreviewed in {None, details.unreviewed}
         and (details.conversation, details.position) == (draft.conversation, draft.position)
@@ -408,6 +416,13 @@ def _is_same(repository: MemoryRepository, context: Context, draft: Draft, entry
     if not alike:
         return False
     value, version = yield from repository.value(context, entry)
+    if line.created_by is None and draft.imported is not None:
+        then = version.details
+        named = {repository.author(entry), details.imported} | (
+            set() if then is None else {then.author, then.imported}
+        )
+        if draft.imported not in named:  # the source says what is not known yet
+            return False
     return value == draft.value and version.metadata == draft.metadata
 
 

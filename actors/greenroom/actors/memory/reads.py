@@ -28,6 +28,7 @@ from greenroom.actors.memory.views import (
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas.keyvalue import GetMemory
+from greenroom.actors.schemas.memory_types import import_source
 from greenroom.actors.schemas.replies import MemoryRead
 from greenroom.actors.schemas.types import no_fields
 from greenroom.runtime import Context, Slices
@@ -192,6 +193,7 @@ def _version(
         id=version_id(entry, number, version),
         version=number,
         author=repository.author(entry) if details is None else details.author,
+        imported=UNSET if details is None else import_source(details.imported),
         stored_at=to_datetime(version.stored_at),
         expires_at=optional_datetime(version.expires_at),
         size_bytes=len(version.value),

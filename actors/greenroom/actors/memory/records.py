@@ -130,6 +130,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         by_owner: Whether its owner wrote the newest version, as far as that is known.
         unreviewed: Whether a rule found it and nobody has looked at it since.
         deleted_by: Who forgot it; None where an older program did not say.
+        imported: Who wrote it as the source of an import says, where the author is who imported it.
     """
 
     partition: int
@@ -148,6 +149,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     by_owner: bool = False
     unreviewed: bool = False
     deleted_by: str | None = None
+    imported: str | None = None
 
 
 PLAIN = EntryDetails(0)
@@ -199,6 +201,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
         unreviewed: As the entry was then.
         supersedes: The number of the entry that it took the place of then, `NOTHING` of none; None where an
             older program did not say.
+        imported: Who wrote this version as the source of an import says, where its author imported it.
     """
 
     update: int
@@ -211,6 +214,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     importance: float = DEFAULT_IMPORTANCE
     unreviewed: bool = False
     supersedes: int | None = None
+    imported: str | None = None
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):

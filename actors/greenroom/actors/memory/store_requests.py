@@ -43,7 +43,11 @@ def store(
     if stored is not None:
         old = repository.partition(stored.entry)
         partition = policy.moved_partition(old, context.principal, namespace, known.scope or old.scope)
-    writer = request.author or context.principal.agent_id
+    writer, source = context.principal.agent_id, None
+    if policy.may_name_authors(context.principal):
+        writer = request.author or writer
+    elif request.author != writer:
+        source = request.author
     draft = Draft(
         key=key,
         sub=repository.sub(namespace),
@@ -58,6 +62,7 @@ def store(
         importance=_importance(known.importance, DEFAULT_IMPORTANCE),
         author=writer if stored is None else repository.author(stored.entry),
         by=writer,
+        imported=source,
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(repository, context, request.supersedes),

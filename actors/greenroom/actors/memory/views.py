@@ -15,6 +15,7 @@ from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import unpack
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.memory_types import import_source
 from greenroom.runtime import Context, Slices
 
 LARGE_BYTES = 1_048_576
@@ -66,6 +67,7 @@ def shown_version(
         importance=details.importance if then is None else then.importance,
         scope=repository.partition(entry).scope,
         author=repository.author(entry),
+        imported=import_source(details.imported),
         updated_by=None if then is None else then.author,
         session_id=entry.session_id,
         conversation_id=details.conversation,

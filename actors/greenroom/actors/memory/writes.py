@@ -37,6 +37,8 @@ class Draft:
         importance: 0 to 1.
         author: Who is said to have written the memory; None: the owner.
         by: Who is said to have written this version; None: the author.
+        imported: Who wrote this version as its source says, where that does not count.
+        reattributes: Whether author and source of the memory become this version's, as those of a new one do.
         task_id: For which task.
         conversation: Which conversation it belongs to.
         position: Its place there.
@@ -62,6 +64,8 @@ class Draft:
     importance: float = DEFAULT_IMPORTANCE
     author: str | None = None
     by: str | None = None
+    imported: str | None = None
+    reattributes: bool = False
     task_id: str | None = None
     conversation: str | None = None
     position: int | None = None
@@ -203,6 +207,7 @@ def _details(
         form=draft.form | (0 if packed is None else records.COMPRESSED),
         stored_size=len(draft.value if packed is None else packed),
         by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
+        imported=draft.imported if old is None or draft.reattributes else links.imported,
         unreviewed=links.unreviewed if draft.unreviewed is None else draft.unreviewed,
     )
 
@@ -237,6 +242,7 @@ def _version(draft: Draft, entry: Entry, payload: bytes) -> Version:
             importance=entry.details.importance,
             unreviewed=entry.details.unreviewed,
             supersedes=entry.details.supersedes or records.NOTHING,
+            imported=draft.imported,
         )
     return Version(entry.updated_at, draft.expires_at, draft.metadata, payload, details)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import timedelta
 from typing import Annotated, Any, Final
@@ -20,9 +21,10 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.passports import SessionMigrated, SessionRestored, SessionStarted
 from greenroom.actors.session.client_tools import client_tool
-from greenroom.runtime import Address
+from greenroom.runtime import Address, Refusal
 
 LATEST: Final = "latest"
+_LONGEST_ID: Final = 128
 _DIGITS: Final = 8
 
 
@@ -65,15 +67,11 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             find = FindOffers(project_id=project_id, token=client.token)
             offered = await client.runtime.query(find, principal=client.principal)
         if self.restore_from is not None and self.restore_from != LATEST:
-            given = self.restore_from
-            is_id = isinstance(given, str) and len(given) <= 128 and ":" not in given  # noqa: PLR2004
-            restoring = RestoreSession(
-                session_id=given if is_id and isinstance(given, str) else None,
-                passport=None if is_id else given,
-                tool_id=self.tool_id,
-                idempotency_key=self.idempotency_key,
-            )
-            return await self._restored(client, await restoring.carry_out(client), offered)
+            try:
+                restored = await self._restoring(self.restore_from).carry_out(client)
+            except Refusal as refusal:
+                raise _of_restore_from(refusal) from None
+            return await self._restored(client, restored, offered)
         start = travel.StartHere(
             how="begin",
             tool=tool,
@@ -84,6 +82,25 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             offered=offered,
         )
         return await self._begun(client, tool, await self._started(client, start))
+
+    def _restoring(self, given: str | dict[str, Any]) -> RestoreSession:
+        """Return the request that restores what is given: a session by its id, or a passport.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: it is neither.
+        """
+        session_id = None
+        if isinstance(given, str) and len(given) <= _LONGEST_ID and ":" not in given:
+            if not re.match(types.SESSION_ID, given):
+                takes = "latest, a session_id, a passport or a claim"
+                raise auth_errors.invalid("restore_from", f"restore_from: it takes {takes} and got {given!r}")
+            session_id = given
+        return RestoreSession(
+            session_id=session_id,
+            passport=given if session_id is None else None,
+            tool_id=self.tool_id,
+            idempotency_key=self.idempotency_key,
+        )
 
     async def _started(self, client: ClientSessionState, start: travel.StartHere) -> travel.Started:
         """Return what came of it: by what there is, or for a repeat what came of it the first time."""
@@ -185,6 +202,16 @@ def _notice(started: travel.Started) -> str:
 
 def _new_id() -> str:
     return f"session_{secrets.token_hex(_DIGITS)}"
+
+
+def _of_restore_from(refusal: Refusal) -> Refusal:
+    """Return a refusal of a passport with the name that the passport has in `StartSession`."""
+    if refusal.details.get("field") != "passport":
+        return refusal
+    sentence = f"restore_from{refusal.sentence.removeprefix('passport')}"
+    named = Refusal(refusal.code, sentence, **{**refusal.details, "field": "restore_from"})
+    named.is_denial = refusal.is_denial
+    return named
 
 
 class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=True):

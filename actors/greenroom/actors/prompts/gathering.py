@@ -26,6 +26,7 @@ from greenroom.actors.prompts.context import Kind, Piece, language_of
 from greenroom.actors.recall.memory_search import RecallContext
 from greenroom.actors.schemas.code import CodeFile, CodeFilters, CodeFreshness, FileRead
 from greenroom.actors.schemas.code_relations import Dependency
+from greenroom.actors.schemas.memory_types import by_author
 from greenroom.actors.schemas.session_travel import GetSessionContext
 from greenroom.actors.workspace.changes import changes_in
 from greenroom.actors.workspace.places import checked_file
@@ -238,7 +239,7 @@ class Gathering:
             found = await self._client.runtime.query(asked, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()
-                by = f" by {each.author}" if each.author else ""
+                by = by_author(each.author, each.imported)
                 source = f"memory {each.key} in {each.namespace}{by}, {each.created_at:%Y-%m-%d}"
                 self._add("memory", "Remembered", source, said, share=0.08)
             if not found.memories:

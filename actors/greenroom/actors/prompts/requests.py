@@ -51,9 +51,8 @@ class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
         """Answer a page.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``, or ``VALIDATION_ERROR``: the cursor is none.
+            Refusal: ``VALIDATION_ERROR``: the cursor is none.
         """
-        _check_scopes(client)
         prompts = _all(client)
         if self.cursor is not None:
             last = paging.decode(self.cursor, _CURSOR).decode(errors="replace")
@@ -80,10 +79,8 @@ class GetPrompt(CodeOrchestration[PromptFilled], frozen=True, kw_only=True):
         """Look up what it is filled with.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``, or ``VALIDATION_ERROR``: there is no such prompt, or it takes no
-                such arguments.
+            Refusal: ``VALIDATION_ERROR``: there is no such prompt, or it takes no such arguments.
         """
-        _check_scopes(client)
         own = next((each for each in _own(client) if each.name == self.name), None)
         if own is not None:
             text = fill_own(own, self.arguments)
@@ -154,11 +151,6 @@ def _own(client: ClientSessionState) -> Sequence[OwnPrompt]:
 
 def _all(client: ClientSessionState) -> list[Prompt]:
     return [*listed(), *_own(client)]
-
-
-def _check_scopes(client: ClientSessionState) -> None:
-    if not scopes.contexts_of(client.principal.scopes):
-        raise auth_errors.scope_missing("prompts", scopes.CODE)
 
 
 def _unknown(name: str, client: ClientSessionState) -> Refusal:

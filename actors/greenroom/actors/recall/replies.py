@@ -25,6 +25,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is left out, for it is too large for a list.
         compressed: What is compressed, where it was not to be decompressed; in the place of either.
+        imported: What the source says of who wrote it, where the author imported it.
         rating: The mean of its ratings, -1 to 1, where it has any.
         unreviewed: True where a rule found it and nobody has looked at it since.
     """
@@ -38,6 +39,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     withheld: bool | UnsetType = UNSET
     compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
     author: str | None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     tags: list[str]
     kind: kinds.MemoryKind
     importance: float
@@ -148,6 +150,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     value: msgspec.Raw | UnsetType = UNSET
     tags: list[str] = msgspec.field(default_factory=list)
     author: str | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     unreviewed: bool = False
 
 
@@ -193,6 +196,7 @@ def hit(found: FoundMemory) -> MemoryHit:
         withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
         compressed=found.compressed,
         author=memory.author,
+        imported=memory.imported,
         tags=memory.tags,
         kind=memory.kind,
         importance=memory.importance,
@@ -224,6 +228,7 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         value=memory.value,
         tags=memory.tags,
         author=memory.author,
+        imported=memory.imported,
         unreviewed=memory.unreviewed,
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
@@ -310,6 +311,7 @@ KINDS: tuple[ResourceKind, ...] = (
 TEMPLATES: tuple[ResourceTemplate, ...] = tuple(each for kind in KINDS for each in kind.templates)
 """All templates, in the order of the listing."""
 
+_BEGINNING = re.compile(r"(?:\(\?:[a-z|]+\)|[a-z]+)://(?:[a-z]+/?)?")
 SCHEMES = ("session", "agent", "greenroom", "omnimemory")
 """What the URIs of resources begin with."""
 
@@ -320,6 +322,24 @@ def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
         if found := kind.pattern.fullmatch(uri):
             return kind, found
     return None
+
+
+@cache
+def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return what the URIs of each kind begin with."""
+    return tuple(
+        (re.compile(beginning[0]), kind.kind)
+        for kind in KINDS
+        if (beginning := _BEGINNING.match(kind.pattern.pattern))
+    )
+
+
+def scope_kind(uri: str) -> str | None:
+    """Return the kind, in `scopes.RESOURCES`, of a URI or of what it begins like; None where it has none."""
+    found = find_kind(uri)
+    if found is not None:
+        return found[0].kind
+    return next((kind for beginning, kind in _beginnings() if beginning.match(uri)), None)
 
 
 def check_scheme(uri: str) -> None:

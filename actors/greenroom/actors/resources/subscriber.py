@@ -14,7 +14,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
 from greenroom.actors.keys.actor import quota_exceeded
 from greenroom.actors.keys.rate_limits import CountLimit
-from greenroom.actors.resources.kinds import ResourceReader, check_scheme, find_kind
+from greenroom.actors.resources.kinds import ResourceReader, check_scheme, find_kind, scope_kind
 from greenroom.runtime import Refusal, RuntimeClient, RuntimeClosedError, Subscriber
 
 
@@ -69,11 +69,10 @@ class ResourceSubscriber:
             RuntimeClosedError: the subscriber or the runtime is closed.
         """
         check_scheme(uri)
-        found = find_kind(uri)
-        if found is not None:
-            kind = found[0].kind
-            if kind not in self._kinds:
-                raise self._denied(uri, auth_errors.scope_missing("this resource", scopes.RESOURCES[kind]))
+        kind = scope_kind(uri)
+        if kind is not None and kind not in self._kinds:
+            raise self._denied(uri, auth_errors.scope_missing("this resource", scopes.RESOURCES[kind]))
+        if find_kind(uri) is not None:
             if self._limit is not None and uri not in self._topics and not self._limit.add():
                 limit = self._limit.limit or 0
                 raise self._denied(uri, quota_exceeded("subscriptions", limit, self._limit.count))

@@ -14,7 +14,7 @@ from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import decoded, parse_request
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.schemas.memory_types import MAX_IMPORTED_BYTES, Below, Namespace
+from greenroom.actors.schemas.memory_types import MAX_IMPORTED_BYTES, Below, Namespace, import_source
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.runtime import Refusal
 
@@ -61,10 +61,23 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
         )
     if line.supersedes == line.key:
         raise auth_errors.invalid("supersedes", "supersedes: a memory cannot take the place of itself")
-    if line.namespace is None:
-        raw = _encode(msgspec.structs.replace(line, namespace=place))
+    taken = line if policy.may_name_authors(principal) else _with_claim(line, principal)
+    if taken is not line or line.namespace is None:
+        raw = _encode(msgspec.structs.replace(taken, namespace=place))
     scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"
     return CheckedLine(raw, root, place, (place, line.key, line.session_id or "", scope))
+
+
+def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
+    """Return a line of the importing agent's own, with the author that its source names as a claim.
+
+    Where the source has a claim itself, that one is kept, so that claims do not nest.
+    """
+    says = line.created_by if line.imported is None else line.imported.created_by
+    imported = import_source(None if says == principal.agent_id else says) or None
+    if line.created_by is None and line.imported == imported:
+        return line
+    return msgspec.structs.replace(line, created_by=None, imported=imported)
 
 
 def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:

@@ -22,7 +22,8 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     holds is kept. As arguments, null means not given.
 
     Attributes:
-        author: Who writes this version; the agent unless given. The first version's is the memory's.
+        author: Who writes this version; the agent unless given. The first version's is the memory's. Over a
+            key without the scope ``admin`` it is the agent, and what is given is kept as ``imported``.
         supersedes: The memory that this one hides, as long as it is there, from all who see it.
         unreviewed: Whether nobody has looked at it; then it is found by searches, never given unasked, and
             hides nothing. Not given, a new version is as the one before.

@@ -74,6 +74,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is too large for this answer; read it alone.
         author: Who wrote the first version.
+        imported: What the source says of that, where the author imported it.
         updated_by: Who wrote this one.
         supersedes: The memory that it takes the place of, if that is there and the reader may see it.
         superseded_by: The one that takes its place, likewise.
@@ -97,6 +98,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     importance: float = kinds.DEFAULT_IMPORTANCE
     scope: kinds.Scope = "private"
     author: str | None = None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     updated_by: str | None = None
     session_id: str | None = None
     conversation_id: str | None = None
@@ -237,12 +239,17 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
 
 
 class VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: its number, who stored it when, and how large it is, as in `MemoryView`."""
+    """One version: its number, who stored it when, and how large it is, as in `MemoryView`.
+
+    Attributes:
+        imported: What its source says of the author, where the author imported it.
+    """
 
     memory_id: str
     id: int
     version: int
     author: str | None
+    imported: kinds.AnImportSource | UnsetType = UNSET
     stored_at: datetime
     expires_at: datetime | None
     size_bytes: int

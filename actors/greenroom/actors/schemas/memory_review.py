@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.schemas import memory_types as kinds
@@ -33,6 +33,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
         preview: The beginning of its text.
         tags: The first 50 of them.
         more_tags: How many it has besides.
+        imported: As in `MemoryView`.
     """
 
     memory_id: str
@@ -46,6 +47,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
     importance: float
     scope: kinds.Scope
     author: str
+    imported: kinds.ImportSource | UnsetType = UNSET
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.types import GivenObject, Name, Prefix
+from greenroom.actors.schemas.types import UNLISTED, GivenObject, Name, Prefix
 
 MemoryKind = Literal["semantic", "episodic", "procedural"]
 Scope = Literal["private", "shared", "public"]
@@ -71,6 +71,41 @@ MemoryId = Annotated[
 Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
 Tags = Annotated[list[Tag], Meta(max_length=10_000, description="labels")]
 Author = Annotated[Name, Meta(description="the agent who wrote it")]
+
+
+class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the source of a memory says where that does not count: a claim, for readers.
+
+    Attributes:
+        created_by: The author, as the source says.
+    """
+
+    created_by: Author
+
+
+AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
+
+
+def import_source(created_by: str | None) -> ImportSource | UnsetType:
+    """Return the claim of a source; not set where it names no other author."""
+    return UNSET if created_by is None else ImportSource(created_by=created_by)
+
+
+def author_text(author: str | None, imported: ImportSource | UnsetType) -> str:
+    """Return an author for people to read, with what the source of an import says."""
+    if isinstance(imported, UnsetType):
+        return author or ""
+    return f"imported by {author}, says {imported.created_by}"
+
+
+def by_author(author: str | None, imported: ImportSource | UnsetType) -> str:
+    """Return an author to follow what is named, empty without one."""
+    text = author_text(author, imported)
+    if isinstance(imported, UnsetType):
+        return f" by {text}" if text else ""
+    return f", {text}"
+
+
 ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]
 Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that conversation")]
 Fraction = Annotated[float, Meta(ge=0, le=1)]

@@ -42,7 +42,8 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         namespace: Where it goes; the importing user's own unless the import says another one.
-        created_by: Who wrote it; the memory itself belongs to the importing user.
+        created_by: The author; the memory itself belongs to the importing user.
+        imported: What the source says of the author that is not counted as true.
         updated_at: When it was last changed; ``created_at`` unless given.
         supersedes: The key of the memory in the same namespace that this one takes the place of.
         session_id: In an agent's own namespace: the session that the memory belongs to.
@@ -57,6 +58,7 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     created_at: types.Instant | None = None
     updated_at: types.Instant | None = None
     created_by: kinds.Author | None = None
+    imported: kinds.ImportSource | None = None
     conversation_id: kinds.ConversationId | None = None
     position: kinds.Position | None = None
     tags: kinds.Tags = []

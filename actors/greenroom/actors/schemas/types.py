@@ -13,10 +13,10 @@ from greenroom.actors.auth.policy import Visibility
 MAX_MESSAGE_ID = (1 << 53) - 1
 
 # `$` also matches before a last newline in Python; the lookahead means the same in every dialect.
-_SESSION_ID = r"^[A-Za-z0-9_.-]{1,128}(?!\n)$"
+SESSION_ID = r"^[A-Za-z0-9_.-]{1,128}(?!\n)$"
 _TAKES_SESSION_ID = "1 to 128 characters of A-Z, a-z, 0-9, _ . -"
 SessionId = Annotated[
-    str, Meta(pattern=_SESSION_ID, description="the session's id", extra={"takes": _TAKES_SESSION_ID})
+    str, Meta(pattern=SESSION_ID, description="the session's id", extra={"takes": _TAKES_SESSION_ID})
 ]
 BoundTo = Annotated[SessionId, Meta(description="a value of this session alone")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500, description="what the session is for")]
@@ -69,7 +69,7 @@ MAX_LIFETIME = 31_536_000
 Lifetime = Annotated[int, Meta(ge=1, le=MAX_LIFETIME, description="seconds")]
 MemoryScope = Annotated[
     str,
-    Meta(pattern=_SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),
+    Meta(pattern=SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),
 ]
 
 Json = msgspec.Raw
@@ -124,7 +124,10 @@ BRIEF = {"x-brief": True}
 """Marks what is listed without its insides: for people, who find them in the reference."""
 
 UNLISTED = {"x-unlisted": True}
-"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides."""
+"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides.
+
+In an answer it marks what few memories have, and which the reference alone describes.
+"""
 
 
 def no_fields() -> msgspec.Raw:

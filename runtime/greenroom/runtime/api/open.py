@@ -11,7 +11,9 @@ import trio
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
 from greenroom.runtime.api.runtime import LeaderService, Runtime
+from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.clock import Clock, SystemClock
+from greenroom.runtime.base.errors import ConfigurationError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.supervision import Group, groups_by_kind
 from greenroom.runtime.journal.chain import Journal, journal_table
@@ -109,6 +111,10 @@ class RuntimeFactory:
         self.clock = config.get("clock") or SystemClock()
         self.committer = config.get("committer") or ThreadCommitter()
         self.codec = config.get("codec")
+        if self.codec is not None and self.encryption is not None:
+            raise ConfigurationError(
+                "codec and encryption are both given, but a store is sealed by one codec"
+            )
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
         """Return the secret of the store in a folder, None for a runtime without one.
@@ -185,6 +191,7 @@ class RuntimeFactory:
                 owner.mark_clean(is_checked=store.is_checked)
 
 
+@check_options(RuntimeConfig)
 @asynccontextmanager
 async def open_runtime(
     path: str | Path,
@@ -201,6 +208,7 @@ async def open_runtime(
         config: What it is made of; see `RuntimeConfig`.
 
     Raises:
+        TypeError: there is no such option; the call itself raises it.
         StoreOwnedError: another process owns the folder.
         StoreDamagedError: after an unclean end the structure is wrong.
         StoreTooNewError: a newer program wrote the store.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 GIB = 1 << 30
 MIB = 1 << 20
+Durability = Literal["power", "process"]
 
 
 class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
         delivery_attempts: How often a stored tell or timer may fail before it is a dead letter.
     """
 
-    durability: Literal["power", "process"] = "power"
+    durability: Durability = "power"
     max_size: int = 256 * GIB
     min_free: int = 64 * MIB
     mailbox_limit: int = 4_096
@@ -43,3 +44,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     drain_seconds: float = 5.0
     idempotency_seconds: int = 86_400
     delivery_attempts: int = 3
+
+    def __post_init__(self) -> None:
+        if self.durability not in get_args(Durability):  # what is neither would be the weaker one
+            raise ValueError(f"durability is {self.durability!r}, but power or process is allowed")

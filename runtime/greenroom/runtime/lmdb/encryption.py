@@ -64,6 +64,8 @@ def key_source(text: str) -> Callable[[], bytes]:
     kind, _, name = text.partition(":")
     if kind not in _READERS or not name:
         raise ValueError(f"{KEY_SOURCES} is allowed")
+    if kind == "file":  # whatever becomes the working directory until the key is wanted
+        name = os.path.abspath(Path(name).expanduser())  # noqa: PTH100 - as in the command's settings
     read = _READERS[kind]
     return lambda: _key(read(name), text)
 
@@ -177,18 +179,50 @@ def open_seal(
     if wrapped is not None:
         data_key = record_cipher.unwrap(wrapped, unlock, name)
     elif is_empty:
-        assert unlock is not None
+        if unlock is None or len(unlock) != KEY_BYTES:
+            raise StoreKeyError(
+                f"{name} is not made: the key that was given for it has not {KEY_BYTES} bytes"
+            )
         data_key = os.urandom(KEY_BYTES)
         with environment.begin(write=True) as transaction:
             transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
             write_format(transaction, SEALED_FORMAT)
     else:
-        raise StoreKeyError(
-            f"{name} is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it, "
-            "or start without --encrypt"
-        )
+        raise _in_the_clear(name)
     return Opened(
         record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
+    )
+
+
+def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
+    """Compare the key of a store that another process has open with the one that is given.
+
+    Args:
+        encryption: What is wanted.
+        mark: By what the store's key is recognised; empty for a store that is not encrypted, None if that is
+            not known.
+        name: What sentences call the store.
+
+    Raises:
+        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
+    """
+    if mark:
+        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+        record_cipher.check_mark(encryption.key(), mark, name)
+    elif encryption.required and mark is None:
+        raise StoreKeyError(
+            f"the process that owns {name} does not say whether the store is encrypted; start it again with "
+            "this version of Greenroom"
+        )
+    elif encryption.required:
+        raise _in_the_clear(name)
+
+
+def _in_the_clear(name: str) -> StoreKeyError:
+    return StoreKeyError(
+        f"{name} is not encrypted, and --encrypt (in Python: encryption_key) asks for a store that is; "
+        "`greenroom encrypt` rewrites it, or open it without"
     )
 
 

@@ -60,6 +60,19 @@ def mark_of(unlock: bytes) -> str:
     return derive(unlock, b"greenroom mark")[:_MARK_BYTES].hex()
 
 
+def check_mark(unlock: bytes, mark: str, name: str) -> None:
+    """Compare a key-encryption key with the mark of a store's.
+
+    Raises:
+        StoreKeyError: it is another key.
+    """
+    if mark_of(unlock) != mark:
+        raise StoreKeyError(
+            f"{name} is encrypted with another key: that one has the mark {mark}, and the one given "
+            f"{mark_of(unlock)}; name the right one with --encryption-key (in Python: encryption_key)"
+        )
+
+
 def wrap(data_key: bytes, unlock: bytes) -> bytes:
     """Return the data key wrapped by a key-encryption key, as it lies in the store."""
     nonce = os.urandom(_WRAP_NONCE_BYTES)
@@ -89,13 +102,9 @@ def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
     if unlock is None:
         raise StoreKeyError(
             f"{name} is encrypted and no key was given; name the one with the mark {mark} "
-            "with --encryption-key"
+            "with --encryption-key (in Python: encryption_key)"
         )
-    if mark_of(unlock) != mark:
-        raise StoreKeyError(
-            f"{name} is encrypted with another key: that one has the mark {mark}, and the one given "
-            f"{mark_of(unlock)}; name the right one with --encryption-key"
-        )
+    check_mark(unlock, mark, name)
     nonce = wrapped[len(head) : len(head) + _WRAP_NONCE_BYTES]
     try:
         return AESGCM(derive(unlock, _WRAPPED)).decrypt(

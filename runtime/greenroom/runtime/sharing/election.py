@@ -203,6 +203,7 @@ class Election:
             try:
                 welcome = await self._greet(wire)
                 self._may_own = not self._waits and welcome.store_format <= frames.FORMAT_VERSION
+                self._member.check_key(self._folder, welcome.key_mark)
                 self._member.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
                 await self._follower.serve(wire, welcome)

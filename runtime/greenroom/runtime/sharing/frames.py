@@ -70,7 +70,9 @@ class Hello(_Frame, frozen=True, tag=1):
 class Welcome(_Frame, frozen=True, tag=2):
     """The owner answers the greeting; ``protocol`` is the version that both speak from now on.
 
-    The store's id and the mark of its secret say which secret the attached process needs, too.
+    The store's id and the mark of its secret say which secret the attached process needs, too; the mark of
+    its key says the same of an encrypted store. That is empty for one in the clear, and None where the owner
+    does not say.
     """
 
     protocol: int
@@ -80,6 +82,7 @@ class Welcome(_Frame, frozen=True, tag=2):
     statistics: bytes = b""
     store_id: str = ""
     secret_mark: str = ""
+    key_mark: str | None = None
 
 
 class Reject(_Frame, frozen=True, tag=3):

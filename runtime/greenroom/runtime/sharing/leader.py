@@ -185,6 +185,7 @@ class Leader:
                     self._statistics(),
                     self.store.id,
                     self.store.secret_mark,
+                    self.store.key_mark,
                 )
             )
             wire.flush()

@@ -13,6 +13,7 @@ from greenroom.runtime.base.errors import RuntimeClosedError, StoreError
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.lmdb.encryption import check_mark
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing.follower import Follower
 from greenroom.runtime.sharing.leader import Leader
@@ -72,6 +73,15 @@ class Member:
         """
         if mark and (self.secret is None or self.secret.mark != mark):
             self.secret = self.factory.find_secret(folder, store_id, mark)
+
+    def check_key(self, folder: Path, mark: str | None) -> None:
+        """Compare the owner's store with the encryption that this process was given.
+
+        Raises:
+            StoreKeyError: it has another key, or is not encrypted as it was to be.
+        """
+        if self.factory.encryption is not None:
+            check_mark(self.factory.encryption, mark, str(folder))
 
     def acquire(
         self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None

@@ -16,6 +16,7 @@ from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.kernel.callbacks import MessageSink
@@ -144,6 +145,7 @@ class SharedRuntime(RuntimeClient):
         return self._member.runtime
 
 
+@check_options(RuntimeConfig)
 @asynccontextmanager
 async def open_shared_runtime(
     path: str | Path,
@@ -169,6 +171,7 @@ async def open_shared_runtime(
         config: What the runtime is made of when this process owns the folder; see `RuntimeConfig`.
 
     Raises:
+        TypeError: there is no such option; the call itself raises it.
         StoreIdleError: nobody owns the folder, and this process may only attach.
         StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
             with a backup, a check or a restore.

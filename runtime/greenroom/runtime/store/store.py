@@ -126,6 +126,15 @@ class Store:
                 raise store_error(error, f"{self._path} cannot be opened") from error
             raise
 
+    @property
+    def key_mark(self) -> str:
+        """By what its key-encryption key is recognised; empty for a store that is not encrypted."""
+        if self.unlock is None or self.blinder is None:
+            return ""
+        from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+        return record_cipher.mark_of(self.unlock)
+
     def mark_secret(self, mark: str) -> None:
         """Note which secret the store is used with. Before anything is committed.
 

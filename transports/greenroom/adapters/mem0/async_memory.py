@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 from uuid import uuid4
 
 import anyio.to_thread
@@ -147,7 +147,7 @@ class AsyncMemory:
         filters: Mapping[str, Any] | None = None,
         top_k: int = 20,
         show_expired: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> dict[str, Any]:
         """Return the memories that filters fit, newest update first.
 
@@ -158,7 +158,7 @@ class AsyncMemory:
             others: None.
         """
         given_filters.check_numbers(top_k)
-        wanted = given_filters.checked(filters, others, "get_all")
+        wanted = given_filters.checked(filters, others, self.get_all)
         found = [each.shown() for each in await self._list(wanted, top_k, show_expired=show_expired)]
         return {"results": found}
 
@@ -173,7 +173,7 @@ class AsyncMemory:
         explain: bool = False,
         reference_date: Any = None,
         show_expired: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> dict[str, Any]:
         """Return the memories that say what is looked for, best first.
 
@@ -196,7 +196,7 @@ class AsyncMemory:
             raise ValueError("Invalid query: must be a non-empty string.")  # noqa: TRY004  as mem0 does
         if not query.strip():
             raise ValueError("Invalid query: cannot be empty or whitespace-only.")
-        wanted = given_filters.checked(filters, others, "search")
+        wanted = given_filters.checked(filters, others, self.search)
         scope = scope_of(wanted)
         asked = {
             "query": query.strip(),

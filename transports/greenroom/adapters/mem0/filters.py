@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
+
+from greenroom.runtime.base.arguments import refuse_unknown
 
 IDENTITIES = ("user_id", "agent_id", "run_id")
 _EXAMPLE = "Example: filters={'user_id': 'u1'}"
@@ -27,13 +30,15 @@ def identity(value: Any, name: str) -> str | None:
     return trimmed
 
 
-def checked(filters: Mapping[str, Any] | None, others: Mapping[str, Any], method: str) -> dict[str, Any]:
+def checked(
+    filters: Mapping[str, Any] | None, others: Mapping[str, Any], method: Callable[..., Any]
+) -> dict[str, Any]:
     """Return filters with their ids trimmed.
 
     Args:
         filters: Those that were given.
         others: Arguments that the method does not know.
-        method: Its name.
+        method: The method.
 
     Raises:
         ValueError: the filters name nobody, or an id is given beside them.
@@ -42,11 +47,10 @@ def checked(filters: Mapping[str, Any] | None, others: Mapping[str, Any], method
     beside = {*IDENTITIES} & set(others)
     if beside:
         raise ValueError(
-            f"Top-level entity parameters {beside} are not supported in {method}(). "
+            f"Top-level entity parameters {beside} are not supported in {method.__name__}(). "
             "Use filters={'user_id': '...'} instead."
         )
-    if others:
-        raise TypeError(f"{method}() got an unexpected argument: {', '.join(sorted(others))}")
+    refuse_unknown(method.__name__, others, set(signature(method).parameters) - {"others"})
     given = dict(filters or {})
     for name in IDENTITIES:
         if name in given:

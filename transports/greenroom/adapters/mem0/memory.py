@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Never
 
 from greenroom.actors import Database
 from greenroom.adapters.base.blocking import call_blocking
@@ -64,7 +64,7 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         top_k: int = 20,
         show_expired: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> dict[str, Any]:
         """Return the memories that filters fit, newest update first."""
         listing = partial(
@@ -83,7 +83,7 @@ class Memory:
         explain: bool = False,
         reference_date: Any = None,
         show_expired: bool = False,
-        **others: Any,
+        **others: Never,
     ) -> dict[str, Any]:
         """Return the memories that say what is looked for, best first."""
         searching = partial(

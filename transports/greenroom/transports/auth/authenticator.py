@@ -366,7 +366,10 @@ class KeyAuthenticator:
                 raise unauthorized(sentence, error="invalid_token", more=self._challenge)
             from greenroom.transports.auth.jwt import credential_of_token  # noqa: PLC0415 - few have an issuer
 
-            credential = credential_of_token(access, self._key_cache.now())
+            try:
+                credential = credential_of_token(access, self._key_cache.now())
+            except ValueError as error:
+                raise unauthorized(str(error), error="invalid_token", more=self._challenge) from None
             if credential.expires <= self._key_cache.now():
                 raise unauthorized("the token has expired", error="invalid_token", more=self._challenge)
             return credential

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -53,6 +53,9 @@ _TIMES: Final = httpx2.Timeout(5.0)
 _LONGEST_SUBJECT: Final = 128
 _LIFE_WITHOUT_END: Final = 300
 """Seconds for which a token counts whose verifier does not say when it ends."""
+
+_TIMES_OF_TOKENS: Final = ("exp", "nbf", "iat")
+_NAMES_IN_TOKENS: Final = ("client_id", "azp", "greenroom_agent", "greenroom_agent_type")
 
 _NO_TOKEN: Final = (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -116,6 +119,7 @@ class JwtVerifier:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+            _check_types(claims)
             msgspec.json.encode(claims)  # or there is half a character in them, which is no name
         except _NO_TOKEN as error:
             logger.debug("a token was refused: %s", type(error).__name__)
@@ -200,12 +204,17 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     subject's: what an agent keeps for itself must not be open to everybody who uses the same program.
 
     Args:
-        access: What a verifier says of the token.
+        access: What a verifier says of the token. One without a subject is its client's.
         now: The wall clock in microseconds since 1970 UTC.
+
+    Raises:
+        ValueError: it names no user.
     """
     claims: Mapping[str, Any] = access.claims or {}
     strange = unknown_scopes(access.scopes)
-    subject = access.subject or access.client_id
+    subject = access.client_id if access.subject is None else access.subject
+    if not _names_user(subject):
+        raise ValueError("the token names no user")
     agent = claims.get("greenroom_agent") or _agent_of(access.client_id, [claims.get("iss"), subject])
     agent_type = claims.get("greenroom_agent_type")
     projects = claims.get("greenroom_projects")
@@ -215,7 +224,7 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
         agent=fit_agent_id(str(agent)) if agent else None,
         agent_type=fit_agent_id(str(agent_type)) if agent_type else None,
         user=_user_of(subject),
-        projects=frozenset(str(each) for each in projects) if isinstance(projects, list) else frozenset(),
+        projects=frozenset(_texts_in(projects)),
     )
     holder = [claims.get("iss"), subject, access.client_id]
     ends = now + _LIFE_WITHOUT_END * SECOND if access.expires_at is None else access.expires_at * SECOND
@@ -319,4 +328,29 @@ def _scopes_in(claims: Mapping[str, Any]) -> list[str]:
     listed = claims.get("scope", claims.get("scp"))
     if isinstance(listed, str):
         return listed.split()
+    return _texts_in(listed)
+
+
+def _texts_in(listed: object) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def _check_types(claims: Mapping[str, Any]) -> None:
+    """Check the types of claims that say who somebody is and until when; the library takes other ones, too.
+
+    Raises:
+        ValueError: one is of another type, or the subject is blank.
+    """
+    for name in _TIMES_OF_TOKENS:
+        time = claims.get(name, 0)
+        if type(time) not in {int, float} or not isfinite(time):
+            raise ValueError(f"{name} is no number")
+    if not all(isinstance(claims.get(name), str | None) for name in _NAMES_IN_TOKENS):
+        raise ValueError("a name is no text")
+    if not _names_user(claims["sub"]):
+        raise ValueError("sub names no user")
+
+
+def _names_user(subject: object) -> bool:
+    """Return whether a subject has a character that can be seen."""
+    return isinstance(subject, str) and any(each.isprintable() and not each.isspace() for each in subject)

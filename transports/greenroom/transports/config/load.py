@@ -8,12 +8,13 @@ environment variable counts as absent, so that a container may pass it on unset.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from greenroom.actors.base.paths import default_config
+from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.config.parsers import KeyLocation, Model, folder
 from greenroom.transports.config.settings import (
@@ -121,15 +122,6 @@ def resolve(
     }
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))
     return Resolved(Settings(**values), sources, file, strangers)
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return a question after the nearest known word, or nothing when none is near."""
-    import difflib  # noqa: PLC0415 - needed by a mistake alone
-
-    plain = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(given.lower().replace("-", "_"), plain, n=1)
-    return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
 
 def _choose(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from greenroom.actors.base.sizes import SizeRange, show_size
 from greenroom.actors.base.tiers import MOST_COMPRESSED, MOST_LINES, MOST_RECENT, TierSizes, checked_tiers
 from greenroom.actors.savings.baselines import OPERATIONS, read_baseline
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
@@ -29,14 +30,8 @@ _EMBEDDER: Final = re.compile(
 _MODEL: Final = "onnx:"
 _PORT: Final = re.compile("[0-9]{1,5}")
 _SIGNER: Final = re.compile(r"ed25519:[A-Za-z0-9_-]{43}")
-_SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
-_UNITS: Final[dict[str, int]] = {
-    "b": 1,
-    **{f"{letter}b": 1_000 ** (n + 1) for n, letter in enumerate("kmgt")},
-    **{f"{letter}ib": 1 << (10 * (n + 1)) for n, letter in enumerate("kmgt")},
-}
 _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(
     ("no", "false", "off", "0"), False
 )
@@ -115,33 +110,10 @@ def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     return match
 
 
-def show_size(size: int) -> str:
-    """Return the shortest exact spelling of a number of bytes, as `size` reads it."""
-    spellings = [str(size)]
-    for unit in ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB"):
-        count, rest = divmod(size, _UNITS[unit.lower()])
-        if count and not rest:
-            spellings.append(f"{count}{unit}")
-    return min(spellings, key=len)
-
-
 def size(least: int, most: int) -> Reader[int]:
     """Return a reader of a number of bytes, with or without a unit, between two bounds."""
-    allowed = (
-        "a size is a number of bytes, plain or with a unit such as 64MB or 256GiB, "
-        f"from {show_size(least)} to {show_size(most)}"
-    )
-
-    def convert(value: str | int) -> int:
-        if isinstance(value, str):
-            match = _matched(_SIZE, value.strip())
-            unit = _UNITS[(match[2] or "b").lower()]
-            whole, _, fraction = match[1].partition(".")
-            # Exact arithmetic: a float would round sizes above 2**53.
-            value = int(whole) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
-        return int(_between(least, value, most))
-
-    return Reader("SIZE", allowed, convert, (str, int), show_size)
+    sizes = SizeRange(least, most)
+    return Reader("SIZE", sizes.allowed, sizes.read, (str, int), show_size)
 
 
 def integer(least: int, most: int, unit: str, metavar: str = "COUNT") -> Reader[int]:

@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.base.paths import default_data, default_models, default_secrets
+from greenroom.actors.base.sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES
 from greenroom.actors.base.tiers import TierSizes
 from greenroom.actors.savings.baselines import USUAL_PRICE
 from greenroom.transports.config.parsers import (
@@ -59,7 +60,6 @@ PASSPHRASE_VARIABLE: Final = PREFIX + "PASSPHRASE"
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
-_TIB: Final = 1 << 40
 
 
 def login_name() -> str:
@@ -214,10 +214,10 @@ class Settings:
         "what an answered write outlives: `power` a power cut, `process` only the end of the process",
     )
     max_size: int = setting(
-        256 * _GIB, size(_MIB, 16 * _TIB), "how large the store may grow, such as 256GiB or 64MB"
+        256 * _GIB, size(*STORE_SIZES), "how large the store may grow, such as 256GiB or 64MB"
     )
     min_free: int = setting(
-        64 * _MIB, size(0, 16 * _TIB), "writes stop when the disk has less free than this, such as 1GiB"
+        64 * _MIB, size(*FREE_SIZES), "writes stop when the disk has less free than this, such as 1GiB"
     )
     request_timeout: float = setting(
         30.0, number(0.01, 86_400, "seconds"), "how long one request may take, in seconds"
@@ -332,7 +332,7 @@ class Settings:
     )
     audit_size: int = setting(
         _GIB,
-        size(_MIB, 16 * _TIB),
+        size(*AUDIT_SIZES),
         "how many bytes of audit records are kept, such as 1GiB; the oldest go first",
     )
     log_level: Literal["debug", "info", "warning", "error"] = setting(

@@ -13,6 +13,9 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from greenroom.actors.schemas.memory_replies import MemoryView, VersionView
+from greenroom.actors.schemas.memory_review import ListedMemory
+from greenroom.actors.schemas.memory_types import author_text
 from greenroom.transports.console.pacing import Turns
 from greenroom.transports.console.path_parts import path_part
 
@@ -78,9 +81,15 @@ def _environment() -> Environment:
         "with_query": with_query,
         "cut": cut,
         "json_text": json_text,
+        "author": author,
     }
     environment.filters.update(filters)
     return environment
+
+
+def author(written: MemoryView | ListedMemory | VersionView) -> str:
+    """Return who wrote a memory or a version, and what the source says of one that was imported."""
+    return author_text(written.author, written.imported)
 
 
 def ago(time: datetime | None) -> str:

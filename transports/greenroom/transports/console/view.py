@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.scopes import allows, needed_for_request
+from greenroom.actors.base.parse import check_request
 from greenroom.runtime import GreenroomError
 from greenroom.transports.rest.browser_sessions import SessionView
 from greenroom.transports.rest.seeing_as import Asked
@@ -106,6 +107,23 @@ class Reader:
     def may(self, name: str) -> bool:
         """Return whether who looks is allowed a request, by its name."""
         return may_ask(self.who, name)
+
+    def check_scope(self, request: type[Any]) -> None:
+        """Check that who looks may ask a type of request, before anything in the URL is read for it.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``.
+        """
+        self._agent.check_scope(request)
+
+    def check(self, request: Any) -> None:
+        """Check a request, its scope first.
+
+        Raises:
+            Refusal: it may not be asked, or not with these values.
+        """
+        self.check_scope(type(request))
+        check_request(request)
 
     async def ask(self, request: Any) -> Any:
         """Return the reply to a request of the domain; others are served before.

@@ -49,6 +49,9 @@ class AgentPort(Protocol):
     def must_ask(self, request: Any) -> bool:
         """Return whether a request is to be asked and cannot be posted."""
 
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        """Refuse a type of request that the agent's scopes do not open, before its arguments are read."""
+
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
     ) -> Any:

@@ -26,6 +26,7 @@ from greenroom.transports.mcp.client_identity import ClientIdentity
 from greenroom.transports.mcp.domain_requests import DomainRequests, Spawn
 from greenroom.transports.mcp.fast_path import LARGEST_WEIGHT, timeout_of
 from greenroom.transports.mcp.frames import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     Frame,
     RequestError,
@@ -167,7 +168,10 @@ class Client:
         if (tracer := self.server.tracer) is not None:
             call.span = tracer.begin(frame.method, self.identity.version, frame.params, frame.key)
         if self._let_pass(call) and not self._took_fast_path(call, era):
-            self._send_to_sdk(call)
+            if frame.problem:
+                self.fail(call, INVALID_PARAMS, frame.problem)
+            else:
+                self._send_to_sdk(call)
 
     def _let_pass(self, call: Call) -> bool:
         """Return whether the client may send this now; answer it when it may not."""

@@ -61,6 +61,14 @@ class DomainRequests:
         self._fail = fail
         self._on_failure = on_failure
 
+    def denial(self, request: type[Any], arguments: bytes = b"") -> Exception | None:
+        """Return why the client may not ask a type of request, whatever it sends; None where it may."""
+        try:
+            self._identity.agent.check_scope(request, arguments)
+        except Exception as error:  # noqa: BLE001  (as in `ask`)
+            return error
+        return None
+
     def ask(self, call: Call, request: Any, done: Done) -> None:
         """Send a request into the domain; its turn has come.
 

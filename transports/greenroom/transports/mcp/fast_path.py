@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
+from greenroom.actors import TEMPLATES, GetPrompt, ListPrompts, ListResources, ReadResource, StartSession
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
@@ -98,6 +98,8 @@ class FastPath:
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
             "resources/templates/list": _fixed(era, _PAGED, self._template_list()),
+            "prompts/list": self._deny_prompts,
+            "prompts/get": self._deny_prompts,
         }
         if era is Era.HANDSHAKE:
             self.table["ping"] = _fixed(era, _ONLY_META, _always(b"{}"))
@@ -157,9 +159,15 @@ class FastPath:
 
     def _call_tool(self, client: ClientPort, call: Call) -> bool:
         frame = call.frame
-        if frame.name is None or not self._is_plain(call, _NAMED):
+        tool = None if frame.name is None else client.offer.tools.get(frame.name)
+        if tool is not None and not tool.is_foreign:
+            denial = client.domain.denial(tool.asks, frame.arguments)
+            if denial is not None:
+                call.payload = tool
+                self._tool_replied(client, call, denial)
+                return True
+        if frame.name is None or frame.problem or not self._is_plain(call, _NAMED):
             return False
-        tool = client.offer.tools.get(frame.name)
         if tool is None:
             client.fail(call, INVALID_PARAMS, unknown_tool_message(frame.name, client))
         elif tool.by_sdk:
@@ -241,6 +249,15 @@ class FastPath:
         meta = meta_of(call.frame, client.offer.tools)
         line = self.answers.tool_line(call.id, text, moment, is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
+
+    # -- prompts ---------------------------------------------------------------------------------
+
+    def _deny_prompts(self, client: ClientPort, call: Call) -> bool:
+        """Refuse prompts to a client that may have none; all other answers are the SDK's."""
+        denial = client.domain.denial(ListPrompts if call.frame.method == "prompts/list" else GetPrompt)
+        if denial is not None:
+            client.fail(call, *resource_failure(denial, client.identity.version))
+        return denial is not None
 
     # -- resources -------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class Frame(NamedTuple):
         arguments: The tool's arguments, an object's JSON as received.
         size: The length of the line, in bytes.
         is_response: Whether it answers a request of this side.
+        problem: What is wrong with the arguments; it is answered to who may send some.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Frame(NamedTuple):
     arguments: bytes
     size: int
     is_response: bool = False
+    problem: str = ""
 
     @property
     def is_request(self) -> bool:
@@ -273,12 +275,14 @@ def _parse_closely(line: bytes) -> Frame | None:
         sentence = f"no method has a name of {len(method)} characters; the limit is {MAX_METHOD_LENGTH}"
         raise FrameError(METHOD_NOT_FOUND, sentence, reply_id)
     try:
-        params, name, arguments = _params_of(members.get("params"), is_call=method == "tools/call")
+        params, name, arguments, problem = _params_of(members.get("params"), is_call=method == "tools/call")
     except ValueError as error:
         if raw_id is None:
             return None
         raise FrameError(INVALID_PARAMS, str(error), raw_id) from None
-    return Frame(method, params, raw_id, key, name, arguments, len(line))
+    if problem and raw_id is None:
+        return None
+    return Frame(method, params, raw_id, key, name, arguments, len(line), problem=problem)
 
 
 def _response(
@@ -338,36 +342,46 @@ def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
     raise FrameError(INVALID_REQUEST, f"the id must be a string or an integer, not {kind}")
 
 
-def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes]:
-    """Return the parameters decoded, and a call's tool and raw arguments beside them.
+def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes, str]:
+    """Return the parameters decoded, a call's tool and raw arguments, and what is wrong with arguments.
 
     Raises:
-        ValueError: its text says what is wrong with the parameters.
+        ValueError: its text says what is wrong with other parameters.
     """
     if raw is None:
-        return None, None, b"{}"
+        return None, None, b"{}", ""
     if raw[:1] != b"{":
         raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")
     try:
         members = members_of(raw)
     except (RepeatedKeyError, ScanError) as error:
         raise ValueError(f"params: {error}") from None
-    arguments = b"{}"
+    arguments, problem = b"{}", ""
     if is_call and (given := members.pop("arguments", b"null")) != b"null":
-        if given[:1] != b"{":
-            raise ValueError(f"arguments must be an object, not {_KINDS.get(given[:1], 'a number')}")
-        arguments = given
+        if given[:1] == b"{":
+            arguments = given
+        else:
+            problem = f"arguments must be an object, not {_KINDS.get(given[:1], 'a number')}"
     params: dict[str, Any] = {}
     for key, value in members.items():
         try:
-            params[key] = msgspec.json.decode(value)
-        except RecursionError:
-            raise ValueError(f"params.{key[:50]} is nested too deeply") from None
-        except ValueError:
-            reason = "it holds a lone surrogate, or a number out of range"
-            raise ValueError(f"params.{key[:50]} cannot be represented: {reason}") from None
+            params[key] = _param(key, value)
+        except ValueError as error:
+            if key != "arguments":
+                raise
+            problem = str(error)
     name = params.get("name") if is_call else None
-    return params, name if isinstance(name, str) else None, arguments
+    return params, name if isinstance(name, str) else None, arguments, problem
+
+
+def _param(key: str, value: bytes) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError:
+        raise ValueError(f"params.{key[:50]} is nested too deeply") from None
+    except ValueError:
+        reason = "it holds a lone surrogate, or a number out of range"
+        raise ValueError(f"params.{key[:50]} cannot be represented: {reason}") from None
 
 
 def error_line(id: bytes, code: int, sentence: str, data: Any = None) -> bytes:

@@ -54,6 +54,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return REQUESTS[self.name] if self.alias is None else self.alias.request
 
     @property
+    def asks(self) -> type[Any]:
+        """The request that a call becomes, whatever its parameters are called."""
+        return REQUESTS[self.name if self.alias is None else self.alias.successor]
+
+    @property
     def scope(self) -> str:
         """The scope that a caller needs."""
         return needed_for_request(self.name if self.alias is None else self.alias.successor)

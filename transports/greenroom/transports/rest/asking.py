@@ -100,7 +100,13 @@ class Asking:
         return failed(tool_failure(rate_limit_refusal(wait))) if wait > 0 else None
 
     async def request(
-        self, exchange: Exchange, visitor: Visitor, name: str, body: bytes, parse: Callable[[bytes], Any]
+        self,
+        exchange: Exchange,
+        visitor: Visitor,
+        name: str,
+        body: bytes,
+        request: type[Any],
+        parse: Callable[[bytes], Any],
     ) -> Response:
         """Return the answer to one request, as JSON.
 
@@ -109,6 +115,7 @@ class Asking:
             visitor: Who asks.
             name: What it is counted under.
             body: What the request is made of.
+            request: Its type.
             parse: Makes a checked request of it, or refuses it.
 
         Raises:
@@ -116,7 +123,8 @@ class Asking:
             HttpRefusedError: what it came by has ended while its body was read.
             StoreFailedError: the store failed for good.
         """
-        return await self.answer(exchange, visitor, name, partial(_reply, body, parse), failure_response)
+        work = partial(_reply, body, request, parse)
+        return await self.answer(exchange, visitor, name, work, failure_response)
 
     async def answer(
         self,
@@ -316,12 +324,13 @@ class Asking:
         return visitor.session.hold(end)
 
 
-async def _reply(body: bytes, parse: Callable[[bytes], Any], agent: Asked) -> Response:
+async def _reply(body: bytes, request: type[Any], parse: Callable[[bytes], Any], agent: Asked) -> Response:
+    agent.check_scope(request, body)
     if len(body) > LARGE_ARGUMENTS:
-        request = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
+        asked = await trio.to_thread.run_sync(parse, body, abandon_on_cancel=True)
     else:
-        request = parse(body)
-    reply = await agent.ask(request, checked=True)
+        asked = parse(body)
+    reply = await agent.ask(asked, checked=True)
     return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
 
 

@@ -107,8 +107,9 @@ class ApiEndpoint:
         response = self._asking.limited(visitor)
         if response is None:
             body = await exchange.body(self._frame)
-            parse = partial(parse_request, API_REQUESTS[name])
-            response = await self._asking.request(exchange, visitor, name, body, parse)
+            kind = API_REQUESTS[name]
+            parse = partial(parse_request, kind)
+            response = await self._asking.request(exchange, visitor, name, body, kind, parse)
         await exchange.reply(response)
 
     async def _resources(self, exchange: Exchange, visitor: Visitor) -> None:
@@ -122,7 +123,7 @@ class ApiEndpoint:
         response = self._asking.limited(visitor)
         if response is None:
             checked = partial(_checked, request)
-            response = await self._asking.request(exchange, visitor, "resources", b"", checked)
+            response = await self._asking.request(exchange, visitor, "resources", b"", type(request), checked)
         await exchange.reply(response)
 
     async def _events(self, exchange: Exchange, visitor: Visitor) -> None:

@@ -137,6 +137,9 @@ def looking_on(caller: Caller, looker: Principal, seen: SeenAs) -> Caller:
 class Asked(Protocol):
     """The part of an agent that visitors use, see `AgentPort`."""
 
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        """Refuse a type of request that the agent's scopes do not open."""
+
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
 
@@ -165,6 +168,10 @@ class Onlooker:
     def __init__(self, agent: Asked, looked: Looked) -> None:
         self._agent = agent
         self._looked = looked
+
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        """Refuse a type of request that the agent's scopes do not open, see `Asked`."""
+        self._agent.check_scope(request, arguments)
 
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""

@@ -31,6 +31,7 @@ from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.actors.savings.baselines import read_baseline
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import SharedRuntime
+from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark
@@ -48,7 +49,7 @@ from greenroom.transports.cli.support.open_store import (
     passport_options,
 )
 from greenroom.transports.cli.support.startup_notice import explain_sockets, explain_stdio
-from greenroom.transports.config.load import Resolved, did_you_mean
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import Linker, serve_control
 from greenroom.transports.hooks import spool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.cli.doctor.facts import Facts
 from greenroom.transports.cli.doctor.finding import Finding, ok, warning
-from greenroom.transports.config.load import did_you_mean
 from greenroom.transports.config.settings import all_settings, variable
 
 _TOPIC: Final = "settings"

@@ -30,10 +30,10 @@ async def audit(reader: Reader, place: Place) -> View:
         "page": None,
         "mistake": "",
     }
+    reader.check_scope(GetAuditLog)
     try:
         request = parse_request(GetAuditLog, _written(given))
     except Refusal as refusal:
-        await reader.ask(GetAuditState())  # whoever may not read the log is told that, and nothing else
         values["mistake"] = str(refusal)
         return View("audit.html", "Audit", {**values, "state": None}, status=HTTPStatus.BAD_REQUEST)
     page = await reader.ask(request)
@@ -46,6 +46,7 @@ def audit_export(reader: Reader, place: Place) -> tuple[str, str, Callable[[], A
     Raises:
         Refusal: a filter is none.
     """
+    reader.check_scope(ExportAuditLog)
     request = parse_request(ExportAuditLog, _written(_chosen(place)))
     return "greenroom-audit.jsonl", "application/x-ndjson", AuditLines(reader.ask, request).more
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from greenroom.actors import DependencySearch, Outline, ReadResource, SymbolSearch, WorkspaceResource
-from greenroom.actors.base.parse import check_request
 from greenroom.actors.schemas.resource_uris import workspace_uri
 from greenroom.runtime import Refusal
 from greenroom.transports.console.view import Place, Reader, View
@@ -51,7 +50,7 @@ async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
     """Return the answer to a request; a refusal's sentence where only a part of the page is refused."""
-    check_request(request)
+    reader.check(request)
     try:
         return await reader.ask(request)
     except Refusal as refusal:

@@ -14,7 +14,6 @@ from greenroom.actors import (
     ListWorkspaces,
     WorkspaceFiles,
 )
-from greenroom.actors.base.parse import check_request
 from greenroom.actors.schemas.corpus_listing import CorpusShown, DocumentShown, WorkspaceShown
 from greenroom.transports.console.view import Place, Reader
 
@@ -42,7 +41,7 @@ async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown
         kind=place.get("kind"),
         cursor=place.get("cursor"),
     )
-    check_request(asked)
+    reader.check(asked)
     shown: DocumentsShown = await reader.ask(asked)
     return shown
 
@@ -50,14 +49,14 @@ async def documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown
 async def document(reader: Reader, corpus: str, path: str) -> DocumentShown | None:
     """Return a document as listings show it; None where there is none of this path."""
     asked = CorpusDocuments(corpus=corpus, path=path)
-    check_request(asked)
+    reader.check(asked)
     return next(iter((await reader.ask(asked)).documents), None)
 
 
 async def files(reader: Reader, place: Place, corpus: str) -> FilesShown:
     """Return the page of a workspace's files that the URL asks for."""
     asked = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
-    check_request(asked)
+    reader.check(asked)
     shown: FilesShown = await reader.ask(asked)
     return shown
 
@@ -70,6 +69,6 @@ async def entities(reader: Reader, place: Place, corpus: str) -> EntitiesShown:
         entity_type=place.get("type"),  # type: ignore[arg-type]  # checked below
         cursor=place.get("cursor"),
     )
-    check_request(asked)
+    reader.check(asked)
     listed: EntitiesShown = await reader.ask(asked)
     return listed

@@ -13,7 +13,6 @@ from greenroom.actors import (
     ReadResource,
     SemanticSearch,
 )
-from greenroom.actors.base.parse import check_request
 from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri
 from greenroom.transports.console.view import Place, Reader, View
 from greenroom.transports.console.views import corpora
@@ -67,7 +66,7 @@ async def _all(reader: Reader, place: Place) -> View:
 
 async def _found(reader: Reader, query: str, corpus: str) -> Any:
     asked = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
-    check_request(asked)
+    reader.check(asked)
     return await reader.ask(asked)
 
 
@@ -137,7 +136,7 @@ def sections(text: str) -> list[Section]:
 async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
     corpus = shown["corpus"]
     asked = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
-    check_request(asked)
+    reader.check(asked)
     found = await reader.ask(asked)
     entity = next(iter(found.entities), None)
     passages = None

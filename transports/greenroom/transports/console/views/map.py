@@ -68,6 +68,7 @@ class Row(NamedTuple):
 
 async def memory_map(reader: Reader, place: Place) -> View:
     """Return the map's page: the request for what is drawn, and a page of the list."""
+    reader.check_scope(MemoryMap)
     page, asked = _page(place), _asked(place)
     listed = await reader.ask(msgspec.structs.replace(asked, kind="list", limit=ROWS * page))
     shown = {

@@ -1,0 +1,59 @@
+"""Options that are given by name: an unknown one is refused, with the one that was probably meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a question after the nearest known word, or nothing when none is near."""
+    import difflib  # noqa: PLC0415 - needed by a mistake alone
+
+    plain = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(given.lower().replace("-", "_"), plain, n=1)
+    return f"; did you mean {plain[found[0]]!r}?" if found else ""
+
+
+def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse an option that a function does not have.
+
+    Raises:
+        TypeError: there is one; it names the option and the nearest known one.
+    """
+    names = sorted(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{function}() has no option {name!r}{did_you_mean(name, names)}")
+
+
+def option_names(declared: Any) -> frozenset[str]:
+    """Return the keys of a ``TypedDict``, those of its bases included."""
+    names: frozenset[str] = declared.__required_keys__ | declared.__optional_keys__
+    return names
+
+
+def check_options(declared: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the options of a function at its call: those of its signature and of a ``TypedDict``.
+
+    Python itself takes whatever is given where a function has ``**options``.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters.values()
+        own = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+        known = option_names(declared) | own
+
+        @wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> R:
+            refuse_unknown(function.__name__, options, known)
+            return function(*args, **options)
+
+        return call
+
+    return decorate
