@@ -8,8 +8,7 @@ earlier. Both only lower a chance, since a word list cannot know what a sentence
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 NEAR: Final = 3
@@ -20,7 +19,6 @@ _REACH: Final = 4
 """Words after a cue that it is about."""
 _RARE: Final = 4
 """A word that more messages have names nothing in particular."""
-_LEAST_SHARED: Final = 1
 _LOOKED_AT: Final = 300
 _REPLACED: Final = (
     r"instead of|rather than|replac(?:e|ed|es|ing)|no longer|not any ?more|drop(?:ped|ping)?|scrap(?:ped)?|revert(?:ed|ing)?"
@@ -47,25 +45,19 @@ class Revocation(NamedTuple):
     is_explicit: bool
 
 
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in small letters, of which the beginning is read."""
-    return frozenset(word.strip("./-") for word in _WORD.findall(text[: 4 * _LOOKED_AT].lower()))
-
-
-def revocations(units: Sequence[Sequence[str]], words: Sequence[frozenset[str]]) -> list[Revocation]:
+def revocations(units: Sequence[Sequence[str]], counts: Mapping[str, int]) -> list[Revocation]:
     """Return what each message takes back.
 
     Args:
         units: The prose of each message.
-        words: The words of each message.
+        counts: How many messages have each word.
     """
-    counts = Counter(word for each in words for word in each)
     found: list[Revocation] = []
     for place, parts in enumerate(units):
         for part in parts:
-            for is_explicit, text in _cued(part[:_LOOKED_AT].lower()):
-                near = [word.strip("./-") for word in _WORD.findall(text)[:_REACH]]
-                rare = frozenset(word for word in near if 2 <= counts[word] <= _RARE)
+            for is_explicit, about in _cued(part[:_LOOKED_AT].lower()):
+                near = [word.strip("./-") for word in _WORD.findall(about)[:_REACH]]
+                rare = frozenset(word for word in near if 2 <= counts.get(word, 0) <= _RARE)
                 if rare:
                     found.append(Revocation(place, rare, is_explicit))
     return found

@@ -1,176 +1,145 @@
 """A conversation in few words: the units that the next agent must know, in the order of time.
 
-The method is extractive and knows no language: each unit gets a chance from ten features of its form and
-place (a logistic sum), statements that were taken back lose most of theirs, and units are chosen greedily by
-chance for each byte, less where their words are already in. The features and their signs follow
-a measurement on working sessions of agents; `bench/briefing.py` measures them again on others.
+The method is extractive. Each unit gets the chance that it must be known, by a logistic regression on
+its `Features`; a statement of an agent that was taken back keeps a part of it. Units are chosen greedily by
+chance for each byte, less where their words are in already, and one line shows what is in of a message.
+`bench/briefing.py` fits the weights on ten of its sessions and measures the choice on ten others.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-import re
-from collections.abc import Iterable, Sequence
-from statistics import median
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from greenroom.actors.session.summary.revocation import LEFT, NEAR, revocations, words_of
-from greenroom.actors.session.summary.units import Unit, units
-from greenroom.actors.text.analyze import asks
+from greenroom.actors.session.summary.features import Conversation, Features, Said
+from greenroom.actors.session.summary.revocation import LEFT, NEAR, revocations
+from greenroom.actors.session.summary.units import units
 from greenroom.runtime import Slices
 
 MOST_MESSAGES: Final = 1_000
 """Messages that are looked at, the newest."""
 GAP: Final = " … "
+"""Stands where something of a message is left out between two units."""
+WEIGHTS: Final = Features(
+    position=1.0,
+    among_last=0.8,
+    last_request=0.4,
+    first_request=0.6,
+    length=2.3,
+    long_request=2.0,
+    answers=1.5,
+    tiny=-1.5,
+    tiny_message=-1.2,
+    asked_by_person=-0.7,
+    asked_by_agent=-1.3,
+    resumes=1.7,
+    last_word=0.5,
+    row=-0.9,
+    telling=-0.8,
+    late_in_message=0.5,
+    after_question=-1.0,
+    constrains=0.7,
+)
+NONE: Final = -4.1
+"""The log-odds of a unit that has none of the features."""
+_NEW: Final = 0.5
+"""The part of a unit's worth that is that of its new words."""
 _OVERHEAD: Final = 4
 """Bytes that count besides those of a unit, so that three words are not worth the most."""
 _LEAST: Final = 3
-"""A unit of fewer characters says nothing."""
-_LONG: Final = 160
-_USER_LONG: Final = 400
-_TECHNICAL: Final = re.compile(
-    r"`[^`]+`|\b\w+\.(?:py|js|ts|tsx|go|rs|c|h|cpp|java|rb|md|toml|yml|yaml|json|sql|sh|css|html|txt|csv|lock)\b"
-    r"|(?:\.{0,2}/)?\b[\w.-]+/[\w./-]+|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\(\)|--[a-z][\w-]+|#\d+\b|\b[0-9a-f]{7,40}\b"
-    r"|\b\d+(?:\.\d+)+\b"
-)
-
-
-class Said(NamedTuple):
-    """A message of a conversation.
-
-    Attributes:
-        sender: Who said it.
-        text: What it says.
-        by_person: Whether a person said it, and no agent.
-    """
-
-    sender: str
-    text: str
-    by_person: bool = False
-
-
-class Weights(NamedTuple):
-    """What each feature adds to the log-odds that a unit must be known; each feature is 0 to 1."""
-
-    none: float = -1.0
-    position: float = 1.5
-    among_last: float = 0.5
-    last_request: float = 0.75
-    has_block: float = -1.25
-    long_agent: float = -1.25
-    long_person: float = 0.75
-    length: float = 0.9
-    technical: float = 0.9
-    question: float = -1.75
-    answers: float = 0.5
-    first_request: float = 0.5
-    first_sentence: float = 0.0
-
-
-WEIGHTS: Final = Weights()
-_LAST: Final = 4
+"""Characters of a unit that says something."""
+_AT_ONCE: Final = 50
+"""Units between two chances for others to run."""
 
 
 class _Candidate(NamedTuple):
     message: int
     place: int
     text: str
+    size: int
     chance: float
     words: frozenset[str]
 
 
-def summarize(said: Sequence[Said], most_bytes: int, weights: Weights = WEIGHTS) -> Slices[list[str]]:
-    """Return lines of at most ``most_bytes`` bytes of UTF-8 in all, one for each message that is in.
+def summarize(
+    said: Sequence[Said], most_bytes: int, weights: Features = WEIGHTS, none: float = NONE
+) -> Slices[list[str]]:
+    """Return lines of at most ``most_bytes`` bytes of UTF-8, a line end after each counted.
+
+    The first line says who is who. Empty where nothing fits.
 
     Args:
-        said: The conversation, oldest message first; of more than `MOST_MESSAGES` the newest.
-        most_bytes: For the lines and the line ends between them.
+        said: The conversation, the oldest message first; of more than `MOST_MESSAGES` the newest.
+        most_bytes: For all lines.
         weights: Of the features.
+        none: The log-odds of a unit without any.
     """
     said = said[-MOST_MESSAGES:]
-    cut: list[list[Unit]] = []
+    cut = []
     for message in said:
         cut.append([unit for unit in units(message.text) if len(unit.text) >= _LEAST])
         yield
+    conversation = Conversation(said, cut)
+    yield
+    taken_back = _taken_back(conversation)
+    yield
     candidates: list[_Candidate] = []
-    for each in _weighed(said, cut, weights):
-        candidates.append(each)
-        if len(candidates) % _AT_ONCE == 0:
-            yield
-    chosen = yield from _chosen(said, candidates, most_bytes)
-    return _lines(said, cut, chosen)
+    for number in range(len(said)):
+        candidates += _candidates(conversation, number, taken_back, weights, none)
+        yield
+    names = _short_names(said)
+    legend = _legend(said, names)
+    chosen = yield from _chosen(candidates, said, names, most_bytes - len(legend.encode()) - 1)
+    return [legend, *_lines(said, names, chosen)] if chosen else []
 
 
-_AT_ONCE: Final = 100
+def _candidates(
+    conversation: Conversation,
+    number: int,
+    taken_back: Mapping[str, Sequence[tuple[int, bool]]],
+    weights: Features,
+    none: float,
+) -> Iterator[_Candidate]:
+    message = conversation.said[number]
+    for place, features in enumerate(conversation.features(number)):
+        logit = none + sum(value * weight for value, weight in zip(features, weights, strict=True))
+        chance = 1 / (1 + math.exp(-logit))
+        words = conversation.unit_words[number][place]
+        if not message.by_person and _is_taken_back(number, words, taken_back):
+            chance *= LEFT
+        text = conversation.cut[number][place].text
+        yield _Candidate(number, place, text, len(text.encode()), chance, words)
 
 
-def _weighed(said: Sequence[Said], cut: Sequence[Sequence[Unit]], weights: Weights) -> Iterable[_Candidate]:
-    lengths = [len(each.text) for each in said if not each.by_person]
-    usual = median(lengths) if lengths else 0.0
-    words = [frozenset().union(*(words_of(unit.text) for unit in each)) for each in cut]
-    taken_back = revocations([[unit.text for unit in each if unit.kind == "prose"] for each in cut], words)
-    by_word: dict[str, list[tuple[int, bool]]] = {}
-    for revoked in taken_back:
-        for word in revoked.words:
-            by_word.setdefault(word, []).append((revoked.place, revoked.is_explicit))
-    last_request = max((place for place, each in enumerate(said) if each.by_person), default=-1)
-    first_request = min((place for place, each in enumerate(said) if each.by_person), default=-1)
-    for number, (message, parts) in enumerate(zip(said, cut, strict=True)):
-        has_block = any(unit.kind != "prose" for unit in parts)
-        base = weights.none + weights.position * (number + 1) / len(said)
-        base += weights.among_last * (number >= len(said) - _LAST)
-        base += weights.last_request * (number == last_request)
-        base += weights.first_request * (number == first_request)
-        base += weights.has_block * has_block
-        if message.by_person:
-            base += weights.long_person * min(1.0, len(message.text) / _USER_LONG)
-            before = said[number - 1] if number else None
-            base += weights.answers * (before is not None and not before.by_person and asks(before.text))
-        else:
-            base += weights.long_agent * min(1.0, max(0.0, len(message.text) / max(usual, 1.0) - 1) / 2)
-        for place, unit in enumerate(parts):
-            logit = base + weights.length * min(1.0, len(unit.text) / _LONG)
-            found = sum(1 for _ in _TECHNICAL.finditer(unit.text[:300]))
-            logit += weights.technical * min(1.0, found / 3)
-            logit += weights.question * (message.by_person and asks(unit.text))
-            logit += weights.first_sentence * (place == 0)
-            chance = 1 / (1 + math.exp(-logit))
-            own = words_of(unit.text)
-            if not message.by_person and _is_taken_back(number, own, by_word):
-                chance *= LEFT
-            yield _Candidate(number, place, unit.text, chance, own)
+def _taken_back(conversation: Conversation) -> dict[str, list[tuple[int, bool]]]:
+    """Return by word which messages take it back, and whether each names what replaces it."""
+    prose = [[unit.text for unit in each if unit.kind == "prose"] for each in conversation.cut]
+    found: dict[str, list[tuple[int, bool]]] = {}
+    for each in revocations(prose, conversation.counts):
+        for word in each.words:
+            found.setdefault(word, []).append((each.place, each.is_explicit))
+    return found
 
 
 def _is_taken_back(
-    number: int, words: frozenset[str], by_word: dict[str, list[tuple[int, bool]]]
+    number: int, words: frozenset[str], taken_back: Mapping[str, Sequence[tuple[int, bool]]]
 ) -> bool:
     return any(
         place > number and (is_explicit or place - number <= NEAR)
         for word in words
-        if word in by_word
-        for place, is_explicit in by_word[word]
+        for place, is_explicit in taken_back.get(word, ())
     )
 
 
 def _chosen(
-    said: Sequence[Said], candidates: Sequence[_Candidate], most_bytes: int
-) -> Slices[list[_Candidate]]:
-    """Return the candidates that fit, by chance for each byte, less where their words are already in."""
-    room = most_bytes
+    candidates: Sequence[_Candidate], said: Sequence[Said], names: Mapping[str, str], room: int
+) -> Slices[dict[int, list[_Candidate]]]:
+    """Return what fits by message, by chance for each byte, less where words are in already."""
     seen: set[str] = set()
-    opened: set[int] = set()
-    chosen: list[_Candidate] = []
-
-    def size(each: _Candidate) -> int:
-        head = 0 if each.message in opened else len(said[each.message].sender.encode()) + 3
-        return len(each.text.encode()) + len(GAP.encode()) + head
-
-    def worth(each: _Candidate) -> float:
-        new = len(each.words - seen) / max(1, len(each.words))
-        return each.chance * (0.25 + 0.75 * new) / (len(each.text.encode()) + _OVERHEAD)
-
-    heap = [(-worth(each), number) for number, each in enumerate(candidates)]
+    chosen: dict[int, list[_Candidate]] = {}
+    heap = [(-_worth(each, seen), number) for number, each in enumerate(candidates)]
     heapq.heapify(heap)
     steps = 0
     while heap:
@@ -179,31 +148,63 @@ def _chosen(
             yield
         before, number = heapq.heappop(heap)
         each = candidates[number]
-        if size(each) > room:
+        worth = -_worth(each, seen)
+        if heap and before < worth > heap[0][0]:  # its words came in meanwhile
+            heapq.heappush(heap, (worth, number))
             continue
-        now = -worth(each)
-        if heap and now > heap[0][0] and now > before:
-            heapq.heappush(heap, (now, number))
-            continue
-        room -= size(each)
-        seen |= each.words
-        opened.add(each.message)
-        chosen.append(each)
+        there = chosen.get(each.message, [])
+        line = sorted([*there, each], key=lambda part: part.place)
+        head = len(names[said[each.message].sender].encode()) + len(": \n")
+        grown = _length(line) - _length(there) + (0 if there else head)
+        if grown <= room:
+            room -= grown
+            seen |= each.words
+            chosen[each.message] = line
     return chosen
 
 
-def _lines(said: Sequence[Said], cut: Sequence[Sequence[Unit]], chosen: Iterable[_Candidate]) -> list[str]:
-    by_message: dict[int, list[_Candidate]] = {}
-    for each in chosen:
-        by_message.setdefault(each.message, []).append(each)
-    lines: list[str] = []
-    for message, parts in sorted(by_message.items()):
-        text, after = "", 0
-        for part in sorted(parts, key=lambda each: each.place):
-            text += (GAP if part.place != after else " ") if text else ("… " if part.place else "")
-            text += part.text
-            after = part.place + 1
-        if after < len(cut[message]):
-            text += " …"
-        lines.append(f"{said[message].sender}: {text}")
-    return lines
+def _worth(each: _Candidate, seen: set[str]) -> float:
+    new = len(each.words - seen) / max(1, len(each.words))
+    return each.chance * (1 - _NEW + _NEW * new) / (each.size + _OVERHEAD)
+
+
+def _length(line: Sequence[_Candidate]) -> int:
+    """Return the bytes of the units of a message as a line shows them."""
+    return len("".join(_joints(line)).encode()) + sum(part.size for part in line)
+
+
+def _joints(line: Sequence[_Candidate]) -> list[str]:
+    """Return what stands before each unit of a line."""
+    return [
+        "" if number == 0 else " " if part.place == line[number - 1].place + 1 else GAP
+        for number, part in enumerate(line)
+    ]
+
+
+def _lines(
+    said: Sequence[Said], names: Mapping[str, str], chosen: Mapping[int, Sequence[_Candidate]]
+) -> list[str]:
+    return [
+        f"{names[said[message].sender]}: "
+        + "".join(joint + part.text for joint, part in zip(_joints(line), line, strict=True))
+        for message, line in sorted(chosen.items())
+    ]
+
+
+def _short_names(said: Sequence[Said]) -> dict[str, str]:
+    """Return the shortest beginning of each sender's name that no sender before it has."""
+    names: dict[str, str] = {}
+    for message in said:
+        if message.sender in names:
+            continue
+        taken = set(names.values())
+        name = message.sender
+        length = next((n for n in range(1, len(name)) if name[:n].lower() not in taken), len(name))
+        names[name] = name[:length].lower()
+    return names
+
+
+def _legend(said: Sequence[Said], names: Mapping[str, str]) -> str:
+    people = {message.sender for message in said if message.by_person}
+    whole = (f"{short} = {name}{' (person)' if name in people else ''}" for name, short in names.items())
+    return f"Who: {', '.join(whole)}"
