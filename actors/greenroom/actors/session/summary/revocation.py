@@ -17,15 +17,20 @@ LEFT: Final = 0.3
 """What remains of the chance of a statement that was taken back."""
 _REACH: Final = 4
 """Words after a cue that it is about."""
+_NAMED: Final = 2
 _RARE: Final = 4
-"""A word that more messages have names nothing in particular."""
+"""A word that more messages have names nothing in particular, and one of fewer than `_NAMED` nothing before."""
+_BEFORE: Final = 20
+"""Characters before a cue that it is about, in Japanese."""
 _LOOKED_AT: Final = 300
 _REPLACED: Final = (
-    r"instead of|rather than|replac(?:e|ed|es|ing)|no longer|not any ?more|drop(?:ped|ping)?|scrap(?:ped)?|revert(?:ed|ing)?"
-    r"|rolled? back|abandon(?:ed)?|switch(?:ed|ing)? from|away from|forget|cancel(?:led)?|discard(?:ed)?"
+    r"instead of|rather than|replac(?:e|ed|es|ing)|no longer|not any ?more|drop(?:ped|ping)?|scrap(?:ped)?"
+    r"|revert(?:ed|ing)?|rolled? back|abandon(?:ed)?|switch(?:ed|ing)? from|away from|forget|cancel(?:led)?|discard(?:ed)?"
     r"|statt|anstelle|nicht mehr|ersetzt|verworfen|au lieu de|remplacé|en vez de|en lugar de|ya no"
 )
-_NEGATED: Final = r"not|no|don't|do not|doesn't|isn't|wasn't|won't|never|without|nicht|kein(?:e[nmrs]?)?|pas|sin|nunca"
+_NEGATED: Final = (
+    r"not|no|don't|do not|doesn't|isn't|wasn't|won't|never|without|nicht|kein(?:e[nmrs]?)?|pas|sin|nunca"
+)
 _CUE: Final = re.compile(rf"\b(?:(?P<replaced>{_REPLACED})|(?:{_NEGATED}))\b", re.IGNORECASE)
 _AFTER: Final = re.compile("(?:の代わり|ではなく|じゃなく|をやめ|は不要)")
 _WORD: Final = re.compile(r"[\w./-]{2,}")
@@ -57,7 +62,7 @@ def revocations(units: Sequence[Sequence[str]], counts: Mapping[str, int]) -> li
         for part in parts:
             for is_explicit, about in _cued(part[:_LOOKED_AT].lower()):
                 near = [word.strip("./-") for word in _WORD.findall(about)[:_REACH]]
-                rare = frozenset(word for word in near if 2 <= counts.get(word, 0) <= _RARE)
+                rare = frozenset(word for word in near if _NAMED <= counts.get(word, 0) <= _RARE)
                 if rare:
                     found.append(Revocation(place, rare, is_explicit))
     return found
@@ -66,6 +71,5 @@ def revocations(units: Sequence[Sequence[str]], counts: Mapping[str, int]) -> li
 def _cued(text: str) -> list[tuple[bool, str]]:
     """Return the texts that cues are about, each with whether something replaces it."""
     said = [(match["replaced"] is not None, text[match.end() :]) for match in _CUE.finditer(text)]
-    for match in _AFTER.finditer(text):
-        said.append((True, text[max(0, match.start() - 20) : match.start()]))
+    said += [(True, text[max(0, match.start() - _BEFORE) : match.start()]) for match in _AFTER.finditer(text)]
     return said

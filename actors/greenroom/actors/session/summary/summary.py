@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Final, NamedTuple
 
 from greenroom.actors.session.summary.features import Conversation, Features, Said
@@ -50,6 +51,8 @@ _OVERHEAD: Final = 4
 """Bytes that count besides those of a unit, so that three words are not worth the most."""
 _LEAST: Final = 3
 """Characters of a unit that says something."""
+_FLOOR: Final = 0.01
+"""The chance below which a unit is chatter, and out however much room there is."""
 _AT_ONCE: Final = 50
 """Units between two chances for others to run."""
 
@@ -139,7 +142,7 @@ def _chosen(
     """Return what fits by message, by chance for each byte, less where words are in already."""
     seen: set[str] = set()
     chosen: dict[int, list[_Candidate]] = {}
-    heap = [(-_worth(each, seen), number) for number, each in enumerate(candidates)]
+    heap = [(-_worth(each, seen), number) for number, each in enumerate(candidates) if each.chance >= _FLOOR]
     heapq.heapify(heap)
     steps = 0
     while heap:
@@ -192,15 +195,12 @@ def _lines(
 
 
 def _short_names(said: Sequence[Said]) -> dict[str, str]:
-    """Return the shortest beginning of each sender's name that no sender before it has."""
+    """Return for each sender the shortest beginning of the name, or that with a number, that is free."""
     names: dict[str, str] = {}
-    for message in said:
-        if message.sender in names:
-            continue
-        taken = set(names.values())
-        name = message.sender
-        length = next((n for n in range(1, len(name)) if name[:n].lower() not in taken), len(name))
-        names[name] = name[:length].lower()
+    for name in dict.fromkeys(message.sender for message in said):
+        beginnings = (name[:length].lower() for length in range(1, len(name) + 1))
+        numbered = (f"{name[:1].lower()}{number}" for number in count(2))
+        names[name] = next(short for short in chain(beginnings, numbered) if short not in names.values())
     return names
 
 

@@ -31,8 +31,8 @@ _FENCE: Final = re.compile(r"\s{0,8}(?:[-*+>]\s+)?(`{3,}|~{3,})")
 _ROW: Final = re.compile(r"\s*\|")
 _RULE: Final = re.compile(r"[\s|:+=_*-]+")
 _LOG: Final = re.compile(
-    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|at \S+[( ]|File \"|Traceback|[$#>%] \S|\+{1,3}\s|-{1,3}\s\S+[=({]"
-    r"|@@ |diff --git|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|E  )"
+    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|at \S+[( ]|File \"|Traceback|[$#>%] \S|\+{1,3}\s"
+    r"|-{1,3}\s\S+[=({]|@@ |diff --git|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|E  )"
 )
 _ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]\])\s+")
 _ERROR: Final = re.compile(
@@ -78,11 +78,6 @@ def units(text: str) -> Iterator[Unit]:
                 for sentence in sentences(line if item is None else line[item.end() :]):
                     yield Unit(_cut(mark + sentence), "prose", paragraph)
                     mark = ""
-
-
-def has_block(text: str) -> bool:
-    """Return whether a message holds code, a log or a table."""
-    return any(is_block or any(map(_ROW.match, lines)) for is_block, lines in _blocks(_bounded(text)))
 
 
 def _bounded(text: str) -> str:
