@@ -69,6 +69,7 @@ NAMES = (
     "recalled",
     "secrets",
     "extraction",
+    "briefing",
 )
 RESULTS = Path(__file__).parent / "results"
 

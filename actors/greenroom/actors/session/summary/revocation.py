@@ -18,14 +18,16 @@ LEFT: Final = 0.3
 _REACH: Final = 4
 """Words after a cue that it is about."""
 _NAMED: Final = 2
+"""A word that fewer messages have names nothing that was said before."""
 _RARE: Final = 4
-"""A word that more messages have names nothing in particular, and one of fewer than `_NAMED` nothing before."""
+"""A word that more messages have names nothing in particular."""
 _BEFORE: Final = 20
 """Characters before a cue that it is about, in Japanese."""
 _LOOKED_AT: Final = 300
 _REPLACED: Final = (
     r"instead of|rather than|replac(?:e|ed|es|ing)|no longer|not any ?more|drop(?:ped|ping)?|scrap(?:ped)?"
-    r"|revert(?:ed|ing)?|rolled? back|abandon(?:ed)?|switch(?:ed|ing)? from|away from|forget|cancel(?:led)?|discard(?:ed)?"
+    r"|revert(?:ed|ing)?|rolled? back|abandon(?:ed)?|switch(?:ed|ing)? from|away from|forget"
+    r"|cancel(?:led)?|discard(?:ed)?"
     r"|statt|anstelle|nicht mehr|ersetzt|verworfen|au lieu de|remplacé|en vez de|en lugar de|ya no"
 )
 _NEGATED: Final = (
