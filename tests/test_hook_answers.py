@@ -26,9 +26,9 @@ from greenroom.actors import (
     UpdateMemory,
     WorkflowState,
 )
-from greenroom.actors.hooks.inert import Section, delimited, inert
 from greenroom.actors.hooks.prompt_text import is_trivial
 from greenroom.actors.hooks.turns import session_id_of
+from greenroom.actors.text.inert import Section, delimited, inert
 
 if TYPE_CHECKING:
     from support.agents import Enter

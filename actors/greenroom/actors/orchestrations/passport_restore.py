@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Annotated, Any, Final
 
@@ -38,6 +38,7 @@ from greenroom.actors.schemas import types
 from greenroom.actors.schemas.import_lines import check_line, decode_line
 from greenroom.actors.schemas.passports import SessionRestored
 from greenroom.actors.schemas.transfer import ReleaseImport
+from greenroom.actors.text.inert import inert
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.actors.transfer.sources import source_of_text
@@ -45,6 +46,8 @@ from greenroom.runtime import Address, Idempotency, Refusal
 
 MEMORIES: Final = "memory:write"
 _SESSION_DIGITS: Final = 8
+_PURPOSE: Final = 120
+"""Characters of a purpose that a notice has."""
 
 
 class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=True):
@@ -162,16 +165,18 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             await checked.importer(client).written(made.importing)
         await self._settle(client, checked, attempt, session_id)
         return SessionRestored(
+            notice=f"Restored {quoted(made.read.purpose)}{said_in(client, made.read, made.restored_at)}.",
+            briefing=await client.briefing_of(made.read),
+            messages=made.messages,
+            read_messages=made.read.read_messages if client.may_read else None,
             session_id=session_id,
             project_id=project_id,
             context=client.context_of(made.read),
-            briefing=client.briefing_of(made.read),
             created_at=made.read.started_at,
             restored_at=made.restored_at,
             tool=tool,
             original_tool=made.original_tool,
             original_session_id=checked.passport.session_id,
-            messages=made.messages,
             memories=len(checked.memories),
         )
 
@@ -250,24 +255,71 @@ async def resumed(
     idempotency: Idempotency | None = None,
     memories: ReleaseImport | None = None,
 ) -> SessionRestored:
-    """Return a session that is here, taken up in a tool.
+    """Return a session that is here, taken up in a tool, or of one that has ended the one that continues it.
 
     Raises:
-        Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
+        Refusal: ``SESSION_NOT_FOUND``.
     """
     move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
+    try:
+        read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
+    except Refusal as refusal:
+        if refusal.code != "SESSION_CLOSED" or memories is not None:
+            raise
+        # The same key for both: what was refused left no answer, and a repeat finds that of the second.
+        go_on = travel.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
+        read = await client.ask(Address("session", new_session_id()), go_on, idempotency=idempotency)
+    restored_at = read.migrations[-1].at
+    is_new = read.session_id != session_id
+    done = "Began a session that continues" if is_new else "Restored"
+    after = ". That one has ended and stays as it is." if is_new else "."
     return SessionRestored(
+        notice=f"{done} {quoted(read.purpose)}{said_in(client, read, restored_at)}{after}",
+        briefing=await client.briefing_of(read),
+        messages=read.messages if client.may_read else None,
+        read_messages=read.read_messages if client.may_read else None,
         session_id=read.session_id,
+        continues=session_id if is_new else read.continues,
         project_id=read.project_id,
         context=client.context_of(read),
-        briefing=client.briefing_of(read),
         created_at=read.started_at,
-        restored_at=read.migrations[-1].at,
+        restored_at=restored_at,
         tool=tool,
         original_tool=read.original_tool,
         original_session_id=read.migrations[0].session_id,
     )
+
+
+def new_session_id() -> str:
+    """Return an id that no session has."""
+    return f"session_{secrets.token_hex(_SESSION_DIGITS)}"
+
+
+def said_in(client: ClientSessionState, read: travel.ContextRead, now: datetime) -> str:
+    """Return in words how much was said in a session, and how long ago, behind a colon."""
+    if not client.may_read:
+        return ""
+    count = "1 message" if read.messages == 1 else f"{read.messages:,} messages"
+    last = "" if read.last_said is None else f", the last {_ago(now - read.last_said)}"
+    after = "" if read.continues is None else f"; it continues {read.continues}"
+    return f": {count}{last}{after}"
+
+
+def quoted(purpose: str) -> str:
+    """Return a purpose as a notice has it: data, and on one line."""
+    return repr(inert(purpose, _PURPOSE))
+
+
+def _ago(age: timedelta) -> str:
+    for unit, name in (
+        (timedelta(days=1), "day"),
+        (timedelta(hours=1), "hour"),
+        (timedelta(minutes=1), "minute"),
+    ):
+        if age >= unit:
+            number = age // unit
+            return f"{number:,} {name}{'' if number == 1 else 's'} ago"
+    return "less than a minute ago"
 
 
 class Checked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -80,6 +80,8 @@ _Named = Annotated[str, Meta(max_length=1_024)]
 _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
+UNLISTED = Meta(extra_json_schema=types.UNLISTED)
+"""Marks a member of an answer that the reference alone describes."""
 _Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
 _CALLED_BEFORE = {
     "files": "files_accessed",
@@ -191,6 +193,16 @@ BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]
 BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 
 
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool, complete."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+BriefCall = Annotated[ToolCall, Meta(extra_json_schema=types.BRIEF)]
+
+
 # -- messages to a session ---------------------------------------------
 
 
@@ -201,6 +213,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         tool: The one that it is in; who created it, where no tool started it.
         held: Whether somebody else works in it now.
         contents: What is in it, in words.
+        has_words: Whether anything was said or noted down in it, besides what the server saw of the work.
     """
 
     session_id: str
@@ -210,6 +223,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     last_used: datetime
     held: bool
     contents: str
+    has_words: bool = True
 
 
 class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,14 +268,23 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     """Answers `GetSessionContext`.
 
     Attributes:
+        briefing: The context and the conversation in words, for the caller's tool, as data.
+        messages: How many messages the caller may see.
+        read_messages: The call that reads the newest of them; None where there are none.
+        last_said: When the newest was sent.
+        continues: The session that had ended and that this one continues.
         tool: The tool that the session is in; None for one that no tool started.
         original_tool: The tool that it was started in.
         migrations: Its way between tools and servers, oldest first.
-        briefing: The context in words, for the caller's tool.
     """
 
-    session_id: str
     purpose: str
+    briefing: str
+    messages: int = 0
+    read_messages: Annotated[BriefCall | None, UNLISTED] = None
+    last_said: Annotated[datetime | None, UNLISTED] = None
+    session_id: str
+    continues: Annotated[str | None, UNLISTED] = None
     status: types.SessionStatus
     project_id: str | None
     workspace_path: str | None
@@ -270,7 +293,6 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     started_at: datetime
     context: BriefContext
     migrations: list[BriefMigration]
-    briefing: str
 
 
 class GetSessionContext(Message[ContextRead], frozen=True, kw_only=True):
@@ -381,6 +403,39 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     project_id: str | None = None
     workspace_path: str | None = None
     offered: list[Offer] = msgspec.field(default_factory=list)
+
+
+class ContinueSession(Message[ContextRead], frozen=True, kw_only=True):
+    """Begin a session here that continues one that has ended; answers what that one holds.
+
+    Attributes:
+        continues: The one that has ended, in which nothing changes.
+        tool: The one in which the work goes on.
+        holder: Who goes on.
+    """
+
+    deed: ClassVar[str] = "restore_session"
+
+    continues: str
+    tool: str
+    holder: Holder
+
+    def precheck(self) -> tuple[Address, Message[ContextRead]] | None:
+        """Ask the session that has ended what is in it."""
+        return Address("session", self.continues), GetSessionContext(tool_id=self.tool)
+
+
+class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `TellEarlier`: what was said, empty for nothing, and which session this one continues."""
+
+    text: str
+    continues: str | None
+
+
+class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
+    """Tell what was said in a session that another one continues, in at most so many bytes."""
+
+    most_bytes: int
 
 
 class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):
