@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import outcome
+from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
@@ -38,6 +39,7 @@ from greenroom.actors.schemas.session_travel import (
     GetSessionContext,
     NoteContext,
     SessionContext,
+    TalkView,
 )
 from greenroom.actors.schemas.workflows import KIND as WORKFLOW
 from greenroom.actors.schemas.workflows import NoteStep
@@ -292,6 +294,10 @@ class ClientSessionState:
         """Return the context as far as the client may read it."""
         return read.context if self.may_read else SessionContext()
 
+    def talk_of(self, read: ContextRead) -> TalkView:
+        """Return how much was said, as far as the client may read it."""
+        return read.talk if self.may_read else TalkView()
+
     async def briefing_of(self, read: ContextRead) -> str:
         """Return the briefing, which says what is in the context.
 
@@ -302,7 +308,7 @@ class ClientSessionState:
         text, before = read.briefing, read.continues
         for _ in range(_MOST_BEFORE):
             room = MOST_BYTES - len(text.encode()) - 1
-            if before is None or room < LEAST_ROOM:
+            if before is UNSET or room < LEAST_ROOM:
                 break
             try:
                 earlier = await self.ask(Address("session", before), travel.TellEarlier(most_bytes=room))

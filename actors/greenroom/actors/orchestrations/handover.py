@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
@@ -143,14 +143,12 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     async def _begun(self, client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
         read, session_id = started.read, started.session_id
         at = started.at or started.created_at
-        is_read = read is not None and client.may_read
         return SessionStarted(
             notice=_notice(client, started),
             briefing="" if read is None else await client.briefing_of(read),
-            messages=read.messages if read is not None and is_read else 0,
-            read_messages=read.read_messages if read is not None and is_read else None,
+            talk=travel.TalkView() if read is None else client.talk_of(read),
             session_id=session_id,
-            continues=None if read is None else read.continues,
+            continues=UNSET if read is None else read.continues,
             project_id=started.project_id,
             created_at=started.created_at,
             tool=tool,
@@ -170,8 +168,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         return SessionStarted(
             notice=restored.notice,
             briefing=restored.briefing,
-            messages=restored.messages or 0,
-            read_messages=restored.read_messages,
+            talk=restored.talk,
             session_id=restored.session_id,
             continues=restored.continues,
             project_id=restored.project_id,
@@ -245,8 +242,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
             instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
             "this claim as passport.",
             briefing=await client.briefing_of(read),
-            messages=read.messages if client.may_read else 0,
-            read_messages=read.read_messages if client.may_read else None,
+            talk=client.talk_of(read),
             session_id=session_id,
             from_tool=read.tool,
             to_tool=to_tool.tool_id,

@@ -24,13 +24,14 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.passports import SessionExported
 from greenroom.actors.schemas.transfer import ExportPage, MemoryLine
+from greenroom.actors.session.briefing import MOST_BYTES
 from greenroom.runtime import Address
 
 MEMORIES: Final = "memory:read"
 WEEK: Final = 604_800
 ID_BYTES: Final = 16
 PIECE_CHARACTERS: Final = 524_288
-INLINE_BYTES: Final = 16_384
+INLINE_BYTES: Final = 16_384 + MOST_BYTES
 """Up to this size the answer has the passport itself: a model pays for each character."""
 
 _line = msgspec.json.Decoder(MemoryLine).decode

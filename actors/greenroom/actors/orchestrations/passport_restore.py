@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
@@ -167,8 +167,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         return SessionRestored(
             notice=f"Restored {quoted(made.read.purpose)}{said_in(client, made.read, made.restored_at)}.",
             briefing=await client.briefing_of(made.read),
-            messages=made.messages,
-            read_messages=made.read.read_messages if client.may_read else None,
+            talk=client.talk_of(made.read),
             session_id=session_id,
             project_id=project_id,
             context=client.context_of(made.read),
@@ -177,6 +176,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             tool=tool,
             original_tool=made.original_tool,
             original_session_id=checked.passport.session_id,
+            messages=made.messages,
             memories=len(checked.memories),
         )
 
@@ -276,8 +276,7 @@ async def resumed(
     return SessionRestored(
         notice=f"{done} {quoted(read.purpose)}{said_in(client, read, restored_at)}{after}",
         briefing=await client.briefing_of(read),
-        messages=read.messages if client.may_read else None,
-        read_messages=read.read_messages if client.may_read else None,
+        talk=client.talk_of(read),
         session_id=read.session_id,
         continues=session_id if is_new else read.continues,
         project_id=read.project_id,
@@ -299,9 +298,10 @@ def said_in(client: ClientSessionState, read: travel.ContextRead, now: datetime)
     """Return in words how much was said in a session, and how long ago, behind a colon."""
     if not client.may_read:
         return ""
-    count = "1 message" if read.messages == 1 else f"{read.messages:,} messages"
-    last = "" if read.last_said is None else f", the last {_ago(now - read.last_said)}"
-    after = "" if read.continues is None else f"; it continues {read.continues}"
+    talk = read.talk
+    count = "1 message" if talk.messages == 1 else f"{talk.messages:,} messages"
+    last = "" if talk.last_at is None else f", the last {_ago(now - talk.last_at)}"
+    after = "" if read.continues is UNSET else f"; it continues {read.continues}"
     return f": {count}{last}{after}"
 
 

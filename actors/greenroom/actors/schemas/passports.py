@@ -76,7 +76,7 @@ class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
     qr_code: str | None = None
 
 
-BriefPassport = Annotated[MemoryPassport, Meta(extra_json_schema=types.BRIEF)]
+BriefPassport = Annotated[MemoryPassport | None, Meta(extra_json_schema=types.BRIEF)]
 
 
 class SessionStarted(Reply, frozen=True, kw_only=True):
@@ -85,8 +85,7 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     Attributes:
         notice: What was done and why, and how to go on, in words.
         briefing: What was recorded and said, in words, as data.
-        messages: How many messages the caller may see in what was restored.
-        read_messages: The call that reads the newest of them; None where there are none.
+        talk: How much was said in what was restored, and how that is read.
         session_id: None where there are several to choose from, or somebody works in the one there is.
         continues: The session that had ended and that this one continues.
         restored: Whether it is one that was there, or was in a passport, or continues one.
@@ -97,18 +96,17 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
 
     notice: str
     briefing: str
-    messages: int = 0
-    read_messages: travel.BriefCall | None = None
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str | None
-    continues: str | None = None
+    continues: travel.Continued = UNSET
     project_id: str | None
     created_at: datetime | None
     tool: str
     restored: bool
-    taken_up: travel.BriefTakenUp | None
+    taken_up: travel.BriefTakenUp
     offered: list[travel.BriefOffer]
     context: travel.BriefContext
-    memory_passport: BriefPassport | None
+    memory_passport: BriefPassport
 
 
 class SessionRestored(Reply, frozen=True, kw_only=True):
@@ -117,20 +115,19 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
     Attributes:
         notice: What was restored, in words.
         briefing: What was recorded and said, in words, as data.
-        messages: How many messages the caller may see in it.
-        read_messages: The call that reads the newest of them; None where there are none.
+        talk: How much was said in it, and how that is read.
         continues: The session that had ended and that this one continues.
         original_tool: The tool that the session was started in.
         original_session_id: What it was called where it was exported, or before it was continued.
+        messages: How many messages the caller sees in what came in a passport; None for one that was here.
         memories: How many memories came with it.
     """
 
     notice: str
     briefing: str
-    messages: int | None = None
-    read_messages: travel.BriefCall | None = None
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str
-    continues: str | None = None
+    continues: travel.Continued = UNSET
     project_id: str | None
     context: travel.BriefContext
     created_at: datetime
@@ -138,6 +135,7 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
     tool: str
     original_tool: str | None
     original_session_id: str
+    messages: int | None = None
     memories: int = 0
 
 
@@ -175,14 +173,13 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
     Attributes:
         instructions: What to do in the other tool.
         briefing: What was recorded and said, in words, for the other tool, as data.
-        messages: How many messages the caller may see in it.
+        talk: How much was said in it, and how that is read.
         claim: What the other tool gives `RestoreSession`.
     """
 
     instructions: str
     briefing: str
-    messages: Annotated[int, travel.UNLISTED] = 0
-    read_messages: Annotated[travel.BriefCall | None, travel.UNLISTED] = None
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str
     from_tool: str | None
     to_tool: str

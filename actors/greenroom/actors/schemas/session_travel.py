@@ -80,8 +80,8 @@ _Named = Annotated[str, Meta(max_length=1_024)]
 _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
-UNLISTED = Meta(extra_json_schema=types.UNLISTED)
-"""Marks a member of an answer that the reference alone describes."""
+Continued = Annotated[str | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
+"""The session that had ended and that another one continues; few do."""
 _Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
 _CALLED_BEFORE = {
     "files": "files_accessed",
@@ -200,7 +200,21 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
 
 
-BriefCall = Annotated[ToolCall, Meta(extra_json_schema=types.BRIEF)]
+class TalkView(msgspec.Struct, frozen=True, kw_only=True):
+    """How much was said in a session, as far as the reader may see it, and how that is read.
+
+    Attributes:
+        messages: How many messages there are.
+        last_at: When the newest was sent.
+        read: The call that reads the newest of them, and leads further back; None where there are none.
+    """
+
+    messages: int = 0
+    last_at: datetime | None = None
+    read: ToolCall | None = None
+
+
+BriefTalk = Annotated[TalkView, Meta(extra_json_schema=types.BRIEF)]
 
 
 # -- messages to a session ---------------------------------------------
@@ -234,7 +248,7 @@ class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
-BriefTakenUp = Annotated[TakenUp, Meta(extra_json_schema=types.BRIEF)]
+BriefTakenUp = Annotated[TakenUp | None, Meta(extra_json_schema=types.BRIEF)]
 
 
 class ContextRecorded(Reply, frozen=True, kw_only=True):
@@ -269,9 +283,7 @@ class ContextRead(Reply, frozen=True, kw_only=True):
 
     Attributes:
         briefing: The context and the conversation in words, for the caller's tool, as data.
-        messages: How many messages the caller may see.
-        read_messages: The call that reads the newest of them; None where there are none.
-        last_said: When the newest was sent.
+        talk: How much was said, and how that is read.
         continues: The session that had ended and that this one continues.
         tool: The tool that the session is in; None for one that no tool started.
         original_tool: The tool that it was started in.
@@ -280,11 +292,9 @@ class ContextRead(Reply, frozen=True, kw_only=True):
 
     purpose: str
     briefing: str
-    messages: int = 0
-    read_messages: Annotated[BriefCall | None, UNLISTED] = None
-    last_said: Annotated[datetime | None, UNLISTED] = None
+    talk: BriefTalk = TalkView()
     session_id: str
-    continues: Annotated[str | None, UNLISTED] = None
+    continues: Continued = UNSET
     status: types.SessionStatus
     project_id: str | None
     workspace_path: str | None
@@ -429,7 +439,7 @@ class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `TellEarlier`: what was said, empty for nothing, and which session this one continues."""
 
     text: str
-    continues: str | None
+    continues: str | UnsetType = UNSET
 
 
 class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):

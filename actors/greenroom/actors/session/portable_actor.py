@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
@@ -117,7 +118,9 @@ class PortableSession(EventBatches):
         text = yield from said_before(
             context, partitions, self._counters.count(partitions), request.most_bytes
         )
-        return travel.EarlierTalk(text=text, continues=header.continues)
+        return travel.EarlierTalk(
+            text=text, continues=UNSET if header.continues is None else header.continues
+        )
 
     @handles(requests.MeasureSession)
     def measure(self, _: requests.MeasureSession, context: Context) -> Slices[int]:
@@ -370,11 +373,13 @@ class PortableSession(EventBatches):
         return travel.ContextRead(
             purpose=header.purpose,
             briefing=told.text,
-            messages=messages,
-            read_messages=reads.call_for_newest(context.address.key) if messages else None,
-            last_said=optional_datetime(told.last_at),
+            talk=travel.TalkView(
+                messages=messages,
+                last_at=optional_datetime(told.last_at),
+                read=reads.call_for_newest(context.address.key) if messages else None,
+            ),
             session_id=context.address.key,
-            continues=header.continues,
+            continues=header.continues or UNSET,
             status=seen_status(header.status, self._counters.talk(partitions)),
             project_id=header.project_id,
             workspace_path=None if work is None else work.workspace_path,
