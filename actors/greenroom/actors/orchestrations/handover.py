@@ -13,7 +13,8 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
-from greenroom.actors.orchestrations.passport_restore import RestoreSession, new_session_id, quoted, said_in
+from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.orchestrations.taking_up import new_session_id, quoted, said_in
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
@@ -28,6 +28,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.orchestrations.taking_up import SESSION_DIGITS, quoted, resumed, said_in
 from greenroom.actors.passport import claims, envelope, packing
 from greenroom.actors.passport.envelope import AnyPassport
 from greenroom.actors.passport.packing import PassportPayload
@@ -38,16 +39,12 @@ from greenroom.actors.schemas import types
 from greenroom.actors.schemas.import_lines import check_line, decode_line
 from greenroom.actors.schemas.passports import SessionRestored
 from greenroom.actors.schemas.transfer import ReleaseImport
-from greenroom.actors.text.inert import inert
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.actors.transfer.sources import source_of_text
 from greenroom.runtime import Address, Idempotency, Refusal
 
 MEMORIES: Final = "memory:write"
-_SESSION_DIGITS: Final = 8
-_PURPOSE: Final = 120
-"""Characters of a purpose that a notice has."""
 
 
 class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=True):
@@ -237,7 +234,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
 
         That is this id, or one of the attempt's own.
         """
-        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
+        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=SESSION_DIGITS).hexdigest()
         asked = payloads.FindAttempt(attempt=attempt)
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
@@ -246,80 +243,6 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             if found != "taken":
                 return place, found
         return f"session_{digest}", "free"
-
-
-async def resumed(
-    client: ClientSessionState,
-    session_id: str,
-    tool: str,
-    idempotency: Idempotency | None = None,
-    memories: ReleaseImport | None = None,
-) -> SessionRestored:
-    """Return a session that is here, taken up in a tool, or of one that has ended the one that continues it.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND``.
-    """
-    move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    try:
-        read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
-    except Refusal as refusal:
-        if refusal.code != "SESSION_CLOSED" or memories is not None:
-            raise
-        # The same key for both: what was refused left no answer, and a repeat finds that of the second.
-        go_on = travel.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
-        read = await client.ask(Address("session", new_session_id()), go_on, idempotency=idempotency)
-    restored_at = read.migrations[-1].at
-    is_new = read.session_id != session_id
-    done = "Began a session that continues" if is_new else "Restored"
-    after = ". That one has ended and stays as it is." if is_new else "."
-    return SessionRestored(
-        notice=f"{done} {quoted(read.purpose)}{said_in(client, read, restored_at)}{after}",
-        briefing=await client.briefing_of(read),
-        talk=client.talk_of(read),
-        session_id=read.session_id,
-        continues=session_id if is_new else read.continues,
-        project_id=read.project_id,
-        context=client.context_of(read),
-        created_at=read.started_at,
-        restored_at=restored_at,
-        tool=tool,
-        original_tool=read.original_tool,
-        original_session_id=read.migrations[0].session_id,
-    )
-
-
-def new_session_id() -> str:
-    """Return an id that no session has."""
-    return f"session_{secrets.token_hex(_SESSION_DIGITS)}"
-
-
-def said_in(client: ClientSessionState, read: travel.ContextRead, now: datetime) -> str:
-    """Return in words how much was said in a session, and how long ago, behind a colon."""
-    if not client.may_read:
-        return ""
-    talk = read.talk
-    count = "1 message" if talk.messages == 1 else f"{talk.messages:,} messages"
-    last = "" if talk.last_at is None else f", the last {_ago(now - talk.last_at)}"
-    after = "" if read.continues is UNSET else f"; it continues {read.continues}"
-    return f": {count}{last}{after}"
-
-
-def quoted(purpose: str) -> str:
-    """Return a purpose as a notice has it: data, and on one line."""
-    return repr(inert(purpose, _PURPOSE))
-
-
-def _ago(age: timedelta) -> str:
-    for unit, name in (
-        (timedelta(days=1), "day"),
-        (timedelta(hours=1), "hour"),
-        (timedelta(minutes=1), "minute"),
-    ):
-        if age >= unit:
-            number = age // unit
-            return f"{number:,} {name}{'' if number == 1 else 's'} ago"
-    return "less than a minute ago"
 
 
 class Checked:

@@ -430,9 +430,26 @@ class ContinueSession(Message[ContextRead], frozen=True, kw_only=True):
     tool: str
     holder: Holder
 
-    def precheck(self) -> tuple[Address, Message[ContextRead]] | None:
+    def precheck(self) -> tuple[Address, Message[ToContinue]] | None:
         """Ask the session that has ended what is in it."""
-        return Address("session", self.continues), GetSessionContext(tool_id=self.tool)
+        return Address("session", self.continues), ReadToContinue(tool=self.tool)
+
+
+class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ReadToContinue`; ``named_by`` sent what its name was made of, if it was not given one."""
+
+    read: ContextRead
+    named_by: str
+
+
+class ReadToContinue(Message[ToContinue], frozen=True, kw_only=True):
+    """Read what another session goes on with; changes nothing."""
+
+    tool: str
+
+
+class ListDecisions(Message[list[DecisionView]], frozen=True, kw_only=True):
+    """List what was decided in a session, newest first."""
 
 
 class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):

@@ -387,13 +387,13 @@ class SessionActor(Actor):
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
             context.put(HEADER, self._header)
         if header.naming is not None and header.naming.left and partition.audience == PUBLIC:
-            self._take_name(header.naming, message_id, message, context)
+            self._take_name(header.naming, message, context)
         return message_id
 
-    def _take_name(self, naming: Naming, message_id: int, message: StoredMessage, context: Context) -> None:
+    def _take_name(self, naming: Naming, message: StoredMessage, context: Context) -> None:
         """Stage what a message that everybody may read makes of the session's name."""
         assert self._header is not None, "it is appended to"
-        named = naming_of.renamed(self._header, naming, message_id, message)
+        named = naming_of.renamed(self._header, naming, message)
         if named is not None:
             context.put(HEADER, named)
             if named.purpose != self._header.purpose:

@@ -93,13 +93,15 @@ class HandoverSession(PortableSession):
     @handles(travel.ContinueSession)
     def go_on(self, request: travel.ContinueSession, context: Context) -> Slices[travel.ContextRead]:
         """Begin here what continues a session that has ended, with its purpose and its context."""
-        old: travel.ContextRead = context.precheck_answer
+        there: travel.ToContinue = context.precheck_answer
+        old = there.read
         made = requests.CreateSession(
             session_id=context.address.key, purpose=old.purpose, project_id=old.project_id
         )
         yield from slices(self.create(made, context))
         assert self._header is not None, "it was made"
-        header = msgspec.structs.replace(self._header, continues=request.continues)
+        naming = Naming(0, there.named_by) if there.named_by else None
+        header = msgspec.structs.replace(self._header, continues=request.continues, naming=naming)
         holders = [msgspec.structs.replace(request.holder, at=context.now)]
         first = old.original_tool or request.tool
         work = ToolState(request.tool, first, old.workspace_path, context.now, holders=holders)
@@ -123,6 +125,13 @@ class HandoverSession(PortableSession):
             started_at=to_datetime(header.created_at),
             migrations=migrations.migrations(context),
         )
+
+    @handles(travel.ReadToContinue)
+    def read_to_continue(self, request: travel.ReadToContinue, context: Context) -> Slices[travel.ToContinue]:
+        """Answer what a session that continues this one goes on with."""
+        header = self._visible(context)
+        read = yield from self._context_read(context, header, request.tool)
+        return travel.ToContinue(read=read, named_by="" if header.naming is None else header.naming.by)
 
     @handles(travel.HoldSession)
     def hold(self, told: travel.HoldSession, context: Context) -> None:
@@ -197,7 +206,7 @@ class HandoverSession(PortableSession):
     # -- parts -------------------------------------------------------------
 
     def _begin(self, request: travel.StartHere, context: Context) -> Slices[None]:
-        purpose = request.purpose or f"Work in {client_tool(request.tool).title}"
+        purpose = request.purpose or unnamed(request.tool)
         made = requests.CreateSession(
             session_id=context.address.key, purpose=purpose, project_id=request.project_id
         )
@@ -315,6 +324,11 @@ class HandoverSession(PortableSession):
 
 
 _WORK: Final = (STATE, METADATA, work_context.CONTEXT)
+
+
+def unnamed(tool: str) -> str:
+    """Return what a session is called in which nothing was said yet."""
+    return f"Work in {client_tool(tool).title}"
 
 
 def _nothing(offered: list[travel.Offer], context: Context) -> travel.Started:

@@ -55,17 +55,17 @@ _MARK: Final = re.compile(r"^(?:[-*+\u2022#>]+|\d{1,3}[.)]|\[[ xX]\])\s+")
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
-def renamed(header: Header, naming: Naming, message_id: int, message: StoredMessage) -> Header | None:
+def renamed(header: Header, naming: Naming, message: StoredMessage) -> Header | None:
     """Return the header after a message that everybody may read; None where it stays as it is."""
     if not message.is_talk:
         return None
     by_person = is_by_person(message)
     left = naming.left - 1
     purpose = header.purpose
-    if not naming.message_id or (by_person and not naming.by_person):
+    if not naming.by or (by_person and not naming.by_person):
         said = telling(message.content)
         if said:
-            naming = Naming(left, message_id, by_person)
+            naming = Naming(left, message.sender, by_person)
             purpose = name_of(header.project_id, said)
     is_settled = left <= 0 or naming.by_person
     return msgspec.structs.replace(

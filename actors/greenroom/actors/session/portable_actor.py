@@ -122,6 +122,12 @@ class PortableSession(EventBatches):
             text=text, continues=UNSET if header.continues is None else header.continues
         )
 
+    @handles(travel.ListDecisions)
+    def decisions(self, _: travel.ListDecisions, context: Context) -> list[travel.DecisionView]:
+        """Answer what was decided here."""
+        self._visible(context)
+        return work_context.view(self._own(context), self._common(context)).decisions
+
     @handles(requests.MeasureSession)
     def measure(self, _: requests.MeasureSession, context: Context) -> Slices[int]:
         """Answer how much is said in the session, as far as the caller may see it."""

@@ -74,12 +74,12 @@ class Naming(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         left: How many more messages may give it a name.
-        message_id: The message that gave the one that it has; 0 for none.
+        by: Who sent the message that gave the one that it has; empty for nobody.
         by_person: Whether a person said that.
     """
 
     left: int
-    message_id: int = 0
+    by: str = ""
     by_person: bool = False
 
 
