@@ -15,14 +15,13 @@ from greenroom.actors import (
     Agent,
     CreateSession,
     DecisionMade,
-    DeleteSession,
     EndSession,
+    EraseUser,
     ExportSession,
     GetMessages,
     GetSession,
     GetSessionContext,
     ListSessions,
-    MigrateSession,
     Principal,
     RecordContext,
     RestoreSession,
@@ -30,6 +29,7 @@ from greenroom.actors import (
     UpdateSession,
     WorkflowState,
 )
+from greenroom.runtime import IdempotencyConflictError
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -44,15 +44,18 @@ def tool(at: House, name: str, *, user: str = "ann", **more: Any) -> Agent:
     return Agent(at.runtime, Principal(agent_id=name, user=user, **more), client=name)
 
 
-async def ended(at: House, *, archived: bool = False, **arguments: Any) -> tuple[Agent, str]:
-    """Return an agent that ended its work properly, and the session's id."""
+async def ended(at: House, *, archived: bool = False, **arguments: Any) -> tuple[Agent, str, str]:
+    """Return an agent that ended its work properly, the session's id, and a claim to it."""
     claude = tool(at, "claude-code")
-    session_id = (await claude.ask(StartSession(purpose="Port billing", **arguments))).session_id
+    started = await claude.ask(StartSession(purpose="Port billing", **arguments))
+    session_id = started.session_id
     assert session_id is not None
+    assert started.memory_passport is not None
     await say(claude, session_id, *TALK)
     await claude.ask(
         RecordContext(
-            decisions=[DecisionMade(what="okapi stays")], workflow_state=WorkflowState(task="port", next=["zebra"])
+            decisions=[DecisionMade(what="okapi stays")],
+            workflow_state=WorkflowState(task="port", next=["zebra"]),
         )
     )
     at.tick()
@@ -61,7 +64,7 @@ async def ended(at: House, *, archived: bool = False, **arguments: Any) -> tuple
         await claude.ask(UpdateSession(session_id=session_id, status="archived"))
     claude.close()
     at.tick()
-    return claude, session_id
+    return claude, session_id, started.memory_passport.claim
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -70,11 +73,11 @@ async def test_a_session_that_has_ended_is_continued_and_stays_as_it_is(
     enter: Enter, by: str, *, archived: bool
 ) -> None:
     async with enter() as at:
-        claude, old = await ended(at, archived=archived, project_id="shop")
-        before = [await claude.ask(each) for each in (GetSession(session_id=old), GetSessionContext(session_id=old))]
+        claude, old, claim = await ended(at, archived=archived, project_id="shop")
+        before = [
+            await claude.ask(each) for each in (GetSession(session_id=old), GetSessionContext(session_id=old))
+        ]
         listed = (await claude.ask(ListSessions())).sessions
-        claim = (await claude.ask(MigrateSession(session_id=old, to_tool="x"))).claim if by == "none" else None
-        assert claim is None
         cursor = tool(at, "cursor")
         answer: Any
         if by == "start":
@@ -83,21 +86,20 @@ async def test_a_session_that_has_ended_is_continued_and_stays_as_it_is(
         elif by == "restore":
             answer = await cursor.ask(RestoreSession(session_id=old))
         else:
-            exported = await claude.ask(StartSession(project_id="shop", new=True, purpose="for a claim"))
-            assert exported.memory_passport is not None
-            await claude.ask(EndSession())
-            answer = await cursor.ask(RestoreSession(passport=exported.memory_passport.claim))
-            assert answer.continues == exported.session_id
-            return
+            answer = await cursor.ask(RestoreSession(passport=claim))
         assert answer.session_id not in {old, None}
         assert (answer.continues, answer.project_id) == (old, "shop")
         assert [each for each in TALK if each not in answer.briefing] == []
         assert answer.talk.messages == len(TALK)
         page = await cursor.ask(GetMessages(**answer.talk.read.arguments))
         assert [message.content for message in page.messages] == list(TALK)
-        after = [await claude.ask(each) for each in (GetSession(session_id=old), GetSessionContext(session_id=old))]
+        after = [
+            await claude.ask(each) for each in (GetSession(session_id=old), GetSessionContext(session_id=old))
+        ]
         assert after == before
-        assert [each for each in (await claude.ask(ListSessions())).sessions if each.session_id == old] == listed
+        assert [
+            each for each in (await claude.ask(ListSessions())).sessions if each.session_id == old
+        ] == listed
         read = await cursor.ask(GetSessionContext())
         assert (read.session_id, read.continues, read.purpose) == (answer.session_id, old, "Port billing")
         assert [made.what for made in read.context.decisions] == ["okapi stays"]
@@ -110,7 +112,7 @@ async def test_a_session_that_has_ended_is_continued_and_stays_as_it_is(
 
 async def test_what_is_handed_over_again_at_once_carries_what_was_said_before(enter: Enter) -> None:
     async with enter() as at:
-        _, old = await ended(at)
+        _, old, _ = await ended(at)
         cursor = tool(at, "cursor")
         second = (await cursor.ask(StartSession(restore_from=old))).session_id
         assert second is not None
@@ -150,30 +152,35 @@ async def test_of_the_session_before_a_reader_is_told_what_it_may_see_there(ente
 
 async def test_a_full_talk_leaves_no_room_for_what_was_said_before(enter: Enter) -> None:
     async with enter() as at:
-        _, old = await ended(at)
+        _, old, _ = await ended(at)
         cursor = tool(at, "cursor")
         second = (await cursor.ask(StartSession(restore_from=old))).session_id
         assert second is not None
-        await say(cursor, second, *(f"Fact {number} is about the {number}th stripe." for number in range(200)))
+        await say(
+            cursor, second, *(f"Fact {number} is about the {number}th stripe." for number in range(200))
+        )
         answer = await tool(at, "zed").ask(RestoreSession(session_id=second))
         assert len(answer.briefing.encode()) <= 3_200
         lines_of(answer.briefing)  # one block, of this session alone
 
 
-async def test_a_session_that_was_deleted_since_is_missing_in_the_briefing_and_nothing_fails(enter: Enter) -> None:
+async def test_of_a_session_that_was_erased_since_nothing_is_told_and_nothing_fails(enter: Enter) -> None:
     async with enter() as at:
-        claude, old = await ended(at)
-        cursor = tool(at, "cursor")
-        second = (await cursor.ask(StartSession(restore_from=old))).session_id
-        await claude.ask(DeleteSession(session_id=old))
+        bob = tool(at, "bobs", user="bob")
+        await bob.ask(CreateSession(session_id="s", purpose="p"))
+        await say(bob, "s", *TALK)
+        await bob.ask(EndSession(session_id="s"))
+        second = (await tool(at, "cursor").ask(StartSession(restore_from="s"))).session_id
+        root = Agent(at.runtime, Principal(agent_id="root"))
+        assert (await root.ask(EraseUser(user="bob", confirm=True))).erased
         answer = await tool(at, "zed").ask(RestoreSession(session_id=second))
-        assert answer.continues == old
-        assert "okapi engine" not in answer.briefing
+        assert answer.continues == "s"
+        assert "okapi" not in answer.briefing
 
 
 async def test_a_repeat_gets_the_session_that_the_first_request_began(enter: Enter) -> None:
     async with enter() as at:
-        claude, old = await ended(at)
+        claude, old, _ = await ended(at)
         for asked in (
             StartSession(restore_from=old, idempotency_key="a"),
             RestoreSession(session_id=old, idempotency_key="b"),
@@ -182,20 +189,19 @@ async def test_a_repeat_gets_the_session_that_the_first_request_began(enter: Ent
             first = await cursor.ask(asked)
             at.tick(60)
             again = await cursor.ask(asked)
-            assert (again.session_id, again.continues, again.briefing) == (first.session_id, old, first.briefing)
-            with refused("IDEMPOTENCY_CONFLICT"):
-                await cursor.ask(type(asked)(**{"idempotency_key": asked.idempotency_key, **other(asked, claude)}))
+            assert (again.session_id, again.continues, again.briefing) == (
+                first.session_id,
+                old,
+                first.briefing,
+            )
+        with pytest.raises(IdempotencyConflictError):
+            await tool(at, "cursor").ask(StartSession(restore_from="another", idempotency_key="a"))
         assert (await claude.ask(ListSessions())).count == 3
-
-
-def other(asked: Any, _: Agent) -> dict[str, Any]:
-    """Return arguments of another request of the same kind."""
-    return {"restore_from": "another"} if isinstance(asked, StartSession) else {"session_id": "another"}
 
 
 async def test_two_that_continue_it_at_once_get_a_session_each(enter: Enter) -> None:
     async with enter() as at:
-        claude, old = await ended(at)
+        claude, old, _ = await ended(at)
         before = await claude.ask(GetSession(session_id=old))
         began: list[SessionStarted] = []
 
@@ -212,7 +218,7 @@ async def test_two_that_continue_it_at_once_get_a_session_each(enter: Enter) -> 
 
 async def test_an_ended_session_is_not_offered_and_what_continues_it_is(enter: Enter) -> None:
     async with enter() as at:
-        _, old = await ended(at)
+        _, old, _ = await ended(at)
         cursor = tool(at, "cursor")
         fresh = await cursor.ask(StartSession(restore_from="latest"))
         assert (fresh.restored, fresh.offered, fresh.continues) == (False, [], UNSET)
@@ -226,7 +232,7 @@ async def test_an_ended_session_is_not_offered_and_what_continues_it_is(enter: E
 
 async def test_who_may_not_see_a_session_cannot_continue_it(enter: Enter) -> None:
     async with enter() as at:
-        _, old = await ended(at, project_id="atlas")
+        _, old, _ = await ended(at, project_id="atlas")
         bob = tool(at, "zed", user="bob", projects=frozenset({"boreas"}))
         for asked in (StartSession(restore_from=old), RestoreSession(session_id=old)):
             with refused("SESSION_NOT_FOUND"):
@@ -236,7 +242,7 @@ async def test_who_may_not_see_a_session_cannot_continue_it(enter: Enter) -> Non
 
 async def test_a_passport_of_what_continues_travels_alone(enter: Enter) -> None:
     async with enter() as at:
-        _, old = await ended(at)
+        _, old, _ = await ended(at)
         cursor = tool(at, "cursor")
         await cursor.ask(StartSession(restore_from=old))
         exported = await cursor.ask(ExportSession())

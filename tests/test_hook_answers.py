@@ -254,6 +254,23 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
         assert len(set(sizes)) > 5
 
 
+@pytest.mark.promise("hook-context.start")
+async def test_sessions_without_a_word_do_not_hide_the_last_one_with_words(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await ann.tells("stop", user("Please port the billing module to Rust"), session="s0")
+        for number in range(1, 6):
+            at.tick(60)
+            await ann.starts(f"s{number}")
+            await ann.tells("session-end", session=f"s{number}", reason="logout")
+            assert "port the billing module" in await ann.starts(f"t{number}")
+        at.tick(60)
+        await ann.tells("stop", user("Now port the cart"), session="s9")
+        last = (await ann.starts("s10")).partition("## How the last session ended")[2]
+        assert "Now port the cart" in last
+        assert "billing" not in last
+
+
 @pytest.mark.promise("hook-context.once")
 async def test_a_session_that_goes_on_is_told_only_what_is_new(enter: Enter) -> None:
     async with enter() as at:

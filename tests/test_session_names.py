@@ -10,7 +10,7 @@ from support.agents import say
 from greenroom.actors import (
     Agent,
     CreateSession,
-    ErasePerson,
+    EraseUser,
     GetSession,
     ListSessions,
     Principal,
@@ -65,15 +65,20 @@ async def test_the_first_request_names_a_session_with_its_project(enter: Enter) 
     [
         ("Hi!\n\nCould you please fix the flaky login test? It fails on CI.", "fix the flaky login test"),
         ("# Plan\n\n- port the billing module\n- test it", "port the billing module"),
-        ("```\nTraceback: boom\n```\nThe importer crashes on empty files.", "The importer crashes on empty files"),
+        (
+            "```\nTraceback: boom\n```\nThe importer crashes on empty files.",
+            "The importer crashes on empty files",
+        ),
         ("検索が遅いので直してください。", "検索が遅いので直してください"),
         ("x" * 9_000, None),
         ("ok", None),
         ("\x00\u202e\u200b", None),
-        ("Port <b>billing</b> \u202eto\x1b[31m Rust", "Port ‹b>billing‹/b> to[31m Rust"),
+        ("Port <b>billing</b> \u202eto\x1b[31m Rust", "Port \u2039b>billing\u2039/b> to[31m Rust"),
     ],
 )
-async def test_a_name_is_the_first_that_tells_something_on_one_line(enter: Enter, said: str, named: str | None) -> None:
+async def test_a_name_is_the_first_that_tells_something_on_one_line(
+    enter: Enter, said: str, named: str | None
+) -> None:
     async with enter() as at:
         claude, session = await begun(at, workspace_path=None)
         await say(claude, session, said)
@@ -124,7 +129,9 @@ async def test_what_comes_late_names_nothing(enter: Enter) -> None:
 async def test_what_not_everybody_may_read_names_nothing(enter: Enter, visibility: Any) -> None:
     async with enter() as at:
         claude, session = await begun(at)
-        await say(claude, session, "The merger is at noon.", visibility=visibility, message_type="human_input")
+        await say(
+            claude, session, "The merger is at noon.", visibility=visibility, message_type="human_input"
+        )
         assert await name(claude, session) == "Work in Claude Code"
         await say(claude, session, "Facets break on arrays.")
         assert await name(claude, session) == "datasette: Facets break on arrays"
@@ -160,7 +167,7 @@ async def test_a_name_goes_with_the_person_whose_words_it_is(enter: Enter) -> No
         await claude.ask(UpdateSession(session_id=session, status="terminated"))
         new = (await claude.ask(RestoreSession(session_id=session))).session_id
         assert "secret plan" in await name(claude, new)
-        await root.ask(ErasePerson(user="bob", agents=["zed"], confirm=True))
+        await root.ask(EraseUser(user="bob", agents=["zed"], confirm=True))
         for each in (session, new):
             assert await name(claude, each) == "Work in Claude Code"
 
@@ -178,7 +185,10 @@ async def test_a_session_with_words_is_taken_up_whatever_was_opened_after_it(ent
             await zed.ask(RecordContext(recent_searches=["facets"]))  # as the server notes by itself
             zed.close()
         at.tick(60)
-        for asked in (StartSession(workspace_path=HOME, restore_from="latest"), StartSession(workspace_path=HOME)):
+        for asked in (
+            StartSession(workspace_path=HOME, restore_from="latest"),
+            StartSession(workspace_path=HOME),
+        ):
             cursor = tool(at, "cursor")
             began = await cursor.ask(asked)
             assert began.session_id == session

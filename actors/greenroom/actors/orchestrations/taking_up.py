@@ -39,9 +39,10 @@ async def resumed(
     except Refusal as refusal:
         if refusal.code != "SESSION_CLOSED" or memories is not None:
             raise
-        # The same key for both: what was refused left no answer, and a repeat finds that of the second.
+        # A repeat is refused by the first request again, whatever became of it since, and answered here.
         go_on = travel.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
-        read = await client.ask(Address("session", new_session_id()), go_on, idempotency=idempotency)
+        again = idempotency and idempotency._replace(scope=f"{idempotency.scope} continued")
+        read = await client.ask(Address("session", new_session_id()), go_on, idempotency=again)
     restored_at = read.migrations[-1].at
     is_new = read.session_id != session_id
     done = "Began a session that continues" if is_new else "Restored"
