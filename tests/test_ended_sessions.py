@@ -117,7 +117,12 @@ async def test_what_is_handed_over_again_at_once_carries_what_was_said_before(en
         second = (await cursor.ask(StartSession(restore_from=old))).session_id
         assert second is not None
         cursor.close()
-        for asked in (StartSession(), StartSession(restore_from=second), RestoreSession(session_id=second)):
+        ways: list[Any] = [
+            StartSession(),
+            StartSession(restore_from=second),
+            RestoreSession(session_id=second),
+        ]
+        for asked in ways:
             zed = tool(at, "zed")
             answer = await zed.ask(asked)
             assert (answer.session_id, answer.continues) == (second, old)
@@ -181,10 +186,11 @@ async def test_of_a_session_that_was_erased_since_nothing_is_told_and_nothing_fa
 async def test_a_repeat_gets_the_session_that_the_first_request_began(enter: Enter) -> None:
     async with enter() as at:
         claude, old, _ = await ended(at)
-        for asked in (
+        ways: list[Any] = [
             StartSession(restore_from=old, idempotency_key="a"),
             RestoreSession(session_id=old, idempotency_key="b"),
-        ):
+        ]
+        for asked in ways:
             cursor = tool(at, "cursor")
             first = await cursor.ask(asked)
             at.tick(60)

@@ -26,7 +26,7 @@ MOST_BYTES: Final = 800 * BYTES_PER_TOKEN
 """What a briefing may take in all."""
 LEAST_ROOM: Final = 600
 """With fewer bytes nothing is said of the session before: its delimiters alone take half of them."""
-_MOST_CHARACTERS: Final = 1_000_000
+_MOST_CHARACTERS: Final = 400_000
 """Characters of messages that are looked at in all; what is older is left out."""
 _READ: Final = 100_000
 """Characters of one message that are looked at, from its two ends."""
