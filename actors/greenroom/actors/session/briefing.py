@@ -121,9 +121,8 @@ def _newest(context: Context, partitions: Sequence[Partition]) -> Slices[list[_M
 
 
 def _label(message: StoredMessage) -> str:
-    """Return who said it; the word before the name is ours, so that no name can pose as a person."""
-    kind = "person via" if is_by_person(message) else "agent"
-    return f"{kind} {inert(message.sender, _SENDER)}"
+    """Return who said it; an agent's label has no blank, so that none can pose as a person."""
+    return "a person" if is_by_person(message) else inert(message.sender, _SENDER).replace(" ", "_")
 
 
 def _title(what: str, messages: int) -> str:
