@@ -17,10 +17,12 @@ from support.hook_events import FOLDER, OTHERS, PROJECT, Client, call, fill, mod
 from greenroom.actors import (
     CreateSession,
     DecisionMade,
+    EndSession,
     FileUse,
     ListMemories,
     MemoryFilters,
     RecordContext,
+    RestoreSession,
     SetPreferences,
     StoreMemory,
     UpdateMemory,
@@ -269,6 +271,21 @@ async def test_sessions_without_a_word_do_not_hide_the_last_one_with_words(enter
         last = (await ann.starts("s10")).partition("## How the last session ended")[2]
         assert "Now port the cart" in last
         assert "billing" not in last
+
+
+@pytest.mark.promise("hook-context.start", "passport.continued")
+async def test_decisions_and_open_work_of_a_session_that_ended_go_on_in_what_continues_it(
+    enter: Enter,
+) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await work(ann)
+        await ann.agent.ask(EndSession(session_id="w"))
+        at.tick(60)
+        new = (await ann.agent.ask(RestoreSession(session_id="w"))).session_id
+        told = await ann.starts()
+        assert f"Port the prices (active), at: tests [session {new} by claude-code" in told
+        assert f"Prices are integers (because rounding) [session {new} by claude-code" in told
 
 
 @pytest.mark.promise("hook-context.once")

@@ -30,6 +30,7 @@ from greenroom.actors.passport.signing import Signers
 from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.schemas import memories, sessions
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemorySaved
 from greenroom.actors.schemas.presence import ProcessPresence
@@ -311,7 +312,9 @@ class ClientSessionState:
             if before is UNSET or room < LEAST_ROOM:
                 break
             try:
-                earlier = await self.ask(Address("session", before), travel.TellEarlier(most_bytes=room))
+                earlier = await self.ask(
+                    Address("session", before), continuation.TellEarlier(most_bytes=room)
+                )
             except GreenroomError:  # it was deleted, or hidden, since
                 break
             text = f"{text}\n{earlier.text}" if earlier.text else text

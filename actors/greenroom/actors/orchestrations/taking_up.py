@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.passports import SessionRestored
 from greenroom.actors.schemas.transfer import ReleaseImport
@@ -40,7 +41,7 @@ async def resumed(
         if refusal.code != "SESSION_CLOSED" or memories is not None:
             raise
         # A repeat is refused by the first request again, whatever became of it since, and answered here.
-        go_on = travel.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
+        go_on = continuation.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
         again = idempotency and idempotency._replace(scope=f"{idempotency.scope} continued")
         read = await client.ask(Address("session", new_session_id()), go_on, idempotency=again)
     restored_at = read.migrations[-1].at

@@ -415,54 +415,8 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     offered: list[Offer] = msgspec.field(default_factory=list)
 
 
-class ContinueSession(Message[ContextRead], frozen=True, kw_only=True):
-    """Begin a session here that continues one that has ended; answers what that one holds.
-
-    Attributes:
-        continues: The one that has ended, in which nothing changes.
-        tool: The one in which the work goes on.
-        holder: Who goes on.
-    """
-
-    deed: ClassVar[str] = "restore_session"
-
-    continues: str
-    tool: str
-    holder: Holder
-
-    def precheck(self) -> tuple[Address, Message[ToContinue]] | None:
-        """Ask the session that has ended what is in it."""
-        return Address("session", self.continues), ReadToContinue(tool=self.tool)
-
-
-class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadToContinue`; ``named_by`` sent what its name was made of, if it was not given one."""
-
-    read: ContextRead
-    named_by: str
-
-
-class ReadToContinue(Message[ToContinue], frozen=True, kw_only=True):
-    """Read what another session goes on with; changes nothing."""
-
-    tool: str
-
-
 class ListDecisions(Message[list[DecisionView]], frozen=True, kw_only=True):
     """List what was decided in a session, newest first."""
-
-
-class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `TellEarlier`: what was said, empty for nothing, and which session this one continues."""
-
-    text: str
-    continues: str | UnsetType = UNSET
-
-
-class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
-    """Tell what was said in a session that another one continues, in at most so many bytes."""
-
-    most_bytes: int
 
 
 class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):

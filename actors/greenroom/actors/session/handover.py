@@ -19,6 +19,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import HOUR, SECOND, to_datetime
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import client_topic, session_uri
@@ -90,10 +91,10 @@ class HandoverSession(PortableSession):
             has_words=self._has_words(context),
         )
 
-    @handles(travel.ContinueSession)
-    def go_on(self, request: travel.ContinueSession, context: Context) -> Slices[travel.ContextRead]:
+    @handles(continuation.ContinueSession)
+    def go_on(self, request: continuation.ContinueSession, context: Context) -> Slices[travel.ContextRead]:
         """Begin here what continues a session that has ended, with its purpose and its context."""
-        there: travel.ToContinue = context.precheck_answer
+        there: continuation.ToContinue = context.precheck_answer
         old = there.read
         made = requests.CreateSession(
             session_id=context.address.key, purpose=old.purpose, project_id=old.project_id
@@ -106,7 +107,9 @@ class HandoverSession(PortableSession):
         first = old.original_tool or request.tool
         work = ToolState(request.tool, first, old.workspace_path, context.now, holders=holders)
         context.put(migrations.WORK, work)
-        passport_payload.put_context(self._own(context), self._common(context), old.context, context)
+        own, common = self._own(context), self._common(context)
+        users = passport_payload.Users(there.decided_for, there.work_for)
+        passport_payload.put_context(own, common, old.context, context, users)
         self._change(context, header)
         agent = context.principal.agent_id
         move = StoredMigration(
@@ -126,12 +129,20 @@ class HandoverSession(PortableSession):
             migrations=migrations.migrations(context),
         )
 
-    @handles(travel.ReadToContinue)
-    def read_to_continue(self, request: travel.ReadToContinue, context: Context) -> Slices[travel.ToContinue]:
+    @handles(continuation.ReadToContinue)
+    def read_to_continue(
+        self, request: continuation.ReadToContinue, context: Context
+    ) -> Slices[continuation.ToContinue]:
         """Answer what a session that continues this one goes on with."""
         header = self._visible(context)
         read = yield from self._context_read(context, header, request.tool)
-        return travel.ToContinue(read=read, named_by="" if header.naming is None else header.naming.by)
+        common = self._common(context)
+        return continuation.ToContinue(
+            read=read,
+            named_by="" if header.naming is None else header.naming.by,
+            decided_for=[made.user for made in common.newest_decisions()],
+            work_for=None if common.workflow is None else common.workflow.user,
+        )
 
     @handles(travel.HoldSession)
     def hold(self, told: travel.HoldSession, context: Context) -> None:
@@ -305,6 +316,7 @@ class HandoverSession(PortableSession):
             or common.decisions
             or common.workflow is not None
             or self._handed_over(context) is not None
+            or (self._header is not None and self._header.continues is not None)
         )
 
     @staticmethod

@@ -16,6 +16,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.scopes import SESSIONS
 from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds, with_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import project_topic, work_topic
@@ -110,15 +111,17 @@ class PortableSession(EventBatches):
         """Answer what the caller may see of the context."""
         return self._context_read(context, self._visible(context), request.tool_id)
 
-    @handles(travel.TellEarlier)
-    def tell_earlier(self, request: travel.TellEarlier, context: Context) -> Slices[travel.EarlierTalk]:
+    @handles(continuation.TellEarlier)
+    def tell_earlier(
+        self, request: continuation.TellEarlier, context: Context
+    ) -> Slices[continuation.EarlierTalk]:
         """Answer what was said here, to who works in a session that continues this one."""
         header = self._visible(context)
         partitions = policy.partitions(context.principal)
         text = yield from said_before(
             context, partitions, self._counters.count(partitions), request.most_bytes
         )
-        return travel.EarlierTalk(
+        return continuation.EarlierTalk(
             text=text, continues=UNSET if header.continues is None else header.continues
         )
 
