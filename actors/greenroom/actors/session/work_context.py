@@ -124,6 +124,10 @@ class WorkContext:
         """Return how many entries it has."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
+    def newest_decisions(self) -> list[StoredDecision]:
+        """Return the decisions, newest first."""
+        return [self.decisions[key] for key in sorted(self.decisions, reverse=True)]
+
     # -- writing -----------------------------------------------------------
 
     def record_file(self, context: Context, use: travel.FileUse) -> None:
@@ -218,7 +222,7 @@ def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
                 own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
             )
         ],
-        decisions=[_without_user(travel.DecisionView, made) for made in _newest(common.decisions)],
+        decisions=[_without_user(travel.DecisionView, made) for made in common.newest_decisions()],
         workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
     )
 
