@@ -18,7 +18,8 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session import log
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.records import StoredMessage, is_by_person
-from greenroom.actors.session.summary.summary import MOST_MESSAGES, Said, summarize
+from greenroom.actors.session.summary.features import Said
+from greenroom.actors.session.summary.summary import MOST_MESSAGES, summarize
 from greenroom.actors.text.inert import Section, delimited, inert
 from greenroom.runtime import Context, Slices
 
