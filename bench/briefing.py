@@ -24,6 +24,7 @@ from greenroom.actors import AddMessage, Agent, CreateSession, Principal, StartS
 from greenroom.actors.session.summary.features import Said
 from greenroom.actors.session.summary.summary import summarize
 from greenroom.actors.text.inert import inert
+from greenroom.transports.auth.caller import fit_agent_id
 
 if TYPE_CHECKING:
     from bench.harness import Value
@@ -133,7 +134,7 @@ async def _briefings(there: Sequence[Session], folder: Path) -> list[str]:
     async with open_greenroom(folder / "data", embedder="none", secrets=folder / "secrets") as runtime:
         for session in there:
             agents = {
-                name: Agent(runtime, Principal(agent_id=name, user="bench"))
+                name: Agent(runtime, Principal(agent_id=fit_agent_id(name), user="bench"))
                 for name in dict.fromkeys(each.sender for each in session.message)
             }
             first = next(iter(agents.values()))

@@ -63,7 +63,7 @@ def test_what_was_asked_decided_and_is_next_is_in_and_chatter_is_not() -> None:
 
 def test_who_is_a_person_is_said_once() -> None:
     first, *lines = shortened(TALK)
-    assert first == "Who: a = ann (person), c = claude-code"
+    assert first == "Who: a = ann, c = claude-code"
     assert {line[:3] for line in lines} == {"a: ", "c: "}
 
 
@@ -92,7 +92,7 @@ def test_of_a_block_without_an_error_the_last_line_is_in() -> None:
 def test_what_is_left_out_within_a_message_shows() -> None:
     middle = " ".join(f"Note {number} says nothing." for number in range(60))
     long = f"The key lies in `secrets/` and must never be logged. {middle} The port must stay 8443 until May."
-    line = shortened([person("Where is the key, and which port is it?"), agent(long)], 260)[-1]
+    line = shortened([person("Where is the key, and which port is it?"), agent(long)], 420)[-1]
     assert GAP in line
 
 

@@ -47,12 +47,14 @@ NONE: Final = -4.2
 """The log-odds of a unit that has none of the features."""
 _NEW: Final = 0.5
 """The part of a unit's worth that is that of its new words."""
-_OVERHEAD: Final = 4
+_OVERHEAD: Final = 20
 """Bytes that count besides those of a unit, so that three words are not worth the most."""
 _LEAST: Final = 3
 """Characters of a unit that says something."""
 _FLOOR: Final = 0.01
 """The chance below which a unit is chatter, and out however much room there is."""
+BEGINNING: Final = 240
+"""Bytes of the beginning of the last message, which is always in."""
 _AT_ONCE: Final = 50
 """Units between two chances for others to run."""
 
@@ -67,15 +69,21 @@ class _Candidate(NamedTuple):
 
 
 def summarize(
-    said: Sequence[Said], most_bytes: int, weights: Features = WEIGHTS, none: float = NONE
+    said: Sequence[Said],
+    most_bytes: int,
+    *,
+    besides: int = 1,
+    weights: Features = WEIGHTS,
+    none: float = NONE,
 ) -> Slices[list[str]]:
-    """Return lines of at most ``most_bytes`` bytes of UTF-8, a line end after each counted.
+    """Return lines of at most ``most_bytes`` bytes of UTF-8.
 
     The first line says who is who. Empty where nothing fits.
 
     Args:
         said: The conversation, the oldest message first; of more than `MOST_MESSAGES` the newest.
         most_bytes: For all lines.
+        besides: Bytes that each line takes besides, such as its end.
         weights: Of the features.
         none: The log-odds of a unit without any.
     """
@@ -93,8 +101,10 @@ def summarize(
         candidates += _candidates(conversation, number, taken_back, weights, none)
         yield
     names = _short_names(said)
-    legend = _legend(said, names)
-    chosen = yield from _chosen(candidates, said, names, most_bytes - len(legend.encode()) - 1)
+    legend = f"Who: {', '.join(f'{short} = {name}' for name, short in names.items())}"
+    heads = {name: len(f"{short}: ".encode()) + besides for name, short in names.items()}
+    room = most_bytes - len(legend.encode()) - besides
+    chosen = yield from _chosen(candidates, [heads[each.sender] for each in said], room)
     return [legend, *_lines(said, names, chosen)] if chosen else []
 
 
@@ -137,11 +147,32 @@ def _is_taken_back(
 
 
 def _chosen(
-    candidates: Sequence[_Candidate], said: Sequence[Said], names: Mapping[str, str], room: int
+    candidates: Sequence[_Candidate], heads: Sequence[int], room: int
 ) -> Slices[dict[int, list[_Candidate]]]:
-    """Return what fits by message, by chance for each byte, less where words are in already."""
+    """Return what fits by message: how the last one begins, and the rest by chance for each byte.
+
+    What brings words that are in already counts less.
+    """
     seen: set[str] = set()
     chosen: dict[int, list[_Candidate]] = {}
+
+    def take(each: _Candidate) -> None:
+        nonlocal room
+        there = chosen.get(each.message, [])
+        if each in there:
+            return
+        line = sorted([*there, each], key=lambda part: part.place)
+        grown = _length(line) - _length(there) + (0 if there else heads[each.message])
+        if grown <= room:
+            room -= grown
+            seen.update(each.words)
+            chosen[each.message] = line
+
+    beginning = 0
+    for each in candidates:
+        if each.message == len(heads) - 1 and (not beginning or beginning + each.size <= BEGINNING):
+            beginning += each.size
+            take(each)
     heap = [(-_worth(each, seen), number) for number, each in enumerate(candidates) if each.chance >= _FLOOR]
     heapq.heapify(heap)
     steps = 0
@@ -155,14 +186,7 @@ def _chosen(
         if heap and before < worth > heap[0][0]:  # its words came in meanwhile
             heapq.heappush(heap, (worth, number))
             continue
-        there = chosen.get(each.message, [])
-        line = sorted([*there, each], key=lambda part: part.place)
-        head = len(names[said[each.message].sender].encode()) + len(": \n")
-        grown = _length(line) - _length(there) + (0 if there else head)
-        if grown <= room:
-            room -= grown
-            seen |= each.words
-            chosen[each.message] = line
+        take(each)
     return chosen
 
 
@@ -202,9 +226,3 @@ def _short_names(said: Sequence[Said]) -> dict[str, str]:
         numbered = (f"{name[:1].lower()}{number}" for number in count(2))
         names[name] = next(short for short in chain(beginnings, numbered) if short not in names.values())
     return names
-
-
-def _legend(said: Sequence[Said], names: Mapping[str, str]) -> str:
-    people = {message.sender for message in said if message.by_person}
-    whole = (f"{short} = {name}{' (person)' if name in people else ''}" for name, short in names.items())
-    return f"Who: {', '.join(whole)}"
