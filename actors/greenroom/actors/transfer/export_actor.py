@@ -122,7 +122,8 @@ def _is_same(one: Principal, other: Principal) -> bool:
 
 
 def _who(principal: Principal) -> tuple[object, ...]:
-    return principal.agent_id, principal.agent_type, principal.user, principal.projects
+    identity = principal.identity
+    return identity.agent_id, identity.agent_type, identity.user, identity.projects, identity.key_id
 
 
 async def exported(
