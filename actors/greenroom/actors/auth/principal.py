@@ -54,6 +54,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Principal:
-        """The principal without its address, who looks on and which key it has: the rest says what it sees."""
+        """The principal without its address, who looks on and which key it has."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)
