@@ -343,7 +343,7 @@ def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: 
     if partition.scope == "public":
         return True
     if owns_memory(principal, partition) and (
-        not is_narrowed(principal) or _is_open(principal, memory_projects(partition, namespace))
+        principal.projects is None or _is_open(principal, memory_projects(partition, namespace))
     ):
         return True
     if partition.scope == "private":
@@ -363,7 +363,7 @@ def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ..
 
 def is_narrowed(principal: Principal) -> bool:
     """Return whether a key or a token shows ``principal`` but some projects of its own user."""
-    return principal.is_authenticated and principal.projects is not None
+    return principal.projects is not None and principal.is_authenticated
 
 
 def may_see_about(principal: Principal, namespace: str) -> bool:

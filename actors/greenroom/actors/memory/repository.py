@@ -264,7 +264,8 @@ class MemoryRepository:
         principal = context.principal
         for stored in self.live_entries_of_key(context, prefix):
             entry, partition = stored.entry, self.partition(stored.entry)
-            if not records.is_there(entry, context.now) or not self.may_see(principal, entry):
+            is_seen = policy.may_see_memory(principal, partition, self.namespace(entry.sub))
+            if not is_seen or not records.is_there(entry, context.now):
                 continue
             rank = (partition.scope == "private", policy.owns_memory(principal, partition), entry.update)
             if best is None or rank > best:
