@@ -22,7 +22,6 @@ from greenroom.actors import (
     CompleteResource,
     CreateSession,
     DecisionMade,
-    ExportMemories,
     GetMessages,
     GetOverview,
     GetSession,
@@ -245,11 +244,6 @@ async def test_what_was_answered_without_a_key_is_answered_anew_to_who_comes_by_
         assert (await local.ask(once)).message_id == first.message_id
         with refused("SESSION_NOT_FOUND", session_id="s"):
             await by_key.ask(once)
-        await scribe.ask(StoreMemory(namespace="project:user~3aann", content="quagga"))
-        exported = await local.ask(ExportMemories(namespace="project:user~3aann"))
-        assert exported.count == 1
-        with refused("RESOURCE_NOT_FOUND"):
-            await by_key.ask(ReadResource(uri=exported.uri))
 
 
 @pytest.mark.promise("identity.own-project")

@@ -122,8 +122,7 @@ def _is_same(one: Principal, other: Principal) -> bool:
 
 
 def _who(principal: Principal) -> tuple[object, ...]:
-    identity = principal.identity
-    return identity.agent_id, identity.agent_type, identity.user, identity.projects, identity.key_id
+    return principal.agent_id, principal.agent_type, principal.user, principal.projects
 
 
 async def exported(
