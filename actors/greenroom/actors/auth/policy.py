@@ -213,8 +213,8 @@ def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[C
     if partition.scope == "public":
         return (ChangeLabel(PUBLIC),)
     owners: list[str] = []
-    projects = ",".join(memory_projects(partition, namespace))
-    about = f"/{projects}" if projects else ""
+    of = memory_projects(partition, namespace)
+    about = f"/{','.join(of)}" if of else ""
     if partition.agent is not None:
         owners.append(AGENT + partition.agent + about)
     elif partition.user is not None:
