@@ -147,7 +147,7 @@ def test_what_is_named_after_a_user_is_open_to_that_user_alone(
         shared = policy.MemoryPartition("shared", owner, None, (segment(project),))
         assert policy.may_see_memory(who, shared) is is_own
         assert policy.may_see_session(who, project.replace("user:", "user:no-such-")) is False
-        assert policy.may_see_session(who.identity, project) is is_own
+        assert policy.may_see_session(who.sight, project) is is_own
 
 
 @pytest.mark.promise("identity.own-project")

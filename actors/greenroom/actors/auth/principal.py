@@ -54,6 +54,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Principal:
-        """The principal without its address, who looks on and which key it has."""
+        """The principal without its key, its address and who looks on: whose data is whose tells the rest."""
+        return msgspec.structs.replace(self, key_id=None, address=None, seen_by=None)
+
+    @property
+    def sight(self) -> Principal:
+        """The identity, and whether a key or a token says so: two that are equal see the same."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)
