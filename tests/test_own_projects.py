@@ -1,4 +1,4 @@
-"""`user:NAME` belongs to that user: for whoever comes by a key or a token, at every door."""
+"""`user:NAME` belongs to that user: to every key and token, at every door."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ STRANGERS: dict[str, dict[str, Any]] = {
     "an administrator": {"user": "root", "scopes": frozenset({"*"})},
     "a token that names it": {"user": "bob", "key_id": "oauth:1", "projects": frozenset({"user:ann"})},
 }
-"""By what everybody else comes."""
+"""By what all others come."""
 
 
 def keyed(at: House, agent_id: str, **identity: Any) -> Agent:
@@ -254,7 +254,7 @@ async def test_what_was_answered_without_a_key_is_answered_anew_to_who_comes_by_
 
 @pytest.mark.promise("identity.own-project")
 async def test_what_a_program_was_told_is_its_users_alone(enter: Enter) -> None:
-    """The service for programs has no key, and sees everybody; its users' agents see their own."""
+    """The service for programs has no key, and sees all users; its users' agents see their own."""
     async with enter() as at:
         program = Principal(agent_id="adk", user="ann")
         service = SessionService(at.runtime, program)
@@ -309,7 +309,7 @@ class Rooms(NamedTuple):
 
 @pytest.mark.promise("identity.own-project")
 @pytest.mark.parametrize("who", ["bob", "bob-names-it", "none", "root"])
-async def test_over_http_and_websocket_nobody_else_lists_reads_or_ends_it(
+async def test_over_http_and_websocket_no_other_user_lists_reads_or_ends_it(
     rooms: Callable[[], AbstractAsyncContextManager[Rooms]], who: str
 ) -> None:
     async with rooms() as (here, guest, keys):

@@ -171,9 +171,8 @@ class Addressing:
 def idempotency_scope(principal: Principal) -> str:
     """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
 
-    By which key and from where somebody comes is no part of it: a repeat may come by another one. That they
-    came by one is, since without one they see more. The spelling is that of stores from before there were
-    scopes.
+    The key and the address are no part of it: a repeat may come by others. That there was a key is, since
+    without one more is seen. The spelling is that of stores from before there were scopes.
     """
     everything = auth_scopes.EVERYTHING in principal.scopes
     identity = {

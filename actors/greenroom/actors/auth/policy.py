@@ -8,8 +8,8 @@ nothing itself. They know neither actors nor storage.
 2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
    partitions only, so what is hidden is not even touched.
 3. A session without a project is seen by everyone, one with a project by its members. Every user is a
-   member of the project that is named as the user's namespace. To whoever comes by a key or a token it is
-   that user's alone, whichever projects and scopes they have.
+   member of the project that is named as the user's namespace. To a key or a token it is that user's
+   alone, whichever projects and scopes it has.
 4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
    the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
    with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
