@@ -36,6 +36,8 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
 _NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_SLUG = 60
 _PROJECT_DIGEST_BYTES = 4
+OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
+"""What `project_of_path` makes: by that a project is told from any other segment of a namespace."""
 
 
 def root_of(namespace: str) -> str:
@@ -83,6 +85,20 @@ def project_of_path(path: str) -> str:
     name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
     digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
     return f"{name}-{digest}"
+
+
+@lru_cache(maxsize=4_096)
+def project_in(namespace: str) -> str | None:
+    """Return the project that a namespace is about, as a segment, as far as its name tells.
+
+    That is a project's own, or the part of a user's or an agent's that is about the project of a folder.
+    """
+    if namespace.startswith(PROJECT):
+        return root_of(namespace)[len(PROJECT) :]
+    if not namespace.startswith((USER, AGENT)):
+        return None
+    _, _, *below = namespace.split(":")
+    return below[0] if below and OF_A_FOLDER.fullmatch(below[0]) else None
 
 
 def agent_namespace(principal: Principal) -> str:

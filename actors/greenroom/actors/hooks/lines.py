@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, user_namespace
+from greenroom.actors.auth.namespaces import OF_A_FOLDER, PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
@@ -22,8 +21,6 @@ MOST_OF_MEMORY: Final = 480
 MOST_OF_SOURCE: Final = 160
 NO_ROOM: Final = "there was no room for it"
 """Why a line is left out that might be given."""
-_OF_A_PROJECT: Final = re.compile(r".*-[0-9a-f]{8}")
-"""What `project_of_path` makes, as a segment of a namespace."""
 
 
 class Line(NamedTuple):
@@ -102,4 +99,4 @@ def _is_of(namespace: str, project: str) -> bool:
     """Return whether a namespace is no other project's, as far as its name tells."""
     _, _, *below = namespace.split(":")
     own = segment(project) if project else ""
-    return not below or below[0] == own or not _OF_A_PROJECT.fullmatch(below[0])
+    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])

@@ -167,7 +167,7 @@ class PortableSession(EventBatches):
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
-            context=work_context.view(self._own(context), self._common(context)),
+            context=work_context.view(self._own(context), self._common(context), context.principal),
             migrations=migrations.migrations(context),
             newest_id=self._counters.newest(partitions),
             messages=self._counters.count(partitions),
@@ -347,7 +347,7 @@ class PortableSession(EventBatches):
 
     def _context_read(self, context: Context, header: Header, tool: str | None) -> travel.ContextRead:
         work = context.get(migrations.WORK, ToolState)
-        seen = work_context.view(self._own(context), self._common(context))
+        seen = work_context.view(self._own(context), self._common(context), context.principal)
         return travel.ContextRead(
             session_id=context.address.key,
             purpose=header.purpose,

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime, with_datetime
 from greenroom.actors.schemas import session_travel as travel
@@ -124,6 +125,11 @@ class WorkContext:
         """Return how many entries it has."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
+    def seen_memories(self, principal: Principal) -> list[StoredMemoryUse]:
+        """Return those memories, newest first, that ``principal`` may know of as their owner."""
+        seen = (each for each in self.memories.values() if policy.may_see_about(principal, each.namespace))
+        return sorted(seen, key=lambda each: (each.at, each.memory_id), reverse=True)
+
     # -- writing -----------------------------------------------------------
 
     def record_file(self, context: Context, use: travel.FileUse) -> None:
@@ -196,7 +202,7 @@ class WorkContext:
             context.delete(oldest)
 
 
-def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
+def view(own: WorkContext, common: WorkContext, principal: Principal) -> travel.SessionContext:
     """Return a reader's view: its own part, and the common one."""
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
@@ -212,12 +218,7 @@ def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
             for file in files
         ],
         recent_searches=[with_datetime(travel.SearchView, search) for search in _newest(own.searches)],
-        memories=[
-            with_datetime(travel.MemoryUse, memory)
-            for memory in sorted(
-                own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
-            )
-        ],
+        memories=[with_datetime(travel.MemoryUse, memory) for memory in own.seen_memories(principal)],
         decisions=[_without_user(travel.DecisionView, made) for made in _newest(common.decisions)],
         workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
     )
@@ -229,7 +230,7 @@ def view_of_user(own: WorkContext, common: WorkContext, principal: Principal) ->
     part.decisions = {key: made for key, made in common.decisions.items() if _is_own(made, principal)}
     if common.workflow is not None and _is_own(common.workflow, principal):
         part.workflow = common.workflow
-    return view(own, part)
+    return view(own, part, principal)
 
 
 def _is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:

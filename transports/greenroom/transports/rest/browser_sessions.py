@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.grants import Credential, Grant, principal_of
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import LINK, Principal
 from greenroom.actors.schemas.presence import ConnectedClient
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
@@ -40,7 +40,7 @@ MOST_OF_ONE: Final = 32
 MOST_LINKS: Final = 64
 READ_ONLY: Final = frozenset({"*:read"})
 CONSOLE: Final = "console"
-"""What a browser's agent is called where nothing else says so; and how ids begin of who came by a link."""
+"""What a browser's agent is called where nothing else says so."""
 _FOREVER: Final = 1 << 62
 _BYTES: Final = 32
 
@@ -172,7 +172,7 @@ class BrowserSessions:
             self.note("log_in", outcome="denied", address=address, by="link")
             return None
         grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if read_only else self._owner
-        name = f"{CONSOLE}:{secrets.token_hex(8)}"
+        name = f"{LINK}{secrets.token_hex(8)}"
         credential = Credential(
             id=name, grant=grant, by_key=False, expires=_FOREVER, holder=name, is_limited=False
         )
@@ -322,7 +322,7 @@ def _seen(session: BrowserSession) -> ConnectedClient:
 
 def is_of_owner(caller: Caller) -> bool:
     """Return whether a caller came by a link, which only the folder's owner can make."""
-    return caller.credential is not None and caller.credential.id.startswith(f"{CONSOLE}:")
+    return caller.credential is not None and caller.credential.id.startswith(LINK)
 
 
 def _holder(session: BrowserSession) -> str | None:
