@@ -66,7 +66,7 @@ class ConsoleEndpoint:
 
     def refused(self, error: HttpRefusedError) -> Response:
         """Return the page that says why something is refused."""
-        return _refusal_page("/", error)
+        return refusal_page("/", error)
 
     def stop(self) -> None:
         """Do nothing: pages are answered whole."""
@@ -87,7 +87,7 @@ class ConsoleEndpoint:
         try:
             response = await self._answer(exchange, caller)
         except HttpRefusedError as error:
-            response = _refusal_page(path, error)
+            response = refusal_page(path, error)
         if response is not None:
             await exchange.reply(response)
 
@@ -110,7 +110,7 @@ class ConsoleEndpoint:
     async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
         if self._visitors.seen(head) is None:
-            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
+            return plain_page("log_in.html", head.path, "Log in", next=_address(head))
         visitor = await self._visitors.let_in(exchange, caller)
         first, _, rest = head.path.removeprefix("/").partition("/")
         if first not in self._entries:  # the log-in, for who has logged in
@@ -209,9 +209,9 @@ def _failure_page(shell: Mapping[str, Any], failure: Failure) -> Response:
     return Response(status, [HTML, *retry], render(view.template, _values(shell, view)))
 
 
-def _refusal_page(path: str, error: HttpRefusedError) -> Response:
+def refusal_page(path: str, error: HttpRefusedError) -> Response:
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
-    page = _plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
+    page = plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
     return page._replace(headers=[*page.headers, *headers])
 
 
@@ -220,10 +220,10 @@ def _link_page(path: str) -> Response:
     link = path.removeprefix(LINKS)
     if not is_token(link):
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
-    return _plain_page("link.html", path, "Log in", link=link)
+    return plain_page("link.html", path, "Log in", link=link)
 
 
-def _plain_page(
+def plain_page(
     template: str, path: str, title: str, status: HTTPStatus = HTTPStatus.OK, **values: str
 ) -> Response:
     """Return a page for somebody who has not logged in."""

@@ -80,7 +80,7 @@ class Visitors:
     Args:
         authenticator: Knows keys and tokens.
         sessions: The browsers that have logged in.
-        is_secure: Whether browsers come over TLS.
+        cookie: That of browsers; None lets programs in alone, by their keys.
         own_origin: The origin by which they reach this server, where that is known.
     """
 
@@ -89,13 +89,18 @@ class Visitors:
         authenticator: Authenticator,
         sessions: BrowserSessions,
         *,
-        is_secure: bool,
+        cookie: SessionCookie | None,
         own_origin: str | None,
     ) -> None:
         self._authenticator = authenticator
         self._sessions = sessions
-        self._cookie = SessionCookie(is_secure=is_secure)
+        self._cookie = cookie
         self._own_origin = own_origin
+
+    @property
+    def browsers_log_in(self) -> bool:
+        """Whether browsers log in here."""
+        return self._cookie is not None
 
     async def let_in(self, exchange: Exchange, caller: Caller, csrf_token: str | None = None) -> Visitor:
         """Return who sends a request; where it says as whom it wants to look on, as `Visitor.seeing_as` does.
@@ -132,7 +137,7 @@ class Visitors:
         return self._session(head) if is_own_page(head, self._own_origin) else None
 
     def _session(self, head: RequestHead) -> BrowserSession | None:
-        token = self._cookie.read(head)
+        token = None if self._cookie is None else self._cookie.read(head)
         return None if token is None else self._sessions.find(token)
 
     def _by_session(self, exchange: Exchange, session: BrowserSession, csrf_token: str | None) -> Visitor:
@@ -173,6 +178,7 @@ class Visitors:
         Raises:
             HttpRefusedError: what is shown opens nothing.
         """
+        assert self._cookie is not None, "browsers do not log in here"
         if (shown.key is None) == (shown.link is None):
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "log in with one of: key, link")
         if shown.link is not None:
@@ -205,6 +211,7 @@ class Visitors:
             raise HttpRefusedError(HTTPStatus.FORBIDDEN, "who looks on as another agent logs out as itself")
         if visitor.session is None:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
+        assert self._cookie is not None, "no browser has logged in here"
         self._sessions.log_out(visitor.session)
         return self._cookie.clearing(exchange.head)
 

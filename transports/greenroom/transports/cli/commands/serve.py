@@ -63,6 +63,7 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_path import browser_path
 from greenroom.transports.rest.browser_sessions import LINKS, BrowserSessions
 from greenroom.transports.stdio.server import serve_stdio
 
@@ -185,9 +186,13 @@ async def _serve(
         linking = passports._replace(base_url=sockets.base_url())
         sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
 
+        below = None if sockets.is_secure() else browser_path(runtime)
+
         def link(*, read_only: bool) -> str | None:
             base = sockets.base_url()
-            return None if base is None else f"{base}{LINKS}{sessions.make_link(read_only=read_only)}"
+            if base is None:
+                return None
+            return f"{base}{below or ''}{LINKS}{sessions.make_link(read_only=read_only)}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -248,6 +253,7 @@ async def _serve(
                     on_export=access.record_export,
                 ),
                 sessions,
+                below,
             )
             if purpose.opened is not None:
                 nursery.start_soon(purpose.opened, link, sessions, stop)

@@ -52,6 +52,7 @@ class Sockets:
         authenticator: Authenticator,
         open_link: OpenLink,
         sessions: BrowserSessions,
+        browser_path: str | None,
     ) -> None:
         """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -65,6 +66,7 @@ class Sockets:
             authenticator: Decides who comes in.
             open_link: Opens one-time links to passports.
             sessions: The browsers that have logged in.
+            browser_path: The secret path below which browsers find the console; None: at `/`.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -98,7 +100,7 @@ class Sockets:
                 sessions,
                 limits=limits,
                 base_url=self.base_url(),
-                is_secure=self._is_secure(),
+                path=browser_path,
             )
             http_options = HttpOptions(
                 limits=limits,
@@ -129,7 +131,7 @@ class Sockets:
             return None
         return url_of(self._http[0], "http", "")
 
-    def _is_secure(self) -> bool:
+    def is_secure(self) -> bool:
         """Return whether browsers come over TLS, that of a proxy included."""
         settings = self._settings
         return (
