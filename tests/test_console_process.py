@@ -41,9 +41,10 @@ async def looking(link: str) -> AsyncIterator[Looker]:
     at = urlsplit(link)
     assert at.port is not None
     async with guests_at(at.port) as (guest,):
-        browser = Looker(guest)
+        below, _, token = at.path.partition("/login/")
+        browser = Looker(guest, below)
         browser.headers |= {"host": at.netloc, "origin": f"http://{at.netloc}"}
-        answer = await browser.log_in(link=at.path.removeprefix("/login/"))
+        answer = await browser.log_in(link=token)
         assert answer.status == 200, answer
         yield browser
 
@@ -68,7 +69,7 @@ async def test_it_shows_the_folder_of_a_server_without_http_and_goes_on_when_tha
             port = urlsplit(link).port
             assert port is not None
             async with guests_at(port) as (hearing,):
-                await hearing.send("GET", f"/api/v1/events?topic=session://{session}", browser.headers)
+                await hearing.send("GET", f"{browser.below}/api/v1/events?topic=session://{session}", browser.headers)
                 assert (await hearing.head())[0] == 200
                 await hearing.event()
                 await ann.kill()

@@ -21,10 +21,12 @@ class Browser:
     Attributes:
         headers: What it sends with everything.
         token: The CSRF token.
+        below: The secret path below which it finds everything; empty as over TLS.
     """
 
-    def __init__(self, guest: Guest) -> None:
+    def __init__(self, guest: Guest, below: str = "") -> None:
         self.guest = guest
+        self.below = below
         self.headers: dict[str, str | None] = {"origin": "http://localhost:8080", "accept": "*/*"}
         self.token: str | None = None
 
@@ -37,26 +39,28 @@ class Browser:
 
     async def get(self, path: str, **headers: str | None) -> Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.guest.send("GET", f"{ROOT}/{path}", {**self.headers, **named})
+        await self.guest.send("GET", f"{self.below}{ROOT}/{path}", {**self.headers, **named})
         return await self.guest.answer()
 
     async def post(self, path: str, **arguments: Any) -> Answer:
         token = {} if self.token is None else {"x-csrf-token": self.token}
-        return await posted(self.guest, path, arguments, {**self.headers, **token})
+        return await posted(self.guest, path, arguments, {**self.headers, **token}, self.below)
 
     async def form(self, path: str, body: str, **headers: str | None) -> Answer:
         given = {**self.headers, "content-type": FORM, **headers}
-        await self.guest.send("POST", path, given, body.encode())
+        await self.guest.send("POST", self.below + path, given, body.encode())
         return await self.guest.answer()
 
 
 B = TypeVar("B", bound=Browser)
 
 
-async def posted(guest: Guest, path: str, arguments: Any, headers: dict[str, Any]) -> Answer:
+async def posted(
+    guest: Guest, path: str, arguments: Any, headers: dict[str, Any], below: str = ""
+) -> Answer:
     """Ask a request; return its answer."""
     body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
-    await guest.send("POST", f"{ROOT}/{path}", headers, body)
+    await guest.send("POST", f"{below}{ROOT}/{path}", headers, body)
     return await guest.answer()
 
 

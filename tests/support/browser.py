@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
+from urllib.parse import urljoin, urlsplit
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,7 +43,8 @@ class ConsoleServer:
     """A server in a process of its own, and a client of it that needs no browser.
 
     Attributes:
-        url: Where it is, with a slash at its end.
+        mcp: The URL of MCP.
+        url: Where the console is, below its secret path, with a slash at the end.
         folder: Its data.
         process: The process.
         key: By which it is asked; the folder's owner logs in by a link unless there is one.
@@ -60,7 +62,9 @@ class ConsoleServer:
         while not said or "listening on" not in said[-1]:
             said.append(self.process.stderr.readline())
             assert said[-1], "".join(said)
-        self.url = said[-1].split()[-1].removesuffix("mcp")
+        self.mcp = said[-1].split()[-1]
+        path = urlsplit(self.link()).path.partition("login/")[0]  # the same in every process on the folder
+        self.url = urljoin(self.mcp, path)
         self._cookie, self._token = "", ""
 
     def link(self, *, read_only: bool = False) -> str:

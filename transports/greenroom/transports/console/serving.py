@@ -14,9 +14,9 @@ from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.rest.asking import Asking
 from greenroom.transports.rest.browser_checks import SessionCookie
-from greenroom.transports.rest.browser_path import BrowserPath
 from greenroom.transports.rest.browser_sessions import BrowserSessions
 from greenroom.transports.rest.endpoint import ApiEndpoint
+from greenroom.transports.rest.mounted import MountedEndpoints
 from greenroom.transports.rest.visitors import Visitors
 
 
@@ -63,5 +63,5 @@ def browser_endpoints(
         people = visitors(SessionCookie(None))
         return api(people), ConsoleEndpoint(people, asking)
     people = visitors(SessionCookie(f"{slash}{above}{path}"))
-    below = BrowserPath(path, api(people), ConsoleEndpoint(people, asking))
+    below = MountedEndpoints(path, api(people), ConsoleEndpoint(people, asking))
     return api(visitors(None)), FrontPage(), below
