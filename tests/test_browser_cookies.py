@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.promise("console.ports")]
 
 HOSTS = ("127.0.0.1", "localhost", "x.localhost")
-GUESSES = ("", "api/v1/session", "api/v1/", "console", "console/", "login", "login/x", "memories", "static/x", "mcp")
+GUESSES = (
+    "",
+    "api/v1/session",
+    "api/v1/",
+    "console",
+    "console/",
+    "login",
+    "login/x",
+    "memories",
+    "static/x",
+    "mcp",
+)
 
 
 class Neighbour:
@@ -95,7 +106,9 @@ def test_a_page_of_another_port_gets_no_cookie(
         assert len(documents) == visited
         for path, headers in other.heard:
             assert "greenroom" not in headers.get("cookie", ""), path
-        assert any("mine=1" in headers.get("cookie", "") for _, headers in other.heard), "cookies know no ports"
+        assert any("mine=1" in headers.get("cookie", "") for _, headers in other.heard), (
+            "cookies know no ports"
+        )
         page.goto(named(console_server, host) + "memories")  # and who is logged in stays
         page.get_by_role("heading", level=1, name="Memories").wait_for()
 

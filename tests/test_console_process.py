@@ -69,7 +69,9 @@ async def test_it_shows_the_folder_of_a_server_without_http_and_goes_on_when_tha
             port = urlsplit(link).port
             assert port is not None
             async with guests_at(port) as (hearing,):
-                await hearing.send("GET", f"{browser.below}/api/v1/events?topic=session://{session}", browser.headers)
+                await hearing.send(
+                    "GET", f"{browser.below}/api/v1/events?topic=session://{session}", browser.headers
+                )
                 assert (await hearing.head())[0] == 200
                 await hearing.event()
                 await ann.kill()

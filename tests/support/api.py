@@ -55,9 +55,7 @@ class Browser:
 B = TypeVar("B", bound=Browser)
 
 
-async def posted(
-    guest: Guest, path: str, arguments: Any, headers: dict[str, Any], below: str = ""
-) -> Answer:
+async def posted(guest: Guest, path: str, arguments: Any, headers: dict[str, Any], below: str = "") -> Answer:
     """Ask a request; return its answer."""
     body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
     await guest.send("POST", f"{below}{ROOT}/{path}", headers, body)

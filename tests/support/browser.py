@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from urllib.parse import urljoin, urlsplit
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults

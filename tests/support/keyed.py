@@ -168,7 +168,9 @@ async def premises(
         )
         here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
         here.observed.told.add_clients(here.browsers.connected, here.browsers.end_by_id)
-        browsers = browser_endpoints(server, agent_for, authenticator, here.browsers, limits=Limits(), path=path)
+        browsers = browser_endpoints(
+            server, agent_for, authenticator, here.browsers, limits=Limits(), path=path
+        )
         here.app = HttpApp(
             server,
             agent_for,

@@ -66,7 +66,7 @@ class ConsoleEndpoint:
 
     def refused(self, error: HttpRefusedError) -> Response:
         """Return the page that says why something is refused."""
-        return refusal_page("/", error)
+        return _refusal_page("/", error)
 
     def stop(self) -> None:
         """Do nothing: pages are answered whole."""
@@ -87,7 +87,7 @@ class ConsoleEndpoint:
         try:
             response = await self._answer(exchange, caller)
         except HttpRefusedError as error:
-            response = refusal_page(path, error)
+            response = _refusal_page(path, error)
         if response is not None:
             await exchange.reply(response)
 
@@ -110,7 +110,7 @@ class ConsoleEndpoint:
     async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
         if self._visitors.seen(head) is None:
-            return plain_page("log_in.html", head.path, "Log in", next=_address(head))
+            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
         visitor = await self._visitors.let_in(exchange, caller)
         first, _, rest = head.path.removeprefix("/").partition("/")
         if first not in self._entries:  # the log-in, for who has logged in
@@ -209,9 +209,9 @@ def _failure_page(shell: Mapping[str, Any], failure: Failure) -> Response:
     return Response(status, [HTML, *retry], render(view.template, _values(shell, view)))
 
 
-def refusal_page(path: str, error: HttpRefusedError) -> Response:
+def _refusal_page(path: str, error: HttpRefusedError) -> Response:
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
-    page = plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
+    page = _plain_page("refusal.html", path, error.status.phrase, error.status, sentence=str(error))
     return page._replace(headers=[*page.headers, *headers])
 
 
@@ -220,10 +220,10 @@ def _link_page(path: str) -> Response:
     link = path.removeprefix(LINKS)
     if not is_token(link):
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
-    return plain_page("link.html", path, "Log in", link=link)
+    return _plain_page("link.html", path, "Log in", link=link)
 
 
-def plain_page(
+def _plain_page(
     template: str, path: str, title: str, status: HTTPStatus = HTTPStatus.OK, **values: str
 ) -> Response:
     """Return a page for somebody who has not logged in."""
@@ -238,3 +238,33 @@ def _address(head: RequestHead) -> str:
 def _to(address: str, header: Header) -> Response:
     """Return what leads a browser to a page, with a cookie set or cleared."""
     return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
+
+
+class FrontPage:
+    """Answers at `/` how to open the console, where that lies below a secret path."""
+
+    def serves(self, path: str) -> bool:
+        """Return whether it answers at a path."""
+        return path == "/" or path.startswith(static_files.PREFIX)
+
+    def refused(self, error: HttpRefusedError) -> Response:
+        """Return the page that says why something is refused."""
+        return _refusal_page("/", error)
+
+    def stop(self) -> None:
+        """Do nothing: it is answered whole."""
+
+    def fail_open_requests(self) -> None:
+        """Do nothing, likewise."""
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002  (all see the same)
+        """Answer one request, see `http.endpoint.Endpoint`."""
+        head = exchange.head
+        exchange.extra = [*exchange.extra, *SAFE]
+        check_method(head, "GET")
+        await exchange.discard()
+        if head.path != "/":
+            await exchange.reply(static_files.static_file(head))
+            return
+        exchange.extra = [*exchange.extra, NOT_KEPT]
+        await exchange.reply(_plain_page("how_to_open.html", "/", "Greenroom"))

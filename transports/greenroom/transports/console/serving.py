@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.console.endpoint import ConsoleEndpoint
-from greenroom.transports.console.front_page import FrontPage
+from greenroom.transports.console.endpoint import ConsoleEndpoint, FrontPage
 from greenroom.transports.http.endpoint import Endpoint
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.limits import Limits
@@ -39,7 +38,8 @@ def browser_endpoints(
         sessions: The browsers that have logged in.
         limits: What one client may take.
         base_url: The URL by which browsers reach the server, where that is known.
-        path: The secret path below which they find all of it (`browser_path`); None: they come over TLS, at `/`.
+        path: The secret path below which they find all of it (`browser_path`); None: they come over TLS, at
+            `/`.
     """
     scheme, _, rest = (base_url or "").partition("://")
     authority, slash, above = rest.rstrip("/").partition("/")

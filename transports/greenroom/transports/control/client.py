@@ -77,10 +77,12 @@ class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
 class Link(_Line, frozen=True, kw_only=True, tag="link"):
     """Make a link that logs a browser in as the folder's owner; the result has its `url`.
 
-    `read_only`: who comes by it changes nothing.
+    `read_only`: who comes by it changes nothing. `as_file`: the result has the path of a `file` that leads
+    there, or null where there can be none.
     """
 
     read_only: bool = False
+    as_file: bool = False
 
 
 Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link

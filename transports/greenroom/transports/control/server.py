@@ -70,6 +70,13 @@ class Linker(Protocol):
         """Return the URL of a new link; None where no browser reaches this process."""
 
 
+class LinkFiler(Protocol):
+    """Writes files that lead to links."""
+
+    def write(self, url: str) -> Path | None:
+        """Return a new file that leads to a link; None where there can be none."""
+
+
 class Drainer(Protocol):
     """Takes what hooks left in the folder's spool."""
 
@@ -85,6 +92,7 @@ async def serve_control(
     observed: ObservedServer,
     drain: Drainer | None = None,
     link: Linker | None = None,
+    files: LinkFiler | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -95,6 +103,7 @@ async def serve_control(
         observed: The server.
         drain: Takes what waits in the spool; None where nobody does.
         link: Makes links for browsers; None where nobody does.
+        files: Writes files that lead to them.
         task_status: Told when it listens.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
@@ -113,7 +122,7 @@ async def serve_control(
             return
         task_status.started()
         places = trio.Semaphore(CONNECTIONS)
-        carry_out = partial(perform, observed, drain=drain, link=link)
+        carry_out = partial(perform, observed, drain=drain, link=link, files=files)
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
@@ -121,7 +130,11 @@ async def serve_control(
 
 
 async def perform(
-    observed: ObservedServer, request: Request, drain: Drainer | None = None, link: Linker | None = None
+    observed: ObservedServer,
+    request: Request,
+    drain: Drainer | None = None,
+    link: Linker | None = None,
+    files: LinkFiler | None = None,
 ) -> bytes:
     """Carry a request out on a server and return the result as JSON; for the rest see `serve_control`."""
     result: object
@@ -150,7 +163,9 @@ async def perform(
         case Hook():
             result = await _answer_hook(runtime, request, drain)
         case Link():
-            result = {"url": _link(link, request)}
+            url = _link(link, request)
+            file = files.write(url) if files is not None and request.as_file else None
+            result = {"url": url, "file": None if file is None else str(file)}
     return as_json(result)
 
 

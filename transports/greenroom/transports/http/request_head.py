@@ -117,8 +117,8 @@ class RequestHead:
     def is_form_of_own_page(self) -> bool:
         """Return whether a browser says that a page of this origin sent it, which tells of no address.
 
-        Of a form on a page without referrers a browser says ``Origin: null``. So it does of pages that it keeps
-        apart from their origin, but these are of another site; and no page says of itself what it is of.
+        Of a form on a page without referrers a browser says ``Origin: null``. So it does of a page that it
+        keeps apart from its origin, but to that one every origin is another site.
         """
         return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 

@@ -27,6 +27,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas.presence import ConnectedClient
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.rest.link_files import LinkFiles
 
 CSRF_HEADER: Final = "X-CSRF-Token"
 IDLE: Final = 1_800.0
@@ -138,12 +139,17 @@ class BrowserSessions:
         authenticator: Says when keys end.
         owner: Who comes by a link.
         note: Notes in the audit log links, and who logs in and out.
+        files: The files of links; None where links are only printed.
 
     Attributes:
         note: The same, for what else browsers do.
+        files: The files.
     """
 
-    def __init__(self, authenticator: Authenticator, owner: Grant, note: AuditHook) -> None:
+    def __init__(
+        self, authenticator: Authenticator, owner: Grant, note: AuditHook, files: LinkFiles | None = None
+    ) -> None:
+        self.files = files
         self._authenticator = authenticator
         self._owner = owner
         self.note = note
@@ -167,6 +173,8 @@ class BrowserSessions:
 
     def use_link(self, token: str, address: str | None) -> Caller | None:
         """Use a link up, and return who comes by it; None, whichever the reason, where it opens nothing."""
+        if self.files is not None:
+            self.files.used(token)
         until, read_only = self._links.pop(_digest(token), (0.0, True))
         if trio.current_time() >= until:
             self.note("log_in", outcome="denied", address=address, by="link")

@@ -57,13 +57,13 @@ class MountedEndpoints:
             await exchange.reply(Response(HTTPStatus.SEE_OTHER, [location], b""))
             return
         endpoint = next((each for each in self._endpoints if each.serves(head.path)), None)
+        if endpoint is None:
+            raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
         try:
-            if endpoint is None:
-                raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
             await endpoint.serve(exchange, caller)
         except HttpRefusedError as error:
             exchange.drop()
-            await exchange.reply((endpoint or self).refused(error))
+            await exchange.reply(endpoint.refused(error))
 
 
 def _first_part(path: str) -> str:

@@ -1,5 +1,8 @@
 """`greenroom console`: a browser logged in at the console, by a link that works once.
 
+The link stands in a file that only this user reads, and the browser is given the address of that file: what
+stands in the arguments of programs every user of the machine can read.
+
 Where the folder's owner serves HTTP, the link leads there. Else this process shares the folder as any server
 does, and serves HTTP on a free loopback port until nobody is logged in any more.
 """
@@ -8,19 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import webbrowser
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import remark, say
+from greenroom.transports.cli.support.browsers import Browser
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import ControlSocketError, Link, NoOwnerError, call
 from greenroom.transports.net.addresses import HostPort
+from greenroom.transports.rest.link_files import remove
 
 if TYPE_CHECKING:
     from greenroom.transports.control.server import Linker
@@ -32,15 +37,18 @@ _LAST_PAGE: Final = 2.0  # seconds in which who has logged out still gets the pa
 
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Open a browser that is logged in, or print the link; return the exit code."""
+    browser = None if chosen.print_only else _found()
     with suppress(ControlSocketError, NoOwnerError):  # it shows nothing to browsers, or there is none
-        found = call(resolved.settings.data, Link(read_only=chosen.read_only), patience=_PATIENCE)
-        url: str = json.loads(found)["url"]
-        _show(url, printed=chosen.print_only or not webbrowser.open(url))
+        request = Link(read_only=chosen.read_only, as_file=browser is not None)
+        made = json.loads(call(resolved.settings.data, request, patience=_PATIENCE))
+        file = None if made["file"] is None else Path(made["file"])
+        if browser is None or file is None or not _opened(browser, file):
+            _print(made["url"])
         return exit_codes.OK
-    return _serve_it(chosen, resolved)
+    return _serve_it(chosen, resolved, browser)
 
 
-def _serve_it(chosen: argparse.Namespace, resolved: Resolved) -> int:
+def _serve_it(chosen: argparse.Namespace, resolved: Resolved, browser: Browser | None) -> int:
     """Serve the console until nobody looks at it any more."""
     from greenroom.transports.cli.commands.serve import (  # noqa: PLC0415 - 0.3 s, for who needs it
         Purpose,
@@ -52,7 +60,8 @@ def _serve_it(chosen: argparse.Namespace, resolved: Resolved) -> int:
         url = link(read_only=chosen.read_only)
         assert url is not None, "it is on a loopback address"
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_open, url, chosen.print_only)
+            file = None if browser is None or sessions.files is None else sessions.files.write(url)
+            nursery.start_soon(_open, url, browser, file)
             await sessions.wait_until_unused()
             remark("greenroom console: nobody is logged in any more")
             await trio.sleep(_LAST_PAGE)
@@ -82,16 +91,39 @@ def _on_loopback(settings: Settings) -> Settings:
     )
 
 
-async def _open(url: str, printed: bool) -> None:  # noqa: FBT001 (a task's argument)
+async def _open(url: str, browser: Browser | None, file: Path | None) -> None:
     # Some browsers run in the terminal until they are closed.
-    shown = not printed and await trio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
-    _show(url, printed=not shown)
+    if (
+        browser is None
+        or file is None
+        or not await trio.to_thread.run_sync(_opened, browser, file, abandon_on_cancel=True)
+    ):
+        _print(url)
     remark("greenroom console: open until you log out or look at nothing for half an hour; Ctrl-C ends it")
 
 
-def _show(url: str, *, printed: bool) -> None:
-    if printed:
-        say(url)
-        remark(
-            "greenroom console: the link works once, within a minute, in a browser that reaches the server"
-        )
+def _found() -> Browser | None:
+    """Return the browser; None, and say so, where none can read a file of ours."""
+    browser = Browser()
+    if browser.reads_files():
+        return browser
+    remark("greenroom console: there is no browser here that can read a file of yours, so open this address")
+    return None
+
+
+def _opened(browser: Browser, file: Path) -> bool:
+    """Open a browser at the file that leads to the link; return whether there is one now."""
+    is_open = False
+    try:
+        is_open = browser.open_file(file)
+    finally:
+        if not is_open:
+            remove(file)
+    if is_open:
+        remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")
+    return is_open
+
+
+def _print(url: str) -> None:
+    say(url)
+    remark("greenroom console: the link works once, within a minute, in a browser that reaches the server")

@@ -63,8 +63,8 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
-from greenroom.transports.rest.browser_path import browser_path
-from greenroom.transports.rest.browser_sessions import LINKS, BrowserSessions
+from greenroom.transports.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
+from greenroom.transports.rest.link_files import FOLDER, LinkFiles
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
@@ -184,15 +184,11 @@ async def _serve(
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
-        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
+        files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
+        nursery.start_soon(files.run)
+        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime), files)
 
-        below = None if sockets.is_secure() else browser_path(runtime)
-
-        def link(*, read_only: bool) -> str | None:
-            base = sockets.base_url()
-            if base is None:
-                return None
-            return f"{base}{below or ''}{LINKS}{sessions.make_link(read_only=read_only)}"
+        link = _linker(sockets.base_url(), sockets.browser_path(runtime), sessions)
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -232,9 +228,9 @@ async def _serve(
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain, link)
+            await nursery.start(serve_control, settings.data, observed, drain, link, files)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link)
+            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link, files)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -253,7 +249,6 @@ async def _serve(
                     on_export=access.record_export,
                 ),
                 sessions,
-                below,
             )
             if purpose.opened is not None:
                 nursery.start_soon(purpose.opened, link, sessions, stop)
@@ -265,6 +260,17 @@ async def _serve(
                 code = await _serve_stdio(server, limits, stop, authentication)
         nursery.cancel_scope.cancel()
     return code
+
+
+def _linker(base_url: str | None, path: str | None, sessions: BrowserSessions) -> Linker:
+    """Return what makes links to the console, which may lie below a secret path."""
+
+    def link(*, read_only: bool) -> str | None:
+        if base_url is None:
+            return None
+        return f"{base_url}{path or ''}{LINKS}{sessions.make_link(read_only=read_only)}"
+
+    return link
 
 
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
@@ -279,13 +285,18 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 
 async def _control_when_owner(
-    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain, link: Linker
+    runtime: SharedRuntime,
+    folder: Path,
+    observed: ObservedServer,
+    drain: Drain,
+    link: Linker,
+    files: LinkFiles,
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain, link)
+        await serve_control(folder, observed, drain, link, files)
 
 
 def _tell_presence(

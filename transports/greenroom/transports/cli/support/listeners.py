@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
@@ -19,6 +20,7 @@ from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_path import browser_path
 from greenroom.transports.rest.browser_sessions import BrowserSessions
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ class Sockets:
         authenticator: Authenticator,
         open_link: OpenLink,
         sessions: BrowserSessions,
-        browser_path: str | None,
     ) -> None:
         """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -66,7 +67,6 @@ class Sockets:
             authenticator: Decides who comes in.
             open_link: Opens one-time links to passports.
             sessions: The browsers that have logged in.
-            browser_path: The secret path below which browsers find the console; None: at `/`.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -100,7 +100,7 @@ class Sockets:
                 sessions,
                 limits=limits,
                 base_url=self.base_url(),
-                path=browser_path,
+                path=self.browser_path(observed.runtime),
             )
             http_options = HttpOptions(
                 limits=limits,
@@ -131,7 +131,11 @@ class Sockets:
             return None
         return url_of(self._http[0], "http", "")
 
-    def is_secure(self) -> bool:
+    def browser_path(self, runtime: RuntimeClient) -> str | None:
+        """Return the secret path below which browsers find the console; None where they come over TLS."""
+        return None if self._is_secure() else browser_path(runtime)
+
+    def _is_secure(self) -> bool:
         """Return whether browsers come over TLS, that of a proxy included."""
         settings = self._settings
         return (
