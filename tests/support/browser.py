@@ -71,6 +71,10 @@ class ConsoleServer:
         """Return a link that logs a browser in as the folder's owner."""
         return str(json.loads(call(self.folder, Link(read_only=read_only)))["url"])
 
+    def link_file(self) -> Path:
+        """Return a file that leads a browser to such a link."""
+        return Path(json.loads(call(self.folder, Link(as_file=True)))["file"])
+
     def ask(self, request: str, **arguments: Any) -> Any:
         """Have a request carried out, as another client than the browser; return its answer."""
         if not self._token and self.key is None:

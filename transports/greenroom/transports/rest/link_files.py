@@ -113,10 +113,10 @@ class LinkFiles:
     def _remove(self, digest: bytes) -> None:
         file = self._files.pop(digest, None)
         if file is not None:
-            remove(file.path)
+            _unlink(file.path)
 
 
-def remove(path: Path) -> None:
+def _unlink(path: Path) -> None:
     """Remove a file, which may be gone."""
     try:
         path.unlink(missing_ok=True)
@@ -164,7 +164,7 @@ def _left_over(folder: Path, seconds: float) -> list[tuple[Path, float]]:
 
 async def _remove_later(path: Path, seconds: float) -> None:
     await trio.sleep(seconds)
-    remove(path)
+    _unlink(path)
 
 
 def _digest(token: str) -> bytes:

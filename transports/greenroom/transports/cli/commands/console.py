@@ -25,7 +25,6 @@ from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import ControlSocketError, Link, NoOwnerError, call
 from greenroom.transports.net.addresses import HostPort
-from greenroom.transports.rest.link_files import remove
 
 if TYPE_CHECKING:
     from greenroom.transports.control.server import Linker
@@ -112,16 +111,11 @@ def _found() -> Browser | None:
 
 
 def _opened(browser: Browser, file: Path) -> bool:
-    """Open a browser at the file that leads to the link; return whether there is one now."""
-    is_open = False
-    try:
-        is_open = browser.open_file(file)
-    finally:
-        if not is_open:
-            remove(file)
-    if is_open:
-        remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")
-    return is_open
+    """Open a browser at the file that leads to the link; return whether there surely is one now."""
+    if not browser.open_file(file):
+        return False
+    remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")
+    return True
 
 
 def _print(url: str) -> None:

@@ -53,7 +53,7 @@ class Browser:
         return not any(_is_confined(each) for each in _programs(self._browser.name, os.environ))
 
     def open_file(self, path: Path) -> bool:
-        """Open a file; return whether a browser was started. Some run in the terminal until they end."""
+        """Open a file; return whether a browser surely has it. Some run in the terminal until they end."""
         return self._browser is not None and self._browser.open(path.as_uri())
 
 
