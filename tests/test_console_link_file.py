@@ -235,8 +235,11 @@ async def test_a_folder_that_others_may_change_gets_no_file_and_keeps_what_it_ha
 
 
 @pytest.mark.usefixtures("autojump_clock")
-async def test_a_file_goes_after_its_time_and_so_does_what_a_killed_server_left(tmp_path: Path) -> None:
-    folder = tmp_path / "secrets" / "links"
+async def test_a_file_goes_after_its_time_and_so_does_what_a_killed_server_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("secrets", "links")
     killed = LinkFiles(folder, 60.0).write("http://127.0.0.1:8080/x/login/killed")
     assert killed is not None
     files = LinkFiles(folder, 60.0)
@@ -246,6 +249,7 @@ async def test_a_file_goes_after_its_time_and_so_does_what_a_killed_server_left(
         first, second = (files.write(f"http://127.0.0.1:8080/x/login/{each}") for each in ("a", "b"))
         assert first is not None
         assert second is not None
+        assert first.is_absolute()
         files.used("b")
         files.used("unknown")
         assert (first.exists(), second.exists(), killed.exists()) == (True, False, True)
@@ -262,4 +266,4 @@ async def test_a_file_goes_after_its_time_and_so_does_what_a_killed_server_left(
         assert 0 < len(there) < 100
         assert there[-1] == many[-1]
         nursery.cancel_scope.cancel()
-    assert not list(folder.iterdir())
+    assert not files_in(tmp_path)

@@ -61,7 +61,7 @@ class LinkFiles:
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()  # others have another working folder
         self._seconds = seconds
         self._files: dict[bytes, _File] = {}
         self._written = trio.Event()

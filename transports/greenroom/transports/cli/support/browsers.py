@@ -50,7 +50,10 @@ class Browser:
         """Return whether there is one, and it can read files of this user."""
         if self._browser is None or _is_sandboxed(os.environ):
             return False
-        return not any(_is_confined(each) for each in _programs(self._browser.name, os.environ))
+        words = [self._browser.name, *self._browser.args]
+        if _CONFINED_SCRIPT.search(" ".join(words).encode(errors="replace")):
+            return False
+        return not any(_is_confined(each) for each in _programs(words[0], os.environ))
 
     def open_file(self, path: Path) -> bool:
         """Open a file; return whether a browser surely has it. Some run in the terminal until they end."""
