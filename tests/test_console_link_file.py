@@ -160,6 +160,33 @@ async def test_for_a_browser_that_cannot_read_the_file_the_address_is_printed(
         assert not files_in(tmp_path)
 
 
+OTHERS = {
+    "in a folder of snap": ({}, "snap/bin/firefox %s"),
+    "flatpak run": ({}, "flatpak run org.mozilla.firefox %s"),
+    "wslview": ({}, "wslview %s"),
+    "of windows": ({}, "firefox.exe %s"),
+    "in wsl": ({"WSL_DISTRO_NAME": "Ubuntu"}, "own %s"),
+    "in a sandbox": ({"SNAP": "/snap/code/1"}, "own %s"),
+}
+
+
+@pytest.mark.parametrize(("more", "command"), OTHERS.values(), ids=OTHERS)
+async def test_a_browser_is_known_by_its_name_and_where_it_is(
+    tmp_path: Path, more: dict[str, str], command: str
+) -> None:
+    program = tmp_path / command.split(maxsplit=1)[0]
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho > {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+    chosen = {"BROWSER": command, "DISPLAY": ":0", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    arguments = ("console", "--data", str(tmp_path / "store"))
+    async with server(tmp_path), running(tmp_path, *arguments, **chosen, **more) as console_run:
+        assert await console_run.end() == exit_codes.OK
+        assert "/login/" in console_run.printed
+        assert not (tmp_path / "ran").exists()
+        assert not files_in(tmp_path)
+
+
 ENTRIES = {
     "snap": "env BAMF_DESKTOP_FILE_HINT=/x/firefox.desktop /snap/bin/firefox %u",
     "flatpak": "/usr/bin/flatpak run --branch=stable org.mozilla.firefox @@u %u @@",

@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from contextlib import suppress
@@ -53,7 +53,10 @@ class Browser:
         words = [self._browser.name, *self._browser.args]
         if _CONFINED_SCRIPT.search(" ".join(words).encode(errors="replace")):
             return False
-        return not any(_is_confined(each) for each in _programs(words[0], os.environ))
+        in_wsl = _is_wsl(os.environ)
+        if Path(words[0]).name in _HANDLERS:
+            return not in_wsl and not any(map(_is_confined, _run_by_desktop(os.environ)))
+        return not _is_confined(words[0], scripts=in_wsl)
 
     def open_file(self, path: Path) -> bool:
         """Open a file; return whether a browser surely has it. Some run in the terminal until they end."""
@@ -65,25 +68,23 @@ def _is_sandboxed(environment: Mapping[str, str]) -> bool:
     return Path("/.flatpak-info").exists() or "SNAP" in environment
 
 
-def _programs(name: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is run for a browser: the program, and where that asks the desktop, what it names."""
-    yield name
-    if Path(name).name not in _HANDLERS:
-        return
+def _run_by_desktop(environment: Mapping[str, str]) -> list[str]:
+    """Return what the desktop has pages opened by: its entry, and the programs that this names."""
     entry = _desktop_entry(environment)
-    if entry is not None:
-        yield str(entry)
-        yield from _run_by(entry)
-    elif _is_wsl(environment):
-        yield "wslview"
+    return [] if entry is None else [str(entry), *_run_by(entry)]
 
 
 def _is_wsl(environment: Mapping[str, str]) -> bool:
     return "WSL_DISTRO_NAME" in environment or "microsoft" in platform.release().lower()
 
 
-def _is_confined(program: str) -> bool:
-    """Return whether a program, or the script that it is, leads to a browser that reads no files of ours."""
+def _is_confined(program: str, *, scripts: bool = False) -> bool:
+    """Return whether a program leads to a browser that reads no files of ours.
+
+    Args:
+        program: Its name or path.
+        scripts: Whether every script is taken for one that does.
+    """
     found = Path(shutil.which(program) or program)
     real = Path(os.path.realpath(found))
     for path in (found, real):
@@ -91,9 +92,9 @@ def _is_confined(program: str) -> bool:
             return True
     with suppress(OSError), real.open("rb") as file:
         text = file.read(_MOST_SCRIPT)
-        return str(real).endswith(_REMOTE_SCRIPT) or (
-            text.startswith(b"#!") and _CONFINED_SCRIPT.search(text) is not None
-        )
+        if text.startswith(b"#!"):
+            leads = _CONFINED_SCRIPT.search(text) is not None
+            return scripts or leads or str(real).endswith(_REMOTE_SCRIPT)
     return False
 
 
