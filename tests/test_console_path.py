@@ -202,6 +202,8 @@ async def test_the_path_is_in_no_log_record_figure_page_or_refusal(
         for method, path, headers in refused:
             await ann.guest.send(method, path, {**ann.headers, **headers})
             answers.append(await ann.guest.answer())
+            if path.startswith(f"{BELOW}/"):
+                assert answers[-1].headers["referrer-policy"] == "no-referrer", path
         answers.append(await ann.guest.ask("GET", "/metrics", **bearer(key)))
         for answer in answers:
             assert secret not in answer.body.decode()

@@ -33,8 +33,9 @@ class MountedEndpoints:
         return hmac.compare_digest(_first_part(path).encode(errors="replace"), self._path)
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the answer that a refusal stands for."""
-        return self._endpoints[-1].refused(error)
+        """Return the answer that a refusal stands for, before any of the endpoints has the request."""
+        response = self._endpoints[-1].refused(error)
+        return response._replace(headers=[*response.headers, NOT_KEPT, *SAFE])
 
     def stop(self) -> None:
         """End what would not end by itself."""
