@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -44,7 +44,7 @@ class OwnBrowser:
         said = [f'printf "%s\\n" "$@" > {self.seen}', f"echo {CAME}"]
         script.write_text("\n".join(["#!/bin/sh", *(lines or said)]) + "\n")
         script.chmod(0o755)
-        self.environment = {"BROWSER": f"{script} %s", "DISPLAY": ":0", "WAYLAND_DISPLAY": ""}
+        self.environment: dict[str, Any] = {"BROWSER": f"{script} %s", "DISPLAY": ":0", "WAYLAND_DISPLAY": ""}
 
     def file(self) -> Path:
         """Return the file that it was given the address of."""
@@ -172,13 +172,13 @@ OTHERS = {
 
 @pytest.mark.parametrize(("more", "command"), OTHERS.values(), ids=OTHERS)
 async def test_a_browser_is_known_by_its_name_and_where_it_is(
-    tmp_path: Path, more: dict[str, str], command: str
+    tmp_path: Path, more: dict[str, Any], command: str
 ) -> None:
     program = tmp_path / command.split(maxsplit=1)[0]
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f"#!/bin/sh\necho > {tmp_path / 'ran'}\n")
     program.chmod(0o755)
-    chosen = {"BROWSER": command, "DISPLAY": ":0", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    chosen: dict[str, Any] = {"BROWSER": command, "DISPLAY": ":0", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     arguments = ("console", "--data", str(tmp_path / "store"))
     async with server(tmp_path), running(tmp_path, *arguments, **chosen, **more) as console_run:
         assert await console_run.end() == exit_codes.OK
@@ -204,7 +204,7 @@ async def test_what_the_desktop_opens_pages_with_is_looked_at(tmp_path: Path, co
     for name, line in {"xdg-mime": "echo own.desktop", "xdg-open": f'echo "$@" >> {opened}'}.items():
         (programs / name).write_text(f"#!/bin/sh\n{line}\n")
         (programs / name).chmod(0o755)
-    desktop = {
+    desktop: dict[str, Any] = {
         "DISPLAY": ":0",
         "PATH": f"{programs}:{os.environ['PATH']}",
         "XDG_DATA_HOME": str(tmp_path / "share"),
