@@ -2,8 +2,8 @@
 
 Invariants:
 
-- A page only reads. What changes something is asked below `/api/v1`. A form without script confirms what a page
-  or a file asks for.
+- A page only reads. What changes something is asked below `/api/v1`. Where a page or a file asks for a
+  confirmation, a form sends that to the same address.
 - Whoever has not logged in sees the log-in, whatever the path, and hears nothing of what is there.
 """
 

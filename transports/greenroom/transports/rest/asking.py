@@ -316,7 +316,7 @@ class Asking:
                 del self._streams_of[holder]
 
     def _check(self, visitor: Visitor, end: Callable[[str], None]) -> None:
-        """End a browser's session, and its streams with it, once its time is over, or that of what it sees."""
+        """End a browser's session and its streams once its time, or that of what it sees, is over."""
         session = visitor.session
         if session is None:
             return

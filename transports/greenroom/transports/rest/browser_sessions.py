@@ -97,7 +97,7 @@ class BrowserSession:
         used: When it asked last.
         began_at: The same by the wall clock.
         has_ended: Whether it has.
-        codes: Those of the terminal in which its link was made; None where there was none, or it came by a key.
+        codes: Those of the terminal in which its link was made; None where there was none, or for a key.
         seeing: As whom it looks on, each until when, as was confirmed.
         exported: URIs of what it exported last, as was confirmed.
     """

@@ -167,9 +167,7 @@ class Confirmations:
             raise ConfirmationNeededError(action, by, is_wrong=True)
         return undo
 
-    async def _is_own_key(
-        self, session: BrowserSession, caller: Caller, lines: Headers, shown: str
-    ) -> bool:
+    async def _is_own_key(self, session: BrowserSession, caller: Caller, lines: Headers, shown: str) -> bool:
         """Return whether a text is the key, or a token of the same holder, by which a browser logged in."""
         ours = session.caller.credential
         try:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -185,9 +185,7 @@ async def _serve(
         linking = passports._replace(base_url=sockets.base_url())
         sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
 
-        def link(*, read_only: bool) -> str | None:
-            base = sockets.base_url()
-            return None if base is None else f"{base}{LINKS}{sessions.make_link(read_only=read_only)}"
+        link = partial(_link, sockets, sessions)
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -227,9 +225,10 @@ async def _serve(
         drain = Drain(runtime, settings.data)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain, link)
+            await nursery.start(serve_control, settings.data, observed, drain, link, sessions.new_code)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link)
+            control = partial(serve_control, settings.data, observed, drain, link, sessions.new_code)
+            nursery.start_soon(_control_when_owner, runtime, drain, control)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -272,14 +271,22 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
+def _link(
+    sockets: Sockets, sessions: BrowserSessions, *, read_only: bool, terminal: str | None = None
+) -> str | None:
+    """Return the URL of a new link, see `Linker`."""
+    base = sockets.base_url()
+    return base and f"{base}{LINKS}{sessions.make_link(read_only=read_only, terminal=terminal)}"
+
+
 async def _control_when_owner(
-    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain, link: Linker
+    runtime: SharedRuntime, drain: Drain, control: Callable[[], Awaitable[None]]
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain, link)
+        await control()
 
 
 def _tell_presence(
