@@ -194,7 +194,9 @@ async def test_ctrl_c_ends_it_beside_a_server_and_the_end_of_that_is_told(tmp_pa
 
 
 @pytest.mark.promise("console.confirmed")
-async def test_into_a_pipe_it_prints_the_link_alone_and_what_asks_for_a_code_is_refused(tmp_path: Path) -> None:
+async def test_into_a_pipe_it_prints_the_link_alone_and_what_asks_for_codes_is_refused(
+    tmp_path: Path,
+) -> None:
     await memories(tmp_path)
     secrets = folder(tmp_path)[2:4]
     async with console(tmp_path, *secrets) as (program, link), looking(link) as browser:
