@@ -288,7 +288,7 @@ async def test_seeing_is_confirmed_for_one_agent_and_for_half_an_hour(enter: Ent
     async with enter() as at, premises(at) as here:
         await begin(at)
         owner, other = await browser(here), await browser(here)
-        assert (await owner.see_as(**{"as": "alice", "as_user": "ann"})).json()["seen_by"] == "console"
+        assert (await owner.see_as("as=alice&as_user=ann")).json()["seen_by"] == "console"
         seen = {
             "as=alice&as_user=ann": 200,
             "as_user=ann&as=alice": 200,
@@ -375,7 +375,7 @@ async def test_what_was_confirmed_is_on_record_without_the_code(
         code = owner.confirmation()
         await make_key(owner, "WRNG-0000")
         await make_key(owner, code)
-        await bot.see_as(**{"as": "alice"})
+        await bot.see_as("as=alice")
         rows = [row for row in await at.runtime.query(AuditTrail()) if row.action == "confirm"]
         assert [(row.agent, row.outcome, row.details) for row in rows] == [
             ("console", "denied", {"target": "create_api_key", "by": "code"}),

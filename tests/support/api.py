@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +55,9 @@ class Browser:
         headers = {**self.headers, "x-csrf-token": self.token, "x-confirmation": self.confirmation()}
         return await posted(self.guest, path, arguments, headers)
 
-    async def see_as(self, **seen: str) -> Answer:
-        """Begin to see as another agent."""
-        return await self.get(f"session?{urlencode(seen)}", x_confirmation=self.confirmation())
+    async def see_as(self, seen: str) -> Answer:
+        """Begin to see as another agent, by parameters of a URL."""
+        return await self.get(f"session?{seen}", x_confirmation=self.confirmation())
 
     async def form(self, path: str, body: str, **headers: str | None) -> Answer:
         given = {**self.headers, "content-type": FORM, **headers}

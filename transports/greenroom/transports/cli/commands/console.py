@@ -62,8 +62,8 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _stay(new_code: NewCode) -> int:
     """Print a code of the owner's at each Enter, until Ctrl-C or the end of input; return the exit code."""
-    remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
     try:
+        remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
         print_at_enter(new_code)
     except KeyboardInterrupt:
         pass
