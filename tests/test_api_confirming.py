@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("api.confirmed")
 
-KEY = {"name": "n", "scopes": ["*"]}
+KEY: dict[str, Any] = {"name": "n", "scopes": ["*"]}
 
 
 async def asks(owner: Browser, key_id: str) -> dict[str, Any]:
@@ -61,7 +61,8 @@ def code_of(answer: Answer) -> str | None:
     """Return why a request was refused."""
     if not answer.body.startswith(b"{"):
         return "CONFIRMATION_NEEDED" if b'name="confirmation"' in answer.body else None
-    return answer.json().get("code")
+    code: str | None = answer.json().get("code")
+    return code
 
 
 async def test_what_lets_others_in_or_takes_something_along_asks_once_more(enter: Enter) -> None:
@@ -247,8 +248,12 @@ async def test_who_may_not_do_it_is_told_that_and_asked_for_nothing(enter: Enter
         await begin(at)
         reader = await browser(here, read_only=True)
         code = reader.confirmation()
-        for path in ("create_api_key", "rotate_api_key", "export_audit_log"):
-            body = {"create_api_key": KEY, "rotate_api_key": {"key_id": "a" * 12}}.get(path, {})
+        refused: dict[str, dict[str, Any]] = {
+            "create_api_key": KEY,
+            "rotate_api_key": {"key_id": "a" * 12},
+            "export_audit_log": {},
+        }
+        for path, body in refused.items():
             assert (await reader.post(path, **body)).json()["code"] == "PERMISSION_DENIED"
         assert "admin" in (await reader.get("session?as=alice")).json()["detail"]
         headers = {**reader.headers, "x-csrf-token": reader.token, "x-confirmation": code}

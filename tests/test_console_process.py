@@ -179,13 +179,12 @@ async def test_on_a_terminal_it_prints_a_code_and_another_one_at_each_enter(
 @pytest.mark.promise("console.confirmed")
 async def test_ctrl_c_ends_it_beside_a_server_and_the_end_of_that_is_told(tmp_path: Path) -> None:
     arguments = ("console", "--print", *folder(tmp_path))
-    terminal = {"terminal": True, "keyboard": True}
     async with running(tmp_path, "serve", "--http", "127.0.0.1:0", *arguments[2:]) as owner:
         await owner.line_with("listening on")
-        async with running(tmp_path, *arguments, **terminal) as program:  # type: ignore[arg-type] - booleans
+        async with running(tmp_path, *arguments, terminal=True, keyboard=True) as program:
             await program.until("Ctrl-C")
             assert await program.interrupt() == exit_codes.OK
-        async with running(tmp_path, *arguments, **terminal) as program:  # type: ignore[arg-type] - likewise
+        async with running(tmp_path, *arguments, terminal=True, keyboard=True) as program:
             await program.until("Ctrl-C")
             assert await owner.interrupt() == exit_codes.OK
             await program.press("\n")

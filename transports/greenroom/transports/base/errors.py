@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.runtime import GreenroomError
@@ -22,17 +21,7 @@ class FileAccessError(GreenroomError):
 
 
 class HttpRefusedError(Exception):
-    """A request that is refused with an HTTP status; its sentence, without any key, is the answer's body.
-
-    Attributes:
-        status: The status.
-        headers: What the answer's head says besides.
-        code: What programs know it by; None where the status says all.
-        details: What belongs to the code.
-    """
-
-    code: str | None = None
-    details: dict[str, Any] | None = None
+    """A request that is refused with an HTTP status; its sentence, without any key, is the answer's body."""
 
     def __init__(self, status: HTTPStatus, sentence: str, **headers: str) -> None:
         super().__init__(without_keys(sentence))

@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple
@@ -55,7 +55,7 @@ class Action(NamedTuple):
 
 
 SEE_AS: Final = Action("see_as", "Seeing as another agent", "`greenroom console` in a terminal", ADMIN)
-_ACTIONS: Final = {
+_ACTIONS: Final[Mapping[type[Any], Action]] = {
     API_REQUESTS[name]: Action(name, says, command, needed_for_request(name))
     for name, says, command in (
         ("create_api_key", "Making a key", "`greenroom keys create`"),
@@ -90,8 +90,6 @@ class ConfirmationNeededError(HttpRefusedError):
         by: What would confirm it; None where nothing does.
         is_wrong: Whether something was shown, which was wrong.
     """
-
-    code = CONFIRMATION_NEEDED
 
     def __init__(self, action: Action, by: By | None, *, is_wrong: bool = False) -> None:
         super().__init__(HTTPStatus.FORBIDDEN, _sentence(action, by, is_wrong=is_wrong))

@@ -12,6 +12,7 @@ import msgspec
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.responses import Header, Response
 from greenroom.transports.mcp.tool_errors import Failure
+from greenroom.transports.rest.confirmation import CONFIRMATION_NEEDED, ConfirmationNeededError
 
 PROBLEM: Final = (b"content-type", b"application/problem+json")
 
@@ -84,7 +85,9 @@ def failure_response(failure: Failure) -> Response:
 def refusal_response(error: HttpRefusedError) -> Response:
     """Return the answer to a request that did not come as far as the domain."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
-    return _response(error.status, str(error), headers, code=error.code, details=error.details)
+    if isinstance(error, ConfirmationNeededError):
+        return _response(error.status, str(error), headers, code=CONFIRMATION_NEEDED, details=error.details)
+    return _response(error.status, str(error), headers)
 
 
 def _response(
