@@ -99,7 +99,7 @@ class BrowserSession:
         has_ended: Whether it has.
         codes: Those of the terminal in which its link was made; None where there was none, or for a key.
         seeing: As whom it looks on, each until when, as was confirmed.
-        exported: URIs of what it exported last, as was confirmed.
+        exported: URIs of the parts of memories that it exported last, as was confirmed.
     """
 
     def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:

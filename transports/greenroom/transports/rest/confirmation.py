@@ -16,7 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple
 
-from greenroom.actors import API_REQUESTS, MemoriesExported, ReadResource, SessionExported
+from greenroom.actors import API_REQUESTS, MemoriesExported, ReadResource
 from greenroom.actors.auth.scopes import ADMIN, NEEDED, allows, needed_for_request
 from greenroom.actors.resources.kinds import find_kind
 from greenroom.runtime import Refusal
@@ -106,8 +106,9 @@ def _sentence(action: Action, by: By | None, *, is_wrong: bool) -> str:
             f"browser logged in was made in none; use {action.command} instead"
         )
     if by == "key":
-        wrong = "This is not the key that this browser logged in by. " if is_wrong else ""
-        return f"{wrong}{action.says} needs that key once more"
+        if is_wrong:
+            return "This is not the key that this browser logged in by; show that one once more"
+        return f"{action.says} needs the key once more that this browser logged in by"
     if is_wrong:
         return (
             "This is not the code that `greenroom console` printed last, or it was used or has ended; "
@@ -223,11 +224,15 @@ class ConfirmedAgent:
             undo()
             raise
         self._is_confirmed = True  # the further parts of a file are asked by the same agent
-        self._session.exported.extend(_uris(reply))
+        if isinstance(reply, MemoriesExported):
+            self._session.exported.extend(part.uri for part in reply.parts)
         return reply
 
     def _is_of_confirmed(self, request: Any) -> bool:
-        """Return whether a request reads what was exported by this browser, which was confirmed."""
+        """Return whether a request reads a part of what this browser exported, which was confirmed.
+
+        Who was not answered such a URI cannot know it; those of passports are listed.
+        """
         return isinstance(request, ReadResource) and request.uri in self._session.exported
 
     def subscriber(self, window: float) -> SubscriberPort:
@@ -237,12 +242,6 @@ class ConfirmedAgent:
     def close(self) -> None:
         """Let go what is held, see `Asked`."""
         self._agent.close()
-
-
-def _uris(reply: object) -> list[str]:
-    if isinstance(reply, MemoriesExported):
-        return [part.uri for part in reply.parts]
-    return [reply.uri] if isinstance(reply, SessionExported) else []
 
 
 def _nothing() -> None:
