@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -25,7 +26,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 from support.forking import forked_program
 
-from greenroom.transports.control.client import Link, call
+from greenroom.transports.control.client import Code, Link, call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,8 @@ STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 LAYOUTS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((360, "dark"), (1280, "light"), (2560, "dark"))
 """The widths in pixels at which pages are looked at, each in one of the colour schemes."""
 SCREENSHOTS = "GREENROOM_SCREENSHOTS"
+CONFIRMED = {"create_api_key", "rotate_api_key", "export_memories", "export_session", "export_audit_log"}
+"""What a browser's session asks for with a code."""
 
 
 class ConsoleServer:
@@ -66,10 +69,19 @@ class ConsoleServer:
         path = urlsplit(self.link()).path.partition("login/")[0]  # the same in every process on the folder
         self.url = urljoin(self.mcp, path)
         self._cookie, self._token = "", ""
+        self._terminal = token_hex()
+        self.terminals: dict[BrowserContext, str] = {}
 
-    def link(self, *, read_only: bool = False) -> str:
+    def link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
         """Return a link that logs a browser in as the folder's owner."""
-        return str(json.loads(call(self.folder, Link(read_only=read_only)))["url"])
+        return str(json.loads(call(self.folder, Link(read_only=read_only, terminal=terminal)))["url"])
+
+    def code(self, page: Page) -> str:
+        """Return the code that the terminal of a page's browser prints."""
+        return self._code(self.terminals[page.context])
+
+    def _code(self, terminal: str) -> str:
+        return str(json.loads(call(self.folder, Code(terminal=terminal)))["code"])
 
     def link_file(self) -> Path:
         """Return a file that leads a browser to such a link."""
@@ -78,7 +90,7 @@ class ConsoleServer:
     def ask(self, request: str, **arguments: Any) -> Any:
         """Have a request carried out, as another client than the browser; return its answer."""
         if not self._token and self.key is None:
-            token = self.link().rpartition("/")[2]
+            token = self.link(terminal=self._terminal).rpartition("/")[2]
             answer, said = self._post("login", {"link": token})
             self._cookie, self._token = answer["set-cookie"].partition(";")[0], said["csrf_token"]
         return self._post(request, arguments)[1]
@@ -87,6 +99,8 @@ class ConsoleServer:
         headers = {"content-type": "application/json"}
         if self.key is None:
             headers |= {"cookie": self._cookie, "x-csrf-token": self._token}
+            if path in CONFIRMED:
+                headers["x-confirmation"] = self._code(self._terminal)
         else:
             headers |= {"authorization": f"Bearer {self.key}"}
         body = json.dumps(values).encode()
@@ -141,8 +155,9 @@ def profile_of(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
 
 def logged_in(context: BrowserContext, server: ConsoleServer, *, read_only: bool = False) -> Page:
     """Open a page and log in by a link."""
-    page = context.new_page()
-    page.goto(server.link(read_only=read_only))
+    page, terminal = context.new_page(), token_hex()
+    server.terminals[context] = terminal
+    page.goto(server.link(read_only=read_only, terminal=terminal))
     return _came_in(page)
 
 
@@ -159,6 +174,13 @@ def _came_in(page: Page) -> Page:
     page.get_by_role("heading", level=1, name="Overview").wait_for()
     page.wait_for_load_state()  # from then on the script hears keys
     return page
+
+
+def confirm(page: Page, typed: str) -> None:
+    """Type what confirms something where the page asks for it."""
+    field = page.locator("#confirmation")
+    field.fill(typed)
+    page.get_by_role("button", name="Confirm").click()
 
 
 def go_by_keys(page: Page, keys: str, url: str) -> None:

@@ -4,26 +4,37 @@ The link stands in a file that only this user reads, and the browser is given th
 stands in the arguments of programs every user of the machine can read.
 
 Where the folder's owner serves HTTP, the link leads there. Else this process shares the folder as any server
-does, and serves HTTP on a free loopback port until nobody is logged in any more.
+does, and serves HTTP on a free loopback port until nobody is logged in any more. In a terminal it prints
+codes by which that browser confirms what it may not do alone, and stays for that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import secrets
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.output import remark, say
+from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.cli.support.browsers import Browser
+from greenroom.transports.cli.support.code_printer import (
+    NewCode,
+    explain_codes,
+    has_terminal,
+    print_at_enter,
+    print_at_enter_while_serving,
+    print_code,
+)
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
-from greenroom.transports.control.client import ControlSocketError, Link, NoOwnerError, call
+from greenroom.transports.control.client import Code, ControlSocketError, Link, NoOwnerError, call
 from greenroom.transports.net.addresses import HostPort
 
 if TYPE_CHECKING:
@@ -37,17 +48,45 @@ _LAST_PAGE: Final = 2.0  # seconds in which who has logged out still gets the pa
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Open a browser that is logged in, or print the link; return the exit code."""
     browser = None if chosen.print_only else _found()
+    terminal = secrets.token_urlsafe() if has_terminal() else None
+    made = None
     with suppress(ControlSocketError, NoOwnerError):  # it shows nothing to browsers, or there is none
-        request = Link(read_only=chosen.read_only, as_file=browser is not None)
-        made = json.loads(call(resolved.settings.data, request, patience=_PATIENCE))
-        file = None if made["file"] is None else Path(made["file"])
-        if browser is None or file is None or not _opened(browser, file):
-            _print(made["url"])
-        return exit_codes.OK
-    return _serve_it(chosen, resolved, browser)
+        link = Link(read_only=chosen.read_only, as_file=browser is not None, terminal=terminal)
+        made = json.loads(call(resolved.settings.data, link, patience=_PATIENCE))
+    if made is None:
+        return _serve_it(chosen, resolved, browser, terminal)
+    new_code = partial(_code_of_owner, resolved.settings.data, terminal or "")
+    if terminal is not None:
+        print_code(new_code())
+        explain_codes()
+    file = None if made["file"] is None else Path(made["file"])
+    if browser is None or file is None or not _opened(browser, file):
+        _print(made["url"])
+    return exit_codes.OK if terminal is None else _stay(new_code)
 
 
-def _serve_it(chosen: argparse.Namespace, resolved: Resolved, browser: Browser | None) -> int:
+def _stay(new_code: NewCode) -> int:
+    """Print a code of the owner's at each Enter, until Ctrl-C or the end of input; return the exit code."""
+    try:
+        remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
+        print_at_enter(new_code)
+    except KeyboardInterrupt:
+        pass
+    except NoOwnerError:
+        return complain("console", "the server that showed the console has ended", exit_codes.FAILED)
+    except ControlSocketError as error:
+        return complain("console", str(error), error.code)
+    return exit_codes.OK
+
+
+def _code_of_owner(folder: Path, terminal: str) -> str:
+    code: str = json.loads(call(folder, Code(terminal=terminal), patience=_PATIENCE))["code"]
+    return code
+
+
+def _serve_it(
+    chosen: argparse.Namespace, resolved: Resolved, browser: Browser | None, terminal: str | None
+) -> int:
     """Serve the console until nobody looks at it any more."""
     from greenroom.transports.cli.commands.serve import (  # noqa: PLC0415 - 0.3 s, for who needs it
         Purpose,
@@ -56,11 +95,15 @@ def _serve_it(chosen: argparse.Namespace, resolved: Resolved, browser: Browser |
     from greenroom.transports.cli.support.error_report import start_logging  # noqa: PLC0415 - likewise
 
     async def attend(link: Linker, sessions: BrowserSessions, stop: trio.Event) -> None:
-        url = link(read_only=chosen.read_only)
+        url = link(read_only=chosen.read_only, terminal=terminal)
         assert url is not None, "it is on a loopback address"
+
+        def new_code() -> str:
+            return sessions.new_code(terminal or "") or ""
+
         async with trio.open_nursery() as nursery:
             file = None if browser is None or sessions.files is None else sessions.files.write(url)
-            nursery.start_soon(_open, url, browser, file)
+            nursery.start_soon(_open, url, browser, file, None if terminal is None else new_code)
             await sessions.wait_until_unused()
             remark("greenroom console: nobody is logged in any more")
             await trio.sleep(_LAST_PAGE)
@@ -90,7 +133,10 @@ def _on_loopback(settings: Settings) -> Settings:
     )
 
 
-async def _open(url: str, browser: Browser | None, file: Path | None) -> None:
+async def _open(url: str, browser: Browser | None, file: Path | None, new_code: NewCode | None) -> None:
+    if new_code is not None:
+        print_code(new_code())
+        explain_codes()
     # Some browsers run in the terminal until they are closed.
     if (
         browser is None
@@ -99,6 +145,8 @@ async def _open(url: str, browser: Browser | None, file: Path | None) -> None:
     ):
         _print(url)
     remark("greenroom console: open until you log out or look at nothing for half an hour; Ctrl-C ends it")
+    if new_code is not None:
+        await print_at_enter_while_serving(new_code)
 
 
 def _found() -> Browser | None:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -184,8 +184,7 @@ async def _serve(
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
-        files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
-        nursery.start_soon(files.run)
+        files = _link_files(nursery, settings)
         sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime), files)
 
         link = _linker(sockets.base_url(), sockets.browser_path(runtime), sessions)
@@ -226,11 +225,12 @@ async def _serve(
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
+        control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
         if runtime.role == "owner":
             nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain, link, files)
+            await nursery.start(control)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link, files)
+            nursery.start_soon(_control_when_owner, runtime, drain, control)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -262,13 +262,21 @@ async def _serve(
     return code
 
 
+def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
+    """Return the files of links, which go in time while the nursery is open."""
+    files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
+    nursery.start_soon(files.run)
+    return files
+
+
 def _linker(base_url: str | None, path: str | None, sessions: BrowserSessions) -> Linker:
     """Return what makes links to the console, which may lie below a secret path."""
 
-    def link(*, read_only: bool) -> str | None:
+    def link(*, read_only: bool, terminal: str | None = None) -> str | None:
         if base_url is None:
             return None
-        return f"{base_url}{path or ''}{LINKS}{sessions.make_link(read_only=read_only)}"
+        token = sessions.make_link(read_only=read_only, terminal=terminal)
+        return f"{base_url}{path or ''}{LINKS}{token}"
 
     return link
 
@@ -285,18 +293,13 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 
 async def _control_when_owner(
-    runtime: SharedRuntime,
-    folder: Path,
-    observed: ObservedServer,
-    drain: Drain,
-    link: Linker,
-    files: LinkFiles,
+    runtime: SharedRuntime, drain: Drain, control: Callable[[], Awaitable[None]]
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain, link, files)
+        await control()
 
 
 def _tell_presence(
