@@ -92,7 +92,8 @@ class Agent:
         savings: Counts what its searches and readings save; nobody does for None.
         server: The process that serves it; None where none does.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
-        is_person: Whether it is somebody who looks at pages: what people read spares no agent anything.
+        is_person: Whether it is somebody who looks at pages: what people read spares no agent anything, and
+            they get no links to passports, which open without a key.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
         prompts: Prompts of the user's own (`open_prompts`).
     """
@@ -119,6 +120,8 @@ class Agent:
         looks_on = principal.seen_by is not None  # then nothing of it is counted, nor recorded as the agent's
         if looks_on:
             locator = None
+        if is_person and passports is not None:
+            passports = passports._replace(base_url=None)
         self._runtime = runtime
         self._savings = None if looks_on or is_person else savings
         self._quota = quota

@@ -84,7 +84,7 @@ class ApiEndpoint:
         """Answer one request, see `http.endpoint.Endpoint`."""
         exchange.extra = [*exchange.extra, NOT_KEPT, *SAFE]
         path = exchange.head.path
-        if path == f"{openapi.ROOT}/login":
+        if path == f"{openapi.ROOT}/login" and self._visitors.browsers_log_in:
             check_method(exchange.head, "POST")
             await self._log_in(exchange, caller)
         else:

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
@@ -19,6 +20,7 @@ from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_path import browser_path
 from greenroom.transports.rest.browser_sessions import BrowserSessions
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Sockets:
                 sessions,
                 limits=limits,
                 base_url=self.base_url(),
-                is_secure=self._is_secure(),
+                path=self.browser_path(observed.runtime),
             )
             http_options = HttpOptions(
                 limits=limits,
@@ -128,6 +130,10 @@ class Sockets:
         if settings.behind_proxy or settings.http.is_unspecified:
             return None
         return url_of(self._http[0], "http", "")
+
+    def browser_path(self, runtime: RuntimeClient) -> str | None:
+        """Return the secret path below which browsers find the console; None where they come over TLS."""
+        return None if self._is_secure() else browser_path(runtime)
 
     def _is_secure(self) -> bool:
         """Return whether browsers come over TLS, that of a proxy included."""
