@@ -104,7 +104,7 @@ class Authenticator(Protocol):
         """
 
     def count_wrong(self, address: str | None, action: str) -> None:
-        """Count a one-time link that opens nothing; whoever has a right one is not counted.
+        """Count a one-time link that opens nothing; right ones are not counted.
 
         Args:
             address: Where it came from, as `address_of` returns it.

@@ -1,7 +1,7 @@
 """What a browser's session does not do alone: making keys, seeing as another agent, and exports.
 
 Each asks once more: for a code of the terminal whose link the browser came by, or for the key that it logged
-in by. So whoever has but the cookie takes nothing along and lets nobody else in.
+in by. So with the cookie alone no contents leave and no other program is let in.
 
 Invariants:
 
@@ -176,7 +176,7 @@ class Confirmations:
                 raise
             return False
         theirs = found.credential
-        assert ours is not None, "nobody is logged in without anything"
+        assert ours is not None, "a browser logs in by something"
         return theirs is not None and (theirs.id, theirs.holder) == (ours.id, ours.holder)
 
 
