@@ -212,6 +212,10 @@ class ConfirmedAgent:
         self._confirm = confirm
         self._is_confirmed = False
 
+    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
+        """Refuse a type of request that the agent's scopes do not open, see `Asked`."""
+        self._agent.check_scope(request, arguments)
+
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
         action = None if self._is_confirmed else action_of(request)
