@@ -130,6 +130,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         by_owner: Whether its owner wrote the newest version, as far as that is known.
         unreviewed: Whether a rule found it and nobody has looked at it since.
         deleted_by: Who forgot it; None where an older program did not say.
+        is_dated: Whether its time of creation came with an import, and is not the one when it was stored.
     """
 
     partition: int
@@ -148,6 +149,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     by_owner: bool = False
     unreviewed: bool = False
     deleted_by: str | None = None
+    is_dated: bool = False
 
 
 PLAIN = EntryDetails(0)

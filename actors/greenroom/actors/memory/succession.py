@@ -49,7 +49,8 @@ def by_state(
     strengths = ranked.strengths[places].astype(np.float64) / _UNIT
     said = [each for each in statements if each is not None]
     probabilities = successions(said, cosines, ranked.vectors)
-    moved = np.argsort(-strengths - gains(strengths, probabilities, ranked.vectors, state), kind="stable")
+    gained_each = gains(strengths, places, said, probabilities, ranked.vectors, state)
+    moved = np.argsort(-strengths - gained_each, kind="stable")
     every = np.arange(len(ranked.rows))
     every[places] = places[moved]
     gained = np.zeros(len(every), np.float32)
@@ -81,9 +82,10 @@ def _statements(
 
 def statement(text: str, entry: Entry) -> Statement:
     """Return what is compared of a note."""
-    tags = (entry.details or PLAIN).tags
-    terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
-    return Statement(terms, tells_change(text), entry.created_at)
+    details = entry.details or PLAIN
+    parts = (text, *details.tags)
+    terms = frozenset(term for part in parts for token in tokens(part) for term in token.posted)
+    return Statement(terms, tells_change(text), entry.created_at, details.is_dated)
 
 
 def _cosines(corpus: Corpus, space: str, rows: Places) -> Floats | None:

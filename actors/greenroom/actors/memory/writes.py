@@ -204,6 +204,7 @@ def _details(
         stored_size=len(draft.value if packed is None else packed),
         by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
         unreviewed=links.unreviewed if draft.unreviewed is None else draft.unreviewed,
+        is_dated=links.is_dated or draft.created_at is not None,
     )
 
 
