@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.ranking.lexical import idf
+from greenroom.actors.text.analyze import tokens
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.intent import State
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 COMPARED: Final = 50
 """Best matches among which successions are looked for."""
+LONGEST: Final = 600
+"""Characters of a note; a longer one is about several matters, and succeeds no other."""
+UNIT: Final = 3.0
+"""The strength that counts as 1 here."""
 _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
 """How much a strength, as log-odds, tells which of the best matches is meant."""
 _LEAST: Final = 1e-12
@@ -101,6 +106,12 @@ class Statement(NamedTuple):
     tells: bool
     made: int
     is_imported: bool = False
+
+    @classmethod
+    def read(cls, text: str, tags: Sequence[str], made: int, *, is_imported: bool) -> Statement:
+        """Return what is compared of a note that says ``text``."""
+        terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
+        return cls(terms, tells_change(text), made, is_imported)
 
 
 def tells_change(text: str) -> bool:
