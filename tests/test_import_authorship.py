@@ -111,7 +111,7 @@ async def by_browser(here: Premises, key: ApiKeyMade) -> Call:
     page = await browser(here, key)
 
     async def call(tool: str, **arguments: Any) -> Any:
-        return (await page.post(tool, **arguments)).json()
+        return (await page.confirmed(tool, **arguments)).json()
 
     return call
 
