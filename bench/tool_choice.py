@@ -41,12 +41,23 @@ Choose = Callable[[str], Sequence[str]]
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    """What people say, by the tool that is right; what is held out is not looked at when words are sought."""
+    """What people say, by the tool that is right.
+
+    Attributes:
+        tasks: For core.
+        held_out: Not looked at when descriptions are written.
+        fresh: Written from the tools' names alone.
+        knowledge: For the tools for documents.
+        knowledge_held_out: As above.
+        knowledge_fresh: As above.
+    """
 
     tasks: dict[str, list[str]]
     held_out: dict[str, list[str]]
+    fresh: dict[str, list[str]]
     knowledge: dict[str, list[str]]
     knowledge_held_out: dict[str, list[str]]
+    knowledge_fresh: dict[str, list[str]]
 
 
 class Miss(NamedTuple):
