@@ -32,6 +32,8 @@ DOCUMENTS = "documents"
 FEW = 3
 MOST_TOOLS, MOST_TOKENS = 16, 5_000
 LEAST_FIRST = 90.0
+LONG_AGO = "2000-01-01T00:00:00Z"
+"""When the tools were stored: no task names that time, so the day of the run decides nothing."""
 PER_TOKEN = 4
 """Bytes that are counted as a token."""
 
@@ -154,10 +156,14 @@ def chooser(plan: Plan) -> Iterator[tuple[Listing, Callable[[Listing], Choose]]]
         def searching(listing: Listing) -> Choose:
             namespace = f"project:of-{len(listing)}"
             names = {f"tool-{number}": str(tool["name"]) for number, tool in enumerate(listing)}
-            for key, tool in zip(names, listing, strict=True):
-                client.call(
-                    ToolCall("store_memory", {"key": key, "content": words(tool), "namespace": namespace})
-                )
+            source = msgspec.json.encode(
+                [
+                    {"key": key, "content": words(tool), "created_at": LONG_AGO}
+                    for key, tool in zip(names, listing, strict=True)
+                ]
+            )
+            arguments = {"source": source.decode(), "namespace": namespace}
+            client.call(ToolCall("import_memories", arguments))
             settle(client, namespace)
 
             def find(task: str) -> Sequence[str]:
