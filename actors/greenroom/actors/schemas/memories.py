@@ -58,7 +58,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
-    content: kinds.MemoryContent | None = None
+    content: Annotated[kinds.MemoryContent | None, Meta(description="what is true now")] = None
     value: types.GivenJson | UnsetType = UNSET
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
     tags: kinds.Tags | UnsetType | None = UNSET
@@ -104,7 +104,9 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
     namespace: kinds.NamespacePrefix | None = None
-    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
+    filters: Annotated[
+        MemoryFilters | None, Meta(description="such as tags, kind or since when; all must fit")
+    ] = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
     max_tokens: kinds.MaxTokens | None = None
