@@ -32,6 +32,8 @@ DOCUMENTS = "documents"
 FEW = 3
 MOST_TOOLS, MOST_TOKENS = 16, 5_000
 LEAST_FIRST = 90.0
+LEAST_FRESH = 85.0
+"""Of the tasks by another hand."""
 LONG_AGO = "2000-01-01T00:00:00Z"
 """When the tools were stored: no task names that time, so the day of the run decides nothing."""
 PER_TOKEN = 4
@@ -105,6 +107,8 @@ def run(plan: Plan) -> Report:
         rows: list[list[Value]] = []
         ours = choose(searching(core), _asked(given.tasks, some))
         knowing = choose(searching(documents), _asked(given.knowledge, some))
+        fresh = choose(searching(core), _asked(given.fresh, some))
+        knowing_fresh = choose(searching(documents), _asked(given.knowledge_fresh, some))
         sets = {
             "tasks": (given.tasks, given.held_out),
             DOCUMENTS: (given.knowledge, given.knowledge_held_out),
@@ -127,7 +131,8 @@ def run(plan: Plan) -> Report:
                 columns=["task", "right", "place", "before it"],
                 rows=[
                     [miss.task, miss.right, miss.place, ", ".join(miss.before)]
-                    for miss in (*ours.misses, *knowing.misses)
+                    for each in (ours, knowing, fresh, knowing_fresh)
+                    for miss in each.misses
                 ],
             ),
             Table(
@@ -143,6 +148,12 @@ def run(plan: Plan) -> Report:
             Figure(what="right tool among three, %", value=ours.among_few, least=100),
             Figure(what="right tool for documents first, %", value=knowing.first, least=LEAST_FIRST),
             Figure(what="right tool for documents among three, %", value=knowing.among_few, least=100),
+            Figure(what="right tool first for fresh tasks, %", value=fresh.first, least=LEAST_FRESH),
+            Figure(
+                what="right tool for documents first for fresh tasks, %",
+                value=knowing_fresh.first,
+                least=LEAST_FRESH,
+            ),
         ],
     )
 

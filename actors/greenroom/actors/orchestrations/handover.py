@@ -40,7 +40,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     purpose: Annotated[types.Purpose | None, Meta(description="of a new one")] = None
     restore_from: Annotated[
         requests.PassportText | None,
-        Meta(description="which to continue: latest, a session_id, a passport or a claim"),
+        Meta(description="latest, a session_id, a passport or a claim"),
     ] = None
     new: Annotated[bool, Meta(description="make a new one, whatever there is")] = False
     qr: Annotated[bool, Meta(description="also a QR code of the claim")] = False

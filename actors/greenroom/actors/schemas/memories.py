@@ -105,7 +105,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
 
     namespace: kinds.NamespacePrefix | None = None
     filters: Annotated[
-        MemoryFilters | None, Meta(description="such as tags, kind or since when; all must fit")
+        MemoryFilters | None, Meta(description="all that are given must fit")
     ] = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None

@@ -142,8 +142,8 @@ _ALL = (
     Tool(
         name="create_session",
         title="Create session",
-        description="Make a new shared session that other agents can join, under an id of your choice. "
-        "To begin work where another tool ended: start_session.",
+        description="Make a shared session under an id of your choice. To begin or take over work: "
+        "start_session.",
     ),
     Tool(
         name="get_session",
@@ -162,8 +162,7 @@ _ALL = (
     Tool(
         name="update_session",
         title="Update session",
-        description="Change a session's status, metadata or state, for example to pause or terminate it. "
-        "To say something in it, use add_message.",
+        description="Change a session's status, metadata or state, for example to pause or terminate it.",
         overwrites=True,
         repeatable=True,
         weight=4,
@@ -171,7 +170,7 @@ _ALL = (
     Tool(
         name="reopen_session",
         title="Reopen session",
-        description="Open a session again that was terminated, so that work in it can go on.",
+        description="Open a terminated session again, so that work in it can go on.",
     ),
     Tool(
         name="add_message",
@@ -184,7 +183,7 @@ _ALL = (
         name="get_messages",
         title="Get messages",
         description="Read what was said in a session, the whole conversation in order: from the start, the "
-        "latest replies, or with since_id only what is new, who answered, what has come in and "
+        "latest replies, or with since_id the new ones: what has come in, who has answered, what "
         "others have written since you last looked.",
         weight=4,
     ),
@@ -211,9 +210,8 @@ _ALL = (
     Tool(
         name="set_memory",
         title="Set memory",
-        description="Remember a JSON value under a key, for yourself alone: everywhere, "
-        "or in one session with session_id; for good, or for expires_in seconds. "
-        "Other agents never see it; to tell them, use add_message.",
+        description="Keep a JSON value under a key for yourself alone, everywhere or in one session, for good"
+        " or for expires_in seconds.",
         overwrites=True,
     ),
     Tool(
@@ -248,8 +246,8 @@ _ALL = (
     Tool(
         name="retrieve_memory",
         title="Retrieve memory",
-        description="Recall from your user's memory by words, or by key from everywhere. "
-        "To search projects and your own keys, too, or by time: memory_search.",
+        description="Recall from your user's memory by words, or by key from everywhere. For projects, your "
+        "own keys or a time: memory_search.",
         weight=4,
     ),
     Tool(
@@ -280,24 +278,23 @@ _ALL = (
     Tool(
         name="get_full_content",
         title="Read passages",
-        description="Open and read in full passages of a document that semantic_search found: the entire "
-        "text, not just an excerpt or snippet, and what stands before and after it.",
+        description="Open and read in full what semantic_search found: the entire text of passages or a "
+        "document, not just excerpts, and what stands before and after.",
         weight=4,
     ),
     Tool(
         name="list_corpora",
         title="See collections of documents",
-        description="See which collections of documents and bodies of text there are to search, how big each "
-        "is and how old its index.",
+        description="See which collections of documents, bodies of text, there are to search, how big each is"
+        " and how old its index.",
         weight=4,
     ),
     Tool(
         name="ingest_documents",
         title="Add documents",
         description="Index files, folders or a text: add or load them into a collection, to make them "
-        "searchable and answer questions about them. Again, it takes in only pages that changed; "
-        "when complete is false, call it again. Says what it left out and why. remove takes "
-        "documents out of the index.",
+        "searchable and ask about them. Again, it takes in only pages that changed; when complete"
+        " is false, call it again. Says what it left out and why.",
         overwrites=True,
         repeatable=True,
         weight=1,
@@ -320,7 +317,7 @@ _ALL = (
         name="outline",
         title="Outline code",
         description="See what is in a file or a folder of the workspace without reading it: its symbols with "
-        "their lines and signatures, within max_tokens.",
+        "their lines and signatures.",
         weight=1,
     ),
     Tool(
@@ -333,8 +330,8 @@ _ALL = (
     Tool(
         name="similar_files",
         title="Find similar files",
-        description="Find files of the workspace that are like a given one, such as its test or another way "
-        "to do the same, and what they have in common.",
+        description="Find files of the workspace that are like a given one, such as its test, and what they "
+        "have in common.",
         weight=1,
     ),
     Tool(
@@ -363,8 +360,7 @@ _ALL = (
         name="find_entity",
         title="Find all mentions",
         description="Find every place where a name turns up, however written: a vendor, project, product or "
-        "library, counting its other names too: in documents and files, memories, notes and "
-        "sessions.",
+        "library, counting its other names too, in files, memories, notes and sessions.",
         weight=4,
     ),
     Tool(
@@ -377,10 +373,10 @@ _ALL = (
     Tool(
         name="define_entities",
         title="Define entities",
-        description="Register names, such as candidates that were suggested, and put them in force: vendors, "
-        "products, libraries or services that documents mention, names and abbreviations that are"
-        " one and the same and count as a single name, and relations; here, or in YAML or "
-        "manifests. Also rename and remove names.",
+        description="Register names that documents mention, of vendors, products or libraries, and put "
+        "suggested candidates in force: names and abbreviations that are one and the same and "
+        "count as a single name, and relations; here, or in YAML or manifests. Also rename and "
+        "remove names.",
         overwrites=True,
         repeatable=True,
         weight=4,
@@ -414,7 +410,7 @@ _ALL = (
         name="list_memories",
         title="List memories",
         description="Show everything that is kept in memory, all notes and facts page by page, newest first, "
-        "or those that were saved since a date or have a certain tag or kind.",
+        "or notes that were saved since a date or have a certain tag or kind.",
         weight=4,
     ),
     Tool(
@@ -440,16 +436,16 @@ _ALL = (
     Tool(
         name="import_memories",
         title="Import memories",
-        description="Store many memories at once from JSON Lines, all or none; a bad line is named. "
-        "Repeating it changes nothing. dry_run first shows what would happen.",
+        description="Store many memories at once from JSON Lines, all or none; a bad line is named. Repeating"
+        " it changes nothing.",
         overwrites=True,
         repeatable=True,
     ),
     Tool(
         name="export_memories",
         title="Export memories",
-        description="Write the memories that you may see, of a namespace or all, into files to be read as "
-        "resources: the answer links to them. import_memories takes the same lines.",
+        description="Write memories that you may see into files, which the answer links to as resources. "
+        "import_memories takes the same lines.",
     ),
     Tool(
         name="start_session",
@@ -492,7 +488,7 @@ _ALL = (
         name="export_session",
         title="Export session",
         description="Write the session into a signed passport that another server restores; private memory "
-        "only with include_memories. For a tool at this server, take migrate_session.",
+        "only with include_memories. At this server: migrate_session.",
         weight=1,
     ),
     Tool(
@@ -513,8 +509,8 @@ _ALL = (
     Tool(
         name="get_stats",
         title="Statistics",
-        description="See what your calls saved: tokens, cost and times by operation, beside what would have "
-        "been read otherwise, and cache hits; administrators also see the server's figures.",
+        description="See what your calls saved: tokens, cost and time by operation, and cache hits; "
+        "administrators also see the server's figures.",
         weight=1,
     ),
     Tool(
@@ -531,15 +527,14 @@ _ALL = (
     Tool(
         name="get_workflow_patterns",
         title="Get workflow patterns",
-        description="See which commands are done again and again in this order here, or go on from the "
-        "commands so far: how sure, how successful, how long.",
+        description="See which commands often follow one another here, or come after those so far: how sure, "
+        "how successful, how long.",
         weight=1,
     ),
     Tool(
         name="suggest_next_action",
         title="Suggest next action",
-        description="Ask which command or tool usually comes next after the last ones; never one that "
-        "failed every time.",
+        description="Ask which command or tool usually comes next; never one that failed every time.",
         weight=1,
     ),
     Tool(
