@@ -54,7 +54,7 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
     )
     remove: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
-        Meta(max_length=1_000, description="documents to take out"),
+        Meta(max_length=1_000, description="paths of documents to take out"),
     ] = msgspec.field(default_factory=list)
     corpus: Annotated[CorpusName, Meta(description="the collection; made if there is none")] = DEFAULT_CORPUS
 
