@@ -104,9 +104,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
     namespace: kinds.NamespacePrefix | None = None
-    filters: Annotated[
-        MemoryFilters | None, Meta(description="all that are given must fit")
-    ] = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
     max_tokens: kinds.MaxTokens | None = None
