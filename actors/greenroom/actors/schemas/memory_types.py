@@ -118,7 +118,7 @@ Unreviewed = Annotated[bool, Meta(description="nobody has looked at it")]
 Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name
 KeyPrefix = Prefix
-SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what to look for")]
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you want to know")]
 
 MAX_DIMENSIONS = 16_384
 """Four times those of large models; all vectors of a root are in memory."""

@@ -60,7 +60,7 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     blockers: Annotated[list[Line], Meta(max_length=50)] = []
 
 
-Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="read or changed")]
+Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="files you read or changed")]
 Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made outside of this server")]
 Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
 
@@ -246,7 +246,7 @@ class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
     files_accessed: Files = msgspec.field(default_factory=list)
     recent_searches: Searches = msgspec.field(default_factory=list)
     decisions: Decisions = msgspec.field(default_factory=list)
-    workflow_state: Annotated[WorkflowState | None, Meta(description="where the work stands")] = None
+    workflow_state: Annotated[WorkflowState | None, Meta(description="the step and progress")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -317,7 +317,7 @@ class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
     session_id: ContextSession | None = None
-    summary: Annotated[Paragraph | None, Meta(description="what came out")] = None
+    summary: Annotated[Paragraph | None, Meta(description="the result")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
