@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, cast, get_args
 
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base.sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES, SizeRange
@@ -29,11 +29,10 @@ from greenroom.runtime import (
 from greenroom.runtime.base.arguments import option_names, refuse_unknown
 from greenroom.runtime.base.options import Durability
 from greenroom.runtime.lmdb.encryption import KEY_BYTES
+from greenroom.runtime.sharing.election import May
 
 AUDIT_DAYS: Final = 90
 CONTENT_LIMIT: Final = 10_000
-
-May = Literal["create", "own", "attach"]
 
 
 class GreenroomOptions(CommonConfig, total=False):
