@@ -1,4 +1,4 @@
-"""Whether a word about the present throws a memory out: what is found with the rule for states, and without.
+"""Whether a word about the present throws a memory out, with the rule and without.
 
 A query for the present state puts the newer of two notes first (`greenroom.actors.ranking.succession`), and
 words such as "current" make it one. What that costs is asked of alike notes, `bench/present`:
@@ -58,7 +58,7 @@ APART: Final = timedelta(hours=17)
 
 
 class Case(NamedTuple):
-    """A question, and the memories that were found without the rule and with it, best first.
+    """A question, and the memories found without the rule and with it, best first.
 
     Attributes:
         forced: What is found if the question is taken for one for the present, whatever it says.

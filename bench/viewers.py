@@ -74,7 +74,7 @@ class Connection:
         self._protocol = h11.Connection(h11.CLIENT)
 
     async def send(self, target: str, tag: str | None = None) -> None:
-        """Send a GET to a path below the browser's, of what has another tag if one is given."""
+        """Send a GET to a path below the browser's; with a tag, a conditional one."""
         headers = [
             ("host", self._entrance.authority),
             ("cookie", self._entrance.cookie),

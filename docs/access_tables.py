@@ -85,7 +85,7 @@ KEYS: Final[Mapping[str, Principal]] = {
     ),
     "bob, without a key": Principal(agent_id="spy", user="bob"),
 }
-"""By what somebody comes: for whom a key was made, and the projects that it names."""
+"""The keys: the user of each, and the projects that it names."""
 
 OPENS: Final[Mapping[str, Callable[[Principal], bool]]] = {
     "sessions of `user:ann`": SEES["a session of its user's own project, `user:ann`"],

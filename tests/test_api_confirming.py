@@ -1,4 +1,4 @@
-"""What a browser's session does not do alone: making keys, seeing as another agent, and exports."""
+"""What a browser confirms: making keys, seeing as another agent, and exports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY: dict[str, Any] = {"name": "n", "scopes": ["*"]}
 
 
 async def asks(owner: Browser, key_id: str) -> dict[str, Any]:
-    """Return what asks for a confirmation, by name: how it is asked with a header more."""
+    """Return what asks for a confirmation, each as a request with more headers."""
 
     def post(path: str, **arguments: Any) -> Any:
         async def ask(confirmation: str | None) -> Answer:
@@ -77,9 +77,9 @@ async def test_what_lets_others_in_or_takes_something_along_asks_once_more(enter
                 for nothing in (None, "", "wrong"):
                     answer = await ask(nothing)
                     assert (answer.status, code_of(answer)) == (403, "CONFIRMATION_NEEDED"), name
-            told = await owner.post("create_api_key", **KEY)
+            denial = await owner.post("create_api_key", **KEY)
             by = "code" if way is None else "key"
-            assert told.json()["details"] == {"action": "create_api_key", "by": by, "is_wrong": False}
+            assert denial.json()["details"] == {"action": "create_api_key", "by": by, "is_wrong": False}
             for name, ask in (await asks(owner, kept.key.key_id)).items():
                 if name != "see_as of changes":
                     answer = await ask(owner.confirmation())
@@ -221,8 +221,8 @@ async def test_without_a_terminal_it_is_refused_with_the_command_that_does_it(en
             assert answer.status == 403
             if name in commands:
                 assert f"use `{commands[name]}`" in answer.body.decode().replace("&#39;", "'"), name
-        told = (await owner.post("create_api_key", **KEY)).json()
-        assert told["details"]["by"] is None
+        denial = (await owner.post("create_api_key", **KEY)).json()
+        assert denial["details"]["by"] is None
 
 
 async def test_programs_with_a_key_are_not_asked(enter: Enter) -> None:
@@ -341,8 +341,8 @@ async def test_a_page_of_another_origin_confirms_nothing(enter: Enter) -> None:
         for path in ("/audit/export", "/sessions?as=alice"):
             assert (await owner.form(path, body)).status == 403
             assert (await owner.form(path, f"{body}&csrf_token={'A' * 43}")).status == 403
-            told = await owner.form(path, f"{body}&csrf_token={owner.token}", origin="http://evil.example")
-            assert told.status in (401, 403)
+            denial = await owner.form(path, f"{body}&csrf_token={owner.token}", origin="http://evil.example")
+            assert denial.status in (401, 403)
         assert (await owner.get("session?as=alice")).status == 403
         assert await make_key(owner, code) == 200, "none of that was a wrong try, or used it up"
 

@@ -1,4 +1,4 @@
-"""Confirmations in a real browser: a code or a key, typed before something leaves or lets others in."""
+"""Confirmations in a real browser: a code or a key is typed first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs on other ports of this machine learn of a browser that is logged in at the console."""
+"""What programs on other ports learn of a browser that is logged in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `greenroom console` hands its link to a browser: in a file of the user's own, and in no argument."""
+"""`greenroom console` hands its link to a browser in a file, and in no argument."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINK = re.compile(r'href="(http://127\.0\.0\.1:\d+/[^"]+/login/[^"]+)"')
 
 
 class OwnBrowser:
-    """A program that stands for a browser: it keeps its arguments, and waits for a word to end.
+    """A program in the place of a browser, which keeps its arguments and waits.
 
     Attributes:
         environment: By which commands find it.
@@ -230,10 +230,10 @@ async def test_no_program_that_is_run_has_the_link_or_the_path_in_its_arguments(
         assert await program.end() == exit_codes.OK
         link = urlsplit(link_in(browser.file()))
         below, _, token = link.path.partition("/login/")
-        told = seen.read_text(errors="replace")
-        assert str(browser.file()) in told
-        assert token not in told
-        assert below not in told
+        text = seen.read_text(errors="replace")
+        assert str(browser.file()) in text
+        assert token not in text
+        assert below not in text
 
 
 async def test_a_folder_that_others_may_change_gets_no_file_and_keeps_what_it_has(tmp_path: Path) -> None:

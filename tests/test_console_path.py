@@ -1,4 +1,4 @@
-"""The secret path below which browsers that come without TLS find the console and what its pages call."""
+"""The secret path of the console for browsers that come without TLS."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_where_programs_ask_no_cookie_counts_and_nobody_logs_in(enter: Ent
         assert (await posted(guest, "list_sessions", {}, bearer(key), BELOW)).status == 200
 
 
-def told(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+def parts_of(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
     """Return what an answer says, without its time."""
     return answer.status, [each for each in answer.headers.items() if each[0] != "date"], answer.body
 
@@ -119,7 +119,7 @@ WRONG = (
 async def test_every_other_path_is_answered_alike(enter: Enter, method: str) -> None:
     async with in_the_clear(enter) as here:
         ann = await in_page(here)
-        unknown = told(await ann.guest.ask(method, "/no-such-path"))
+        unknown = parts_of(await ann.guest.ask(method, "/no-such-path"))
         assert unknown[0] == 404
         for path in WRONG:
             for headers in ({}, ann.headers):
@@ -146,7 +146,7 @@ async def test_the_first_page_says_how_to_open_the_console_and_not_where_it_is(e
 
 
 def own_form(**headers: str | None) -> dict[str, str | None]:
-    """Return what a browser says of a form on a page of ours, which tells of no address."""
+    """Return the headers that a browser sends with a form of ours."""
     return {"origin": "null", "sec-fetch-site": "same-origin", **headers}
 
 

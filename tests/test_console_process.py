@@ -202,9 +202,9 @@ async def test_into_a_pipe_it_prints_the_link_alone_and_what_asks_for_codes_is_r
     await memories(tmp_path)
     secrets = folder(tmp_path)[2:4]
     async with console(tmp_path, *secrets) as (program, link), looking(link) as browser:
-        told = await browser.post("create_api_key", name="n", scopes=["*"])
-        assert (told.status, told.json()["details"]["by"]) == (403, None)
-        assert "greenroom keys create" in told.json()["detail"]
+        denial = await browser.post("create_api_key", name="n", scopes=["*"])
+        assert (denial.status, denial.json()["details"]["by"]) == (403, None)
+        assert "greenroom keys create" in denial.json()["detail"]
         assert (await browser.post("logout")).status == 204
         assert await program.end() == exit_codes.OK
         assert "Code:" not in program.printed

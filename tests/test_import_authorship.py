@@ -1,4 +1,4 @@
-"""Authorship over a key: the author of what a caller writes is its agent, whatever it says besides."""
+"""Over a key its agent is the author of whatever a caller writes."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def at_work(here: House, agent: str, user: str, **passports: Any) -> Agent:
 
 
 async def passport(anna: Agent) -> str:
-    """Return a passport of a session in which an agent stored a memory of the project."""
+    """Return a passport of a session in which an agent stored a project's memory."""
     await begun(anna, "hello")
     await anna.ask(StoreMemory(content="signed off", key="release", namespace=PROJECT))
     return await text_of(anna, await anna.ask(ExportSession(include_memories=True)))
@@ -348,7 +348,7 @@ async def passport(anna: Agent) -> str:
 
 @pytest.mark.promise("passport.authors")
 async def test_over_a_key_a_passport_of_this_server_makes_no_words_another_agents(open_at: Opens) -> None:
-    """Whoever writes the newest version of another's memory could export it as that one's."""
+    """The writer of the newest version of another's memory could export it as that one's."""
     async with open_at("one") as here:
         anna, bobb = at_work(here, "anna", "ann"), at_work(here, "bobb", "bob")
         await anna.ask(StoreMemory(content="it waits for review", key="release", namespace=PROJECT))
@@ -409,8 +409,8 @@ async def test_a_recall_says_it_beside_the_author(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         await bring(at, BOBB, RELEASE)
         found = await Agent(at.runtime, BOBB).ask(RecallContext(task="release", namespace=PROJECT))
-    told = msgspec.to_builtins(found.memories)
-    assert [(each["author"], each["imported"]) for each in told] == [("bobb", {"created_by": "anna"})]
+    answers = msgspec.to_builtins(found.memories)
+    assert [(each["author"], each["imported"]) for each in answers] == [("bobb", {"created_by": "anna"})]
 
 
 @pytest.mark.promise("erase.others-keep-theirs")

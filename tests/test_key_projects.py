@@ -1,4 +1,4 @@
-"""A key bound to projects: of its own user's memories it sees those of these projects, and of none."""
+"""A key bound to projects sees its user's memories of these and of none."""
 
 from __future__ import annotations
 

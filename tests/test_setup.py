@@ -202,10 +202,10 @@ def test_what_is_put_back_stands_in_no_programs_arguments(tmp_path: Path, earlie
     undone = setup(tmp_path, "--undo", "--yes")
     assert undone.returncode == 0, undone.stderr
     assert json.loads(path.read_text())["mcpServers"]["greenroom"] == earlier
-    told = (tmp_path / "arguments").read_text()
-    assert "add-json" in told
-    assert "b" * 43 not in told
-    assert "s3cr3t" not in told
+    seen = (tmp_path / "arguments").read_text()
+    assert "add-json" in seen
+    assert "b" * 43 not in seen
+    assert "s3cr3t" not in seen
 
 
 async def test_a_client_that_hangs_is_given_up(

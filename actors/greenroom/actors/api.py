@@ -92,8 +92,8 @@ class Agent:
         savings: Counts what its searches and readings save; nobody does for None.
         server: The process that serves it; None where none does.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
-        is_person: Whether it is somebody who looks at pages: what people read spares no agent anything, and
-            they get no links to passports, which open without a key.
+        is_person: Whether a person looks at pages: what people read spares no agent anything, and they get no
+            links to passports, which open without a key.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
         prompts: Prompts of the user's own (`open_prompts`).
     """

@@ -37,7 +37,7 @@ _NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_SLUG = 60
 _PROJECT_DIGEST_BYTES = 4
 OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
-"""What `project_of_path` makes: by that a project is told from any other segment of a namespace."""
+"""What `project_of_path` makes. No other segment of a namespace looks like that."""
 
 
 def root_of(namespace: str) -> str:
@@ -89,9 +89,10 @@ def project_of_path(path: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def project_in(namespace: str) -> str | None:
-    """Return the project that a namespace is about, as a segment, as far as its name tells.
+    """Return the project that a namespace is about, going by its name alone.
 
-    That is a project's own, or the part of a user's or an agent's that is about the project of a folder.
+    It is given as a segment: the name in a project's namespace, or in a user's or an agent's the part that
+    names the project of a folder.
     """
     if namespace.startswith(PROJECT):
         return root_of(namespace)[len(PROJECT) :]

@@ -162,7 +162,10 @@ def may_see_session(principal: Principal, project_id: str | None) -> bool:
 
 
 def memberships(principal: Principal) -> frozenset[str] | None:
-    """Return the projects that a principal was made a member of, without those of other users; None: all."""
+    """Return the projects that a principal was made a member of; None: all.
+
+    Those of other users are left out.
+    """
     if principal.projects is None or not principal.is_authenticated:
         return principal.projects
     return frozenset(each for each in principal.projects if may_see_session(principal, each))
@@ -175,9 +178,10 @@ def own_project(user: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _own_projects(user: str) -> tuple[str, ...]:
-    """Return the ways to write a user's own project: as the namespace is written, and with the plain name.
+    """Return the ways to write a user's own project.
 
-    No two users have one in common: a plain name without a tilde is either its own segment or no segment.
+    It is written as the namespace is, or with the plain name. No two users have one in common: a plain name
+    without a tilde is either its own segment or no segment.
     """
     return (own_project(user),) if "~" in user else (own_project(user), USER + user)
 
@@ -356,7 +360,10 @@ def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: 
 
 
 def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ...]:
-    """Return which projects a memory is of, as segments: its namespace's, else where it is shared."""
+    """Return the projects of a memory, as segments.
+
+    That is the project of its namespace, else those that it is shared with.
+    """
     project = project_in(namespace)
     if project is not None:
         return (project,)
@@ -364,18 +371,18 @@ def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ..
 
 
 def is_narrowed(principal: Principal) -> bool:
-    """Return whether a key or a token shows ``principal`` but some projects of its own user."""
+    """Return whether a key or a token limits ``principal`` to some projects of its user."""
     return principal.projects is not None and principal.is_authenticated
 
 
 def may_see_about(principal: Principal, namespace: str) -> bool:
-    """Return whether ``principal`` may know of its own memories in a namespace, as far as that tells."""
+    """Return whether a namespace alone lets ``principal`` know of its own memories there."""
     project = project_in(namespace)
     return project is None or _is_open(principal, (project,))
 
 
 def _is_open(principal: Principal, projects: tuple[str, ...]) -> bool:
-    """Return whether what is of these projects, or of none, is open to the one whose own it is."""
+    """Return whether memories of these projects, or of none, are open to their owner."""
     if not projects or not is_narrowed(principal):
         return True
     return any(is_member(principal, each) for each in projects)

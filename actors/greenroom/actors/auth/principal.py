@@ -49,7 +49,10 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether a key or a token says who it is; of the folder's owner and local programs none does."""
+        """Whether a key or a token says who it is.
+
+        The folder's owner and local programs come without one.
+        """
         return self.key_id is not None and not self.key_id.startswith(LINK)
 
     @property
@@ -59,6 +62,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sight(self) -> Principal:
-        """The identity, and whether a key or a token says so: two that are equal see the same."""
+        """The identity, and whether it came by a key; two equal ones see the same."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)

@@ -32,7 +32,7 @@ def shown(value: bytes) -> str:
 
 
 def part_of(hint: Any, step: str = "") -> Any:
-    """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself.
+    """Return the type of a field (``name``) or an element (``[0]``), or the bare type.
 
     Raises:
         LookupError: it has no such part.
@@ -100,7 +100,10 @@ def choices_of(hint: Any) -> list[Any]:
 
 
 def _choices(hint: Any) -> list[tuple[Any, Meta]]:
-    """Return the types of a union with their limits; what is around the whole is a word on the parameter."""
+    """Return the types of a union with their limits.
+
+    An annotation around the whole union describes the parameter and sets no limit.
+    """
     if get_origin(hint) in {Union, UnionType}:
         return [choice for each in get_args(hint) for choice in _choices(each)]
     if get_origin(hint) is Annotated:
@@ -110,7 +113,7 @@ def _choices(hint: Any) -> list[tuple[Any, Meta]]:
 
 
 def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
-    """Return the type among several that takes values of a kind, and its limits; None where none does."""
+    """Return the type that takes values of a kind, with its limits; None without one."""
     for base, meta in _choices(hint):
         if base is kind or (kind is list and get_origin(base) in _ARRAYS):
             return base, meta

@@ -409,7 +409,7 @@ def _view(row: StoredGiven, number: int) -> schemas.GivenView:
 
 
 def _may_see(principal: Principal, row: StoredGiven) -> bool:
-    """Return whether a reader may know of a row, by its project and those of its memories."""
+    """Return whether a reader may know of a row, its project and its memories."""
     return policy.may_see_session(principal, row.project or None) and all(
         policy.may_see_about(principal, each.namespace) for each in row.memories
     )

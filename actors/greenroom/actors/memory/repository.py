@@ -230,7 +230,7 @@ class MemoryRepository:
         )
 
     def may_see_partition(self, principal: Principal, number: int) -> bool:
-        """Return whether ``principal`` may know of some of what lies in the partition with this number."""
+        """Return whether ``principal`` may know of anything in a partition."""
         assert self.header is not None, "a partition has its number there"
         return policy.may_see_memory(principal, self.header.partitions[number], self.root)
 

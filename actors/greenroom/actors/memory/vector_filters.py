@@ -35,7 +35,12 @@ class VisibleRows(NamedTuple):
 
 
 class _Allowed(NamedTuple):
-    """What a reader may see: which partitions, in namespaces of each sort, and the sort of each namespace."""
+    """What a reader may see.
+
+    Attributes:
+        partitions: Which partitions, for each sort of namespaces.
+        sorts: The sort of each namespace; empty where there is one sort alone.
+    """
 
     partitions: tuple[tuple[bool, ...], ...]
     sorts: bytes
@@ -64,7 +69,10 @@ class VisibilityCache:
 
 
 def _allowed(corpus: Corpus, principal: Principal) -> _Allowed:
-    """Return what ``principal`` may see; for most readers the namespaces below a root are of one sort."""
+    """Return what ``principal`` may see.
+
+    For most readers the namespaces below a root are of one sort.
+    """
     some = {0: ""}
     sorts = b""
     if policy.is_narrowed(principal):

@@ -200,10 +200,11 @@ def gains(
 
 
 def _partners(probabilities: Floats) -> tuple[Places, Floats]:
-    """Return for each column the line that it hands on to, and which part of its chance; 0 for none.
+    """Return for each column its partner and the part of its chance handed on.
 
-    It is its most probable partner, if the column is that line's, too. Else the line's most probable partner
-    has to belong to the same chain: the column is that one's partner, or that one the column's.
+    The partner is a line; the part is 0 without one. It is the most probable line for the column, if the
+    column is also the most probable one for that line. Else the line's most probable partner has to belong to
+    the same chain: the column is that one's partner, or that one the column's.
     """
     columns = np.arange(len(probabilities))
     to, back = probabilities.argmax(axis=0), probabilities.argmax(axis=1)

@@ -74,7 +74,7 @@ Author = Annotated[Name, Meta(description="the agent who wrote it")]
 
 
 class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the source of a memory says where that does not count: a claim, for readers.
+    """What the source of a memory says of it: a claim, for readers alone.
 
     Attributes:
         created_by: The author, as the source says.

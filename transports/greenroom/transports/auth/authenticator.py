@@ -96,7 +96,7 @@ class Authenticator(Protocol):
         """
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address of somebody of whom no key is asked.
+        """Return the address that a request without a key comes from.
 
         Args:
             caller: The address that the connection comes from.
@@ -277,7 +277,7 @@ class KeyAuthenticator:
             self._note_once_a_minute(admitted.credential, admitted.address)
 
     def address_of(self, caller: Caller, headers: Headers) -> str | None:
-        """Return the address of somebody of whom no key is asked, see `Authenticator`."""
+        """Return the address that a request without a key comes from, see `Authenticator`."""
         return self._address(caller, headers)
 
     def count_wrong(self, address: str | None, action: str) -> None:

@@ -114,13 +114,16 @@ class ConsoleEndpoint:
     # -- what asks for a confirmation --------------------------------------------------------------
 
     def _asks(self, head: RequestHead) -> bool:
-        """Return whether what is at an address may ask for a confirmation, by a form that is sent there."""
+        """Return whether a page or a file may ask for a confirmation by a form."""
         first, _, rest = head.path.removeprefix("/").partition("/")
         entry = self._entries.get(first)
         return entry is not None and (rest in entry.files or seen_as(head) is not None)
 
     async def _confirmed(self, exchange: Exchange, caller: Caller) -> Response | None:
-        """Answer the form of `_confirmation_page`: a page that is seen as an agent is opened after it."""
+        """Answer the form of `_confirmation_page`.
+
+        After it a page that is seen as another agent is opened again.
+        """
         sent = await form(exchange, "csrf_token", "confirmation")
         if self._visitors.seen(exchange.head) is None:
             raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
@@ -131,7 +134,7 @@ class ConsoleEndpoint:
         return Response(HTTPStatus.SEE_OTHER, [(b"location", f"?{exchange.head.query}".encode())], b"")
 
     def _confirmation_page(self, head: RequestHead, error: ConfirmationNeededError) -> Response:
-        """Return the page that asks for a code or a key; its form is sent to its own address."""
+        """Return the page whose form sends a code or a key to the same address."""
         session = self._visitors.seen(head)
         if error.by is None or session is None:
             return _refusal_page(head.path, error)

@@ -88,7 +88,7 @@ class Link(_Line, frozen=True, kw_only=True, tag="link"):
 
 
 class Code(_Line, frozen=True, kw_only=True, tag="code"):
-    """Make a code for the browser that came by the link of a terminal; the result has it as `code`."""
+    """Make a code for the browser of a terminal's link; the result has the `code`."""
 
     terminal: str
 

@@ -63,7 +63,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 logger = logging.getLogger(__name__)
 
 CarryOut = Callable[[Request], Awaitable[bytes]]
-NewCode = Callable[[str], str | None]
+CodeMaker = Callable[[str], str | None]
 """Returns a new code for the browser that came by a terminal's link; None where it is not known."""
 
 
@@ -102,7 +102,7 @@ async def serve_control(
     drain: Drainer | None = None,
     link: Linker | None = None,
     files: LinkFiler | None = None,
-    new_code: NewCode | None = None,
+    new_code: CodeMaker | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -146,7 +146,7 @@ async def perform(
     drain: Drainer | None = None,
     link: Linker | None = None,
     files: LinkFiler | None = None,
-    new_code: NewCode | None = None,
+    new_code: CodeMaker | None = None,
 ) -> bytes:
     """Carry a request out on a server and return the result as JSON; for the rest see `serve_control`."""
     result: object
@@ -180,7 +180,7 @@ async def perform(
 
 
 def _for_browser(
-    request: Link | Code, link: Linker | None, files: LinkFiler | None, new_code: NewCode | None
+    request: Link | Code, link: Linker | None, files: LinkFiler | None, new_code: CodeMaker | None
 ) -> dict[str, str | None]:
     if isinstance(request, Code):
         code = None if new_code is None else new_code(request.terminal)

@@ -115,10 +115,10 @@ class RequestHead:
         return caller_of(query, self.lines)
 
     def is_form_of_own_page(self) -> bool:
-        """Return whether a browser says that a page of this origin sent it, which tells of no address.
+        """Return whether a browser says that a page of this origin sent the form.
 
-        Of a form on a page without referrers a browser says ``Origin: null``. So it does of a page that it
-        keeps apart from its origin, but to that one every origin is another site.
+        For a form on a page without referrers a browser sends ``Origin: null``. It sends the same for a page
+        in a sandbox, but to such a page every origin is another site.
         """
         return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 

@@ -250,7 +250,7 @@ class Asking:
     def agent(self, visitor: Visitor) -> Asked:
         """Return what asks the domain in the name of a visitor; close it.
 
-        What somebody sees who looks on as another agent is recorded. Some things a browser confirms.
+        What a visitor sees as another agent is recorded. Some things a browser confirms.
         """
         is_person = visitor.session is not None
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
@@ -324,7 +324,10 @@ class Asking:
                 del self._streams_of[holder]
 
     def _check(self, visitor: Visitor, end: Callable[[str], None]) -> None:
-        """End a browser's session and its streams once its time, or that of what it sees, is over."""
+        """End a browser's session and its streams once its time is over.
+
+        A stream that is seen as another agent ends with the confirmation of that.
+        """
         session = visitor.session
         if session is None:
             return

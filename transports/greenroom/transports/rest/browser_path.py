@@ -1,4 +1,4 @@
-"""The path below which browsers that come without TLS find everything: a secret of the store.
+"""The path for browsers that come without TLS: a secret of the store.
 
 A browser sends a cookie to every port of its host, but only below the cookie's path. So a program on another
 port that does not know the path gets none.

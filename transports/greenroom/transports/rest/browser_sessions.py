@@ -99,7 +99,7 @@ class BrowserSession:
         began_at: The same by the wall clock.
         has_ended: Whether it has.
         codes: Those of the terminal in which its link was made; None where there was none, or for a key.
-        seeing: As whom it looks on, each until when, as was confirmed.
+        seeing: The agents as which it may look on, as was confirmed, and until when.
         exported: URIs of the parts of memories that it exported last, as was confirmed.
     """
 
@@ -132,7 +132,7 @@ class BrowserSession:
         return trio.current_time() < self.seeing.get(seen, 0.0)
 
     def begin_seeing(self, seen: Hashable, seconds: float) -> None:
-        """Have it look on so for a time; of too many the one that was confirmed longest ago ends."""
+        """Have it look on so for a time; of too many the oldest ends."""
         self.seeing.pop(seen, None)
         while len(self.seeing) >= MOST_SEEN:
             del self.seeing[next(iter(self.seeing))]
@@ -225,7 +225,7 @@ class BrowserSessions:
         return Caller(credential=credential, address=address), link.codes
 
     def new_code(self, terminal: str) -> str | None:
-        """Return a new code for the browser that came by a terminal's link; None where it is not known."""
+        """Return a new code for the browser of a terminal; None where that is unknown."""
         return self._terminals.new_code(terminal)
 
     # -- sessions --------------------------------------------------------------------------------

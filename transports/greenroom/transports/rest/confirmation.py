@@ -1,11 +1,11 @@
-"""What a browser's session does not do alone: making keys, seeing as another agent, and exports.
+"""What a browser confirms: making keys, seeing as another agent, and exports.
 
 Each asks once more: for a code of the terminal whose link the browser came by, or for the key that it logged
 in by. So with the cookie alone no contents leave and no other program is let in.
 
 Invariants:
 
-- What asks is told by the type of the request, on the way to the agent, so there is no path around it.
+- The type of a request decides, on the way to the agent, so there is no path around it.
 - One code or key confirms one request. What that was refused for has used no code up.
 """
 
@@ -75,7 +75,7 @@ _RESOURCES: Final = {
 
 
 def action_of(request: object) -> Action | None:
-    """Return what a request does that asks for a confirmation; None where it does nothing of the kind."""
+    """Return the action of a request that needs a confirmation; None for any other."""
     if isinstance(request, ReadResource):
         found = find_kind(request.uri)
         return None if found is None else _RESOURCES.get(found[0].kind)
@@ -83,7 +83,7 @@ def action_of(request: object) -> Action | None:
 
 
 class ConfirmationNeededError(HttpRefusedError):
-    """Something is refused until it is confirmed; unlike `AccessDeniedError` it may be asked again so.
+    """An action is refused until it is confirmed; it may then be asked for again.
 
     Args:
         action: What is refused.
@@ -167,7 +167,7 @@ class Confirmations:
         return undo
 
     async def _is_own_key(self, session: BrowserSession, caller: Caller, lines: Headers, shown: str) -> bool:
-        """Return whether a text is the key, or a token of the same holder, by which a browser logged in."""
+        """Return whether a text is the browser's key, or a token of the same holder."""
         ours = session.caller.credential
         try:
             found = await by_key(self._authenticator, Caller(address=caller.address), lines, shown)
@@ -181,7 +181,7 @@ class Confirmations:
 
 
 async def by_key(authenticator: Authenticator, caller: Caller, lines: Headers, key: str) -> Caller:
-    """Return who comes by a key, or a token, that stands elsewhere than in a request's head.
+    """Return who comes by a key or token outside of a request's head.
 
     Raises:
         HttpRefusedError: it opens nothing.
@@ -199,7 +199,7 @@ class ConfirmedAgent:
     Args:
         agent: The agent.
         session: The browser's.
-        scopes: What it may do: who lacks the scope is told that, and asked for nothing.
+        scopes: What it may do: without the scope a request is denied, and no confirmation is asked for.
         confirm: Checks what the request shows.
     """
 

@@ -1,4 +1,6 @@
-"""Files that lead a browser to a one-time link. Arguments of programs can be read by every user of a machine.
+"""Files that lead a browser to a one-time link.
+
+Every user of a machine can read the arguments of programs, so no argument has the link.
 
 Invariants:
 
@@ -67,7 +69,7 @@ class LinkFiles:
         self._written = trio.Event()
 
     def write(self, url: str) -> Path | None:
-        """Return a new file that leads to a link; None where it could not be kept from other users.
+        """Return a new file that leads to a link; None where others could read it.
 
         Args:
             url: The link, whose last part is its token.
@@ -90,7 +92,7 @@ class LinkFiles:
         self._remove(_digest(token))
 
     async def run(self) -> None:
-        """Remove files in time, those of servers that were killed as well, until this is cancelled."""
+        """Remove files in time, also those of killed servers, until this is cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 for path, seconds in await trio.to_thread.run_sync(_left_over, self._folder, self._seconds):
@@ -136,7 +138,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder in which others may read a file, or put another one in its place.
+    """Refuse a folder in which others may read or replace a file.
 
     Raises:
         OSError: it is one, or is not there.

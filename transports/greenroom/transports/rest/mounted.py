@@ -29,11 +29,11 @@ class MountedEndpoints:
         return "<MountedEndpoints>"
 
     def serves(self, path: str) -> bool:
-        """Return whether a path is this one or below it, in a time that tells nothing."""
+        """Return whether a path is this one or below it, compared in constant time."""
         return hmac.compare_digest(_first_part(path).encode(errors="replace"), self._path)
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the answer that a refusal stands for, before any of the endpoints has the request."""
+        """Return the answer for a refusal that comes before any endpoint."""
         response = self._endpoints[-1].refused(error)
         return response._replace(headers=[*response.headers, NOT_KEPT, *SAFE])
 

@@ -1,4 +1,4 @@
-"""Codes that `greenroom console` prints in its terminal, for the browser that came by its link. No I/O.
+"""Codes that `greenroom console` prints for the browser of its link. No I/O.
 
 Invariants:
 
@@ -60,7 +60,7 @@ class TerminalCodes:
         return f"{code[:half]}-{code[half:]}"
 
     def take(self, shown: str) -> PrintedCode | None:
-        """Use the code up if it is the one that is shown, and return it; None where it is not."""
+        """Use the code up if it is shown, and return it; else None."""
         code = self._code
         if code is not None and trio.current_time() >= code.until:
             code = self._code = None
@@ -76,7 +76,7 @@ class TerminalCodes:
         return None
 
     def give_back(self, code: PrintedCode) -> None:
-        """Have a code that was taken hold again, since nothing was done by it; not over a newer one."""
+        """Let a taken code be used after all, unless there is a newer one."""
         if self._code is None:
             self._code = code
 
@@ -94,7 +94,7 @@ class Terminals:
         return self._codes.setdefault(_digest(token), TerminalCodes())
 
     def new_code(self, token: str) -> str | None:
-        """Return a new code of a terminal; None of one that is not known, or not any more."""
+        """Return a new code of a terminal; None where it is not known."""
         codes = self._codes.get(_digest(token))
         return None if codes is None else codes.new()
 

@@ -56,7 +56,7 @@ class Visitor(NamedTuple):
         session: The browser's session; None for who shows a key.
         looker: Who it is itself, where it looks on as another agent; then the caller is that one.
         confirm: Checks what the request shows to confirm something; None for who shows a key.
-        seen: As whom it looks on.
+        seen: The agent as which it looks on.
     """
 
     caller: Caller

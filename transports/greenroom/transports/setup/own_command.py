@@ -14,7 +14,7 @@ from greenroom.transports.setup.files import read
 from greenroom.transports.setup.run import run
 
 _PATIENCE: Final = 20.0  # seconds; Claude Code takes a fifth of one
-_TOLD: Final = frozenset({"type", "command", "args"})
+_WITHOUT_KEYS: Final = frozenset({"type", "command", "args"})
 
 
 async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> str:
@@ -34,10 +34,10 @@ async def taken_by_client(client: Client, program: str, earlier: Any) -> None:
     """Have a client take the entry out of its file, and put back what stood there before, if anything did.
 
     Raises:
-        SetupError: It does not stand there as before, or may not be told in arguments.
+        SetupError: It does not stand there as before, or may hold keys, which no argument may have.
     """
     assert client.own is not None
-    if earlier is not None and not _may_be_told(earlier):
+    if earlier is not None and not _may_be_argument(earlier):
         raise SetupError(
             "what stood there before may hold keys, and every user sees the arguments of programs"
         )
@@ -54,9 +54,9 @@ def _checked(client: Client, wanted: Any, said: str) -> str:
     return text or ""
 
 
-def _may_be_told(entry: Any) -> bool:
-    """Return whether an entry may stand in a program's arguments: it has nothing that keys are given in."""
-    return isinstance(entry, dict) and entry.keys() <= _TOLD and not has_key(json.dumps(entry))
+def _may_be_argument(entry: Any) -> bool:
+    """Return whether an entry may stand in arguments: it has no place for keys."""
+    return isinstance(entry, dict) and entry.keys() <= _WITHOUT_KEYS and not has_key(json.dumps(entry))
 
 
 async def _run(program: str, arguments: tuple[str, ...]) -> str:

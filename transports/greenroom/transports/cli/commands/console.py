@@ -4,8 +4,8 @@ The link stands in a file that only this user reads, and the browser is given th
 stands in the arguments of programs every user of the machine can read.
 
 Where the folder's owner serves HTTP, the link leads there. Else this process shares the folder as any server
-does, and serves HTTP on a free loopback port until nobody is logged in any more. In a terminal it prints
-codes by which that browser confirms what it may not do alone, and stays for that.
+does, and serves HTTP on a free loopback port as long as a browser is logged in. In a terminal it prints codes
+by which that browser confirms what it may not do alone, and stays for that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _stay(new_code: NewCode) -> int:
-    """Print a code of the owner's at each Enter, until Ctrl-C or the end of input; return the exit code."""
+    """Print a code of the owner's at each Enter; return the exit code.
+
+    It ends with Ctrl-C or the end of input.
+    """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
         print_at_enter(new_code)
@@ -159,7 +162,7 @@ def _found() -> Browser | None:
 
 
 def _opened(browser: Browser, file: Path) -> bool:
-    """Open a browser at the file that leads to the link; return whether there surely is one now."""
+    """Open a browser at the file of the link; return whether there surely is one."""
     if not browser.open_file(file):
         return False
     remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")

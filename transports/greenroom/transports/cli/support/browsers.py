@@ -59,17 +59,20 @@ class Browser:
         return not _is_confined(words[0], scripts=in_wsl)
 
     def open_file(self, path: Path) -> bool:
-        """Open a file; return whether a browser surely has it. Some run in the terminal until they end."""
+        """Open a file; return whether a browser surely has it.
+
+        Some browsers run in the terminal until they end.
+        """
         return self._browser is not None and self._browser.open(path.as_uri())
 
 
 def _is_sandboxed(environment: Mapping[str, str]) -> bool:
-    """Return whether this program is in a sandbox of its own, whose files no browser outside sees."""
+    """Return whether this program runs in a sandbox, whose files no browser outside sees."""
     return Path("/.flatpak-info").exists() or "SNAP" in environment
 
 
 def _run_by_desktop(environment: Mapping[str, str]) -> list[str]:
-    """Return what the desktop has pages opened by: its entry, and the programs that this names."""
+    """Return the desktop's entry for pages, and the programs that it names."""
     entry = _desktop_entry(environment)
     return [] if entry is None else [str(entry), *_run_by(entry)]
 
@@ -102,7 +105,7 @@ def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
     """Return the desktop's entry of what opens pages, if it has one."""
     try:
         command = ["xdg-mime", "query", "default", _TYPE]
-        said = subprocess.run(  # noqa: S603 - nothing in the line is anybody else's
+        said = subprocess.run(  # noqa: S603 - the line is a constant
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -123,7 +126,7 @@ def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
 
 
 def _run_by(entry: Path) -> list[str]:
-    """Return the programs that the entry of a desktop names: `env` and what it runs as well."""
+    """Return the programs that a desktop entry names, `env` and what it runs included."""
     parser = ConfigParser(interpolation=None, strict=False)
     with suppress(OSError, ConfigError, UnicodeDecodeError, ValueError):
         parser.read_string(entry.read_text(encoding="utf-8"))

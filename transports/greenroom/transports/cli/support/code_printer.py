@@ -1,4 +1,4 @@
-"""The terminal of `greenroom console`, in which codes are printed that confirm what a browser asks for."""
+"""The terminal of `greenroom console`, which prints codes for its browser to confirm with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NewCode = Callable[[], str]
 
 
 def has_terminal() -> bool:
-    """Return whether somebody reads what we print, and types what we read: both are one's terminal."""
+    """Return whether input and output are a terminal that we may read from."""
     streams = sys.stdin, sys.stdout
     return all(stream is not None and stream.isatty() for stream in streams) and is_ours(sys.stdin.fileno())
 

@@ -132,7 +132,7 @@ class Sockets:
         return url_of(self._http[0], "http", "")
 
     def browser_path(self, runtime: RuntimeClient) -> str | None:
-        """Return the secret path below which browsers find the console; None where they come over TLS."""
+        """Return the secret path of the console; None where browsers come over TLS."""
         return None if self._is_secure() else browser_path(runtime)
 
     def _is_secure(self) -> bool:
