@@ -41,14 +41,13 @@ _BEFORE: Final = _any(
     r"(?<!day )(?<!week )(?<!month )(?<!year )before(?![\s-]+(?:last|yesterday)\b)|prior to"
 )
 _NAMED: Final = _any(
-    r"current[\s-]+(?:working[\s-]+)?(?:director(?:y|ies)|dir|folder|path|shell|process|job|line|column|row|cell"
-    r"|page|paragraph|word|character|cursor|selection|file|buffer|window|pane|tab|screen|branch|commit|session"
-    r"|terminal|prompt|thread|block|user|hour|day|week|month|year)s?",
+    r"current[\s-]+(?:working[\s-]+)?(?:director(?:y|ies)|dir|folder|path|shell|column|row|cursor|selection|file"
+    r"|buffer|window|pane|tab|branch|terminal)s?",
     r"current[\s-]+(?:time|date|position|timestamp)s?(?!\s+(?:of|for)\b)",
-    r"currently[\s-]+(?:running|executing|logged[\s-]+in|mounted|opened|open|loaded|listening|connected|selected"
-    r"|staged|checked[\s-]+out)",
-    r"(?:latest|newest|most recent)[\s-]+(?:modified|changed|edited|created|updated|added|accessed"
-    r"|modification|change|commit|tag|file|line|entry|entries|snapshot)s?",
+    r"currently[\s-]+(?:running|executing|logged[\s-]+in|mounted|loaded|listening|connected|selected|staged"
+    r"|checked[\s-]+out)",
+    r"(?:latest|newest|most recent)[\s-]+(?:modified|changed|edited|created|updated|added|accessed|commit|tag"
+    r"|file|snapshot)s?",
     r"now\s*(?=\()|from now(?!\s+on\b)|now and (?:then|again)",
     r"replaced\s+(?:by|with|in)|instead of\s+(?:an?|its|their|each|every|all|only|just|\w+ing)",
     r"aktuelle\w*\s+(?:arbeits)?(?:verzeichnis|ordner|datei|zeile|prozess|monat|jahr)\w*",
