@@ -23,8 +23,8 @@ class SessionCookie:
     """The cookie of a browser's session.
 
     A browser sends it to every port of a host, and takes one of its name from every port. So in the clear it
-    is for a path that no other port knows, and a digest of the path stands in its name: no other port sets one
-    that is taken for it. The port stands there as well, for servers of one store share the path.
+    is for a path that no other port knows, and a digest of the path stands in its name: no other port sets
+    one that is taken for it. The port stands there as well, for servers of one store share the path.
 
     Args:
         path: The path for which it is; None where browsers come over TLS, and it is sent over nothing else.
