@@ -435,11 +435,12 @@ async def test_what_another_agent_wrote_over_it_is_shown_as_changed_by_that_one(
         else:
             named = line("first", word, namespace=PROJECT, created_by="anna")
             await bring(at, BOBB, named, on_conflict="version")
-        for asked in (
+        searches: tuple[Any, ...] = (
             MemorySearch(query="release straight to production", namespace=PROJECT, author="anna"),
             RetrieveMemory(query="release straight to production", namespace=PROJECT),
             RecallContext(task="release straight to production", namespace=PROJECT),
-        ):
+        )
+        for asked in searches:
             best = msgspec.to_builtins((await anna.ask(asked)).memories[0])
             assert (best["content"], best["author"], best.get("updated_by")) == (word, "anna", "bobb"), asked
         await anna.ask(UpdateMemory(memory_id=first, content="the release waits for a sign-off"))
