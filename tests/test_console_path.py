@@ -51,7 +51,7 @@ async def test_the_cookie_is_for_the_path_alone_and_everything_is_below_it(enter
         ann = Looker(await here.guest(), BELOW)
         answer = await ann.log_in(link=here.browsers.make_link())
         name, *flags = answer.headers["set-cookie"].split("; ")
-        assert name.startswith(f"{COOKIE}=")
+        assert name.startswith(f"{COOKIE}-")
         assert flags == [f"Path={BELOW}", "HttpOnly", "SameSite=Strict"]
         assert (await ann.look("/")).status == 200
         assert "s" in (await ann.look("/sessions")).text
@@ -89,6 +89,21 @@ async def test_where_programs_ask_no_cookie_counts_and_nobody_logs_in(enter: Ent
         assert len(here.browsers) == 1
         assert (await posted(guest, "list_sessions", {}, bearer(key))).status == 200
         assert (await posted(guest, "list_sessions", {}, bearer(key), BELOW)).status == 200
+
+
+@pytest.mark.promise("api.browser")
+async def test_no_cookie_that_another_port_sets_is_taken_for_it(enter: Enter) -> None:
+    async with in_the_clear(enter) as here:
+        ann = await in_page(here)
+        own = ann.headers["cookie"]
+        for value in ("x", "A" * 43):
+            for cookies in (f"{own}; {COOKIE}={value}", f"{COOKIE}={value}; {own}"):
+                ann.headers["cookie"] = cookies
+                assert (await ann.get("session")).status == 200, cookies
+                assert "API key" not in (await ann.look("/memories")).text, cookies
+        token = str(own).partition("=")[2]
+        ann.headers["cookie"] = f"{COOKIE}={token}"  # nobody else knows what it is called
+        assert (await ann.get("session")).status == 401
 
 
 def parts_of(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:

@@ -26,10 +26,12 @@ from greenroom.actors import (
     MemoryFilters,
     MemorySearch,
     MemoryStats,
+    MergeMemories,
     Principal,
     ReadResource,
     RecallContext,
     RestoreSession,
+    RetrieveMemory,
     StoreMemory,
     UpdateMemory,
 )
@@ -411,6 +413,39 @@ async def test_a_recall_says_it_beside_the_author(enter: Enter) -> None:
         found = await Agent(at.runtime, BOBB).ask(RecallContext(task="release", namespace=PROJECT))
     answers = msgspec.to_builtins(found.memories)
     assert [(each["author"], each["imported"]) for each in answers] == [("bobb", {"created_by": "anna"})]
+
+
+@pytest.mark.parametrize("how", ["update", "merge", "import"])
+async def test_what_another_agent_wrote_over_it_is_shown_as_changed_by_that_one(
+    enter: Enter, how: str
+) -> None:
+    async with enter(**QUIET) as at:
+        who = keyed("anna") if how == "import" else ANNA  # to another user's key a line is another memory
+        anna, bobb = Agent(at.runtime, who), Agent(at.runtime, BOBB)
+        stored = [
+            await anna.ask(StoreMemory(content=f"the release is tested {each}", key=each, namespace=PROJECT))
+            for each in ("first", "then")
+        ]
+        first, then = (each.memory_id for each in stored)
+        word = "the release goes straight to production"
+        if how == "update":
+            await bobb.ask(UpdateMemory(memory_id=first, content=word))
+        elif how == "merge":
+            await bobb.ask(MergeMemories(memory_id=first, others=[then], content=word))
+        else:
+            named = line("first", word, namespace=PROJECT, created_by="anna")
+            await bring(at, BOBB, named, on_conflict="version")
+        searches: tuple[Any, ...] = (
+            MemorySearch(query="release straight to production", namespace=PROJECT, author="anna"),
+            RetrieveMemory(query="release straight to production", namespace=PROJECT),
+            RecallContext(task="release straight to production", namespace=PROJECT),
+        )
+        for asked in searches:
+            best = msgspec.to_builtins((await anna.ask(asked)).memories[0])
+            assert (best["content"], best["author"], best.get("updated_by")) == (word, "anna", "bobb"), asked
+        await anna.ask(UpdateMemory(memory_id=first, content="the release waits for a sign-off"))
+        back = await anna.ask(RecallContext(task="release sign-off", namespace=PROJECT))
+        assert "updated_by" not in msgspec.to_builtins(back.memories[0])
 
 
 @pytest.mark.promise("erase.others-keep-theirs")

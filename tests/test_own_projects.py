@@ -36,6 +36,7 @@ from greenroom.actors import (
     ReadResource,
     RecordContext,
     SessionService,
+    StartSession,
     StoreMemory,
     ask_corpus,
 )
@@ -136,6 +137,24 @@ async def said(agent: Agent, request: Any) -> tuple[str, str]:
     for name in ("session_id", "restore_from"):
         text = text.replace(getattr(request, name, None) or "\0", "ID")
     return code, text
+
+
+@pytest.mark.promise("identity.own-project")
+@pytest.mark.parametrize(
+    "project",
+    ["USER:ann", "User:ann", " user:ann", "user :ann", "\uff55ser:ann", "user\uff1aann", "\u200buser:ann"],
+)
+async def test_no_project_that_reads_like_a_users_own_begins(enter: Enter, project: str) -> None:
+    async with enter(embedder="none") as at:
+        for agent in (keyed(at, "scribe", user="ann"), at.agent("local", user="ann")):
+            for asked in (
+                CreateSession(purpose="p", project_id=project),
+                StartSession(purpose="p", project_id=project, new=True),
+            ):
+                with refused("VALIDATION_ERROR", field="project_id"):
+                    await agent.ask(asked)
+            for other in ("users:ann", "a user: ann", "superuser:ann", "user"):
+                await agent.ask(CreateSession(purpose="p", project_id=other))
 
 
 # -- every count, listing and wake-up ------------------------------------------------------------------

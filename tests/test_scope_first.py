@@ -158,8 +158,11 @@ async def test_the_api_denies_a_request_whatever_its_body_is(enter: Enter) -> No
                 answer = await posted(guest, name, body, keys[scope])
                 assert (answer.status, answer.json()["code"]) == (403, "PERMISSION_DENIED"), (name, body)
                 assert answer.json()["details"] == {"scope": scope}
+            said = {**keys[scope], "content-type": "text/plain"}
+            answer = await posted(guest, name, BODIES[0], said)
+            assert (answer.status, answer.json()["code"]) == (403, "PERMISSION_DENIED"), name
         found = await denials(at)
-        assert found.total() == len(API_REQUESTS) * len(BODIES)
+        assert found.total() == len(API_REQUESTS) * (len(BODIES) + 1)
 
 
 async def test_sockets_deny_a_tool_whatever_it_is_given(enter: Enter) -> None:

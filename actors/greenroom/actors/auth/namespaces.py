@@ -8,6 +8,7 @@ begins with 48 bits that stand for the root, so that the actor can be found by t
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -54,6 +55,16 @@ def imitated(namespace: str) -> str | None:
     first = namespace.split(":", 1)[0] + ":"
     plain = first.lower()
     return plain if plain != first and plain in RESERVED else None
+
+
+def reads_as_users(project_id: str) -> bool:
+    """Return whether a project reads like the one that is a user alone, `USER` and a name, and is none.
+
+    Names of projects are not ASCII, so letters of other widths and characters without ink deceive as well.
+    """
+    plain = unicodedata.normalize("NFKC", project_id)
+    seen = "".join(each for each in plain if each.isprintable() and not each.isspace()).casefold()
+    return seen.startswith(USER) and not project_id.startswith(USER)
 
 
 def is_below(namespace: str, prefix: str) -> bool:

@@ -42,6 +42,7 @@ from greenroom.actors.auth.namespaces import (
     agent_namespace,
     project_in,
     project_part,
+    reads_as_users,
     root_of,
     segment,
     user_namespace,
@@ -257,14 +258,16 @@ def check_new_session(
     """Check what a caller claims for a session that it creates.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` for a reserved id, ``PERMISSION_DENIED`` for another
-            user or for a project that the caller is no member of.
+        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that reads like a user's own and is
+            none; ``PERMISSION_DENIED`` for another user or for a project that the caller is no member of.
     """
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
             "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
         )
     check_user(principal, user_id)
+    if project_id is not None and reads_as_users(project_id):
+        raise auth_errors.imitating_project(project_id, USER)
     if not may_see_session(principal, project_id):
         raise auth_errors.permission_denied("project_id", f"project_id: you are no member of {project_id!r}")
 

@@ -14,7 +14,7 @@ from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
-from greenroom.actors.schemas.memory_types import by_author
+from greenroom.actors.schemas.memory_types import by_author, changer
 
 MOST_OF_MEMORY: Final = 480
 """Characters of a memory that a line has."""
@@ -44,7 +44,7 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
     """Return a memory as a line."""
     memory = hit.memory
     text = memory.text
-    by = by_author(memory.author, memory.imported)
+    by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
     given = GivenMemory(
         memory_id=memory.memory_id,

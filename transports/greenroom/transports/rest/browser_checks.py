@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Final
 
 from greenroom.transports.auth.caller import header_values
@@ -14,14 +15,16 @@ _SITE: Final = b"sec-fetch-site"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """What a browser says of its own page's requests, and of what somebody typed or opened from elsewhere."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_MARK: Final = 16
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 
 
 class SessionCookie:
     """The cookie of a browser's session.
 
-    A browser sends it to every port of a host, so over HTTP in the clear it is for a path that no other port
-    knows, and the port stands in its name: servers of one store do not overwrite each other's.
+    A browser sends it to every port of a host, and takes one of its name from every port. So in the clear it
+    is for a path that no other port knows, and a digest of the path stands in its name: no other port sets
+    one that is taken for it. The port stands there as well, for servers of one store share the path.
 
     Args:
         path: The path for which it is; None where browsers come over TLS, and it is sent over nothing else.
@@ -29,6 +32,7 @@ class SessionCookie:
 
     def __init__(self, path: str | None) -> None:
         self._path = path
+        self._mark = "" if path is None else sha256(path.encode()).hexdigest()[:_MARK]
 
     def read(self, head: RequestHead) -> str | None:
         """Return the value that a request shows; None without one, or where it is not clear which."""
@@ -55,7 +59,7 @@ class SessionCookie:
         if self._path is None:
             return "__Host-greenroom"
         port = _PORT.search(head.text(b"host") or "")
-        return f"greenroom-{port[1] if port else 80}"
+        return f"greenroom-{port[1] if port else 80}-{self._mark}"
 
 
 def is_token(text: str) -> bool:
