@@ -57,7 +57,7 @@ def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
         hint: Its type, with the limits that it carries.
         kept: What was given, as JSON.
     """
-    takes = _takes(hint)
+    takes = _takes(hint, kept)
     text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
     if text is not None:
         size, unit, base, meta = len(text), "characters", *_choice(hint, str)
@@ -120,10 +120,25 @@ def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
     return None, Meta()
 
 
-def _takes(hint: Any) -> str:
-    """Return what a type takes, in words."""
+def _takes(hint: Any, kept: bytes) -> str:
+    """Return what a type takes, in words; of several types those of the kind that was given, if any are."""
     choices = [each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}]
+    alike = [each for each in choices if _is_of_kind(each[0], kept)]
+    choices = alike or choices
     return " or ".join(dict.fromkeys(_takes_one(base, meta) for base, meta in choices)) or "null"
+
+
+def _is_of_kind(base: Any, kept: bytes) -> bool:
+    """Return whether a type takes JSON values of the kind of one: strings, arrays, objects or numbers."""
+    match kept[:1]:
+        case b'"':
+            return base is str
+        case b"[":
+            return base in _ARRAYS or get_origin(base) in _ARRAYS
+        case b"{":
+            return _is_struct(base) or dict in {base, get_origin(base)}
+        case _:
+            return base in {int, float} and kept[:1] not in b"tfn"
 
 
 def _takes_one(base: Any, meta: Meta) -> str:

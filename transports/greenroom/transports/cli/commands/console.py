@@ -61,7 +61,7 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
         explain_codes()
     file = None if made["file"] is None else Path(made["file"])
     if browser is None or file is None or not _opened(browser, file):
-        _print(made["url"])
+        _print(made["url"], is_wanted=chosen.print_only)
     return exit_codes.OK if terminal is None else _stay(new_code)
 
 
@@ -106,7 +106,8 @@ def _serve_it(
 
         async with trio.open_nursery() as nursery:
             file = None if browser is None or sessions.files is None else sessions.files.write(url)
-            nursery.start_soon(_open, url, browser, file, None if terminal is None else new_code)
+            given = None if terminal is None else new_code
+            nursery.start_soon(_open, url, browser, file, given, chosen.print_only)
             await sessions.wait_until_unused()
             remark("greenroom console: nobody is logged in any more")
             await trio.sleep(_LAST_PAGE)
@@ -136,7 +137,13 @@ def _on_loopback(settings: Settings) -> Settings:
     )
 
 
-async def _open(url: str, browser: Browser | None, file: Path | None, new_code: NewCode | None) -> None:
+async def _open(
+    url: str,
+    browser: Browser | None,
+    file: Path | None,
+    new_code: NewCode | None,
+    is_print_wanted: bool,  # noqa: FBT001 - a task's argument
+) -> None:
     if new_code is not None:
         print_code(new_code())
         explain_codes()
@@ -146,19 +153,16 @@ async def _open(url: str, browser: Browser | None, file: Path | None, new_code: 
         or file is None
         or not await trio.to_thread.run_sync(_opened, browser, file, abandon_on_cancel=True)
     ):
-        _print(url)
+        _print(url, is_wanted=is_print_wanted)
     remark("greenroom console: open until you log out or look at nothing for half an hour; Ctrl-C ends it")
     if new_code is not None:
         await print_at_enter_while_serving(new_code)
 
 
 def _found() -> Browser | None:
-    """Return the browser; None, and say so, where none can read a file of ours."""
+    """Return the browser; None where none can read a file of ours."""
     browser = Browser()
-    if browser.reads_files():
-        return browser
-    remark("greenroom console: there is no browser here that can read a file of yours, so open this address")
-    return None
+    return browser if browser.reads_files() else None
 
 
 def _opened(browser: Browser, file: Path) -> bool:
@@ -169,6 +173,8 @@ def _opened(browser: Browser, file: Path) -> bool:
     return True
 
 
-def _print(url: str) -> None:
+def _print(url: str, *, is_wanted: bool) -> None:
+    if not is_wanted:
+        remark("greenroom console: no browser here opens a file of yours, so open this address:")
     say(url)
     remark("greenroom console: the link works once, within a minute, in a browser that reaches the server")

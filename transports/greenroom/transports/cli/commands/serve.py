@@ -188,7 +188,7 @@ async def _serve(
         files = _link_files(nursery, settings)
         sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime), files)
 
-        link = _linker(sockets.base_url(), sockets.browser_path(runtime), sessions)
+        link = _linker(sockets.base_url(), partial(sockets.browser_path, runtime), sessions)
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -250,6 +250,7 @@ async def _serve(
                     on_export=access.record_export,
                 ),
                 sessions,
+                runtime,
             )
             if purpose.opened is not None:
                 nursery.start_soon(purpose.opened, link, sessions, stop)
@@ -270,14 +271,21 @@ def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
     return files
 
 
-def _linker(base_url: str | None, path: str | None, sessions: BrowserSessions) -> Linker:
-    """Return what makes links to the console, which may lie below a secret path."""
+def _linker(base_url: str | None, path: Callable[[], str | None], sessions: BrowserSessions) -> Linker:
+    """Return what makes links to the console.
+
+    Args:
+        base_url: The server's; None where it shows nothing to browsers.
+        path: Returns the secret path below which the console lies, if it does; asked when a link is made,
+            since a server starts also where the folder's owner does not answer.
+        sessions: Whose links they are.
+    """
 
     def link(*, read_only: bool, terminal: str | None = None) -> str | None:
         if base_url is None:
             return None
         token = sessions.make_link(read_only=read_only, terminal=terminal)
-        return f"{base_url}{path or ''}{LINKS}{token}"
+        return f"{base_url}{path() or ''}{LINKS}{token}"
 
     return link
 

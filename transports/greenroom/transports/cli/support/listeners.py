@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent
-from greenroom.runtime import RuntimeClient
+from greenroom.runtime import RuntimeClient, SharedRuntime
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
@@ -54,6 +54,7 @@ class Sockets:
         authenticator: Authenticator,
         open_link: OpenLink,
         sessions: BrowserSessions,
+        runtime: SharedRuntime,
     ) -> None:
         """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -67,6 +68,7 @@ class Sockets:
             authenticator: Decides who comes in.
             open_link: Opens one-time links to passports.
             sessions: The browsers that have logged in.
+            runtime: From whose secret the path of the console follows: HTTP waits until it is known.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -93,6 +95,7 @@ class Sockets:
             from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - likewise
 
+            await runtime.wait_until_reached()
             browsers = browser_endpoints(
                 server,
                 agent_for,
@@ -100,7 +103,7 @@ class Sockets:
                 sessions,
                 limits=limits,
                 base_url=self.base_url(),
-                path=self.browser_path(observed.runtime),
+                path=self.browser_path(runtime),
             )
             http_options = HttpOptions(
                 limits=limits,
