@@ -330,12 +330,14 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
     """Answers `Outline`.
 
     Attributes:
+        path: The file, where it is one, below the workspace's folder.
         outline: A line for each symbol, with its lines and how it begins, below the line of its file.
         shown: How many symbols these are.
         left_out: How many there was no room for.
         is_cut: Whether there are more files than were looked at.
     """
 
+    path: str | UnsetType = UNSET
     outline: str
     shown: int
     left_out: int

@@ -1,0 +1,147 @@
+"""What clients of one process did in their sessions, written there behind the answers: a batch a commit.
+
+Nobody who is answered waits for it: a note costs an entry in memory. What a kill takes is what was noted
+since the last writing, some seconds at most.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.hooks.secrets import without_secrets
+from greenroom.actors.orchestrations.noted_work import Noted
+from greenroom.actors.schemas.session_travel import NoteContext, NotedFile, NotedMemory, NotedSearch
+from greenroom.runtime import Address, GreenroomError, RuntimeClient
+
+logger = logging.getLogger(__name__)
+
+WRITE_SECONDS: Final = 5.0
+LAST_SECONDS: Final = 0.3
+"""How long the last writing may take: a process that ends is not kept from it."""
+MOST_NOTES: Final = 100
+"""Notes of one client that wait; more are written at once."""
+MAX_QUERY: Final = 500
+_MAX_PATH: Final = 1_024
+
+
+class _Batch(msgspec.Struct):
+    """What one client did in one session, each thing once, what came last at the end."""
+
+    files: Counter[str] = msgspec.field(default_factory=Counter)
+    searches: dict[tuple[str, str, bool], None] = msgspec.field(default_factory=dict)
+    memories: dict[str, NotedMemory] = msgspec.field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return how many notes it is."""
+        return len(self.files) + len(self.searches) + len(self.memories)
+
+    def add(self, noted: Noted, tool: str) -> None:
+        """Add what one request was."""
+        for path in noted.files:
+            self.files[path] = self.files.pop(path, 0) + 1
+        if noted.search:
+            search = noted.search, tool, noted.is_private
+            self.searches.pop(search, None)
+            self.searches[search] = None
+        if (saved := noted.memory) is not None:
+            self.memories.pop(saved.memory_id, None)
+            self.memories[saved.memory_id] = NotedMemory(saved.memory_id, saved.key, saved.namespace)
+
+    def message(self) -> NoteContext:
+        """Return it as it is written: without secrets, and with no more of a query than is kept."""
+        return NoteContext(
+            files=[NotedFile(path[:_MAX_PATH], uses) for path, uses in self.files.items()],
+            searches=[
+                NotedSearch(without_secrets(query)[0][:MAX_QUERY], tool, is_private)
+                for query, tool, is_private in self.searches
+            ],
+            memories=list(self.memories.values()),
+        )
+
+
+class WorkNotes:
+    """Notes what clients of this process did in their sessions; opened, it writes them in batches.
+
+    Args:
+        runtime: Where the sessions are.
+    """
+
+    def __init__(self, runtime: RuntimeClient) -> None:
+        self._runtime = runtime
+        self._waiting: dict[tuple[str, Principal], _Batch] = {}
+        self._has_some: trio.Event | None = None
+
+    def add(self, session_id: str, principal: Principal, noted: Noted, tool: str) -> None:
+        """Note what a request of a client was, that works in a session; it is written later.
+
+        Args:
+            session_id: The session.
+            principal: Who the client is.
+            noted: What it was.
+            tool: The tool's name.
+        """
+        batch = self._waiting.setdefault((session_id, principal), _Batch())
+        batch.add(noted, tool)
+        if self._has_some is None or len(batch) >= MOST_NOTES:
+            self.write()
+        else:
+            self._has_some.set()
+
+    def write(self) -> None:
+        """Hand what waits to the sessions, before whatever is asked of them next."""
+        for address, principal, message in self._taken():
+            try:
+                self._runtime.tell(address, message, principal=principal)
+            except GreenroomError as error:  # no request fails for it
+                logger.debug("what was noted is lost: %s", error)
+
+    async def run(self) -> None:
+        """Write some seconds after something was noted, until it is cancelled."""
+        while True:
+            self._has_some = trio.Event()
+            await self._has_some.wait()
+            await trio.sleep(WRITE_SECONDS)
+            self.write()
+
+    async def finish(self) -> None:
+        """Write what waits, and wait until that is on disk; what is noted later is written at once."""
+        self._has_some = None
+        async with trio.open_nursery() as nursery:
+            for each in self._taken():
+                nursery.start_soon(self._ask, *each)
+
+    async def _ask(self, address: Address, principal: Principal, message: NoteContext) -> None:
+        try:
+            await self._runtime.ask(address, message, principal=principal)
+        except GreenroomError as error:
+            logger.debug("what was noted is lost: %s", error)
+
+    def _taken(self) -> list[tuple[Address, Principal, NoteContext]]:
+        waiting, self._waiting = self._waiting, {}
+        return [
+            (Address("session", session_id), principal, batch.message())
+            for (session_id, principal), batch in waiting.items()
+            if len(batch)
+        ]
+
+
+@asynccontextmanager
+async def open_work_notes(runtime: RuntimeClient) -> AsyncIterator[WorkNotes]:
+    """Note what clients do as long as this is open, and write the last of it at the end."""
+    notes = WorkNotes(runtime)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(notes.run)
+        try:
+            yield notes
+        finally:
+            nursery.cancel_scope.cancel()
+            with trio.move_on_after(LAST_SECONDS, shield=True):
+                await notes.finish()
