@@ -28,9 +28,8 @@ from greenroom.actors.orchestrations.client_session import (
     SessionLocator,
 )
 from greenroom.actors.orchestrations.complete_code import CompleteCode
-from greenroom.actors.orchestrations.noted_work import NOTED
 from greenroom.actors.orchestrations.server_stats import savings_resource
-from greenroom.actors.orchestrations.work_notes import WorkNotes
+from greenroom.actors.orchestrations.work_notes import WorkNotes, noting_value
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.requests import (
@@ -158,7 +157,6 @@ class Agent:
         An agent that is not closed holds the one that it started until the runtime is closed, and no other
         tool's start takes that up.
         """
-        self._notes.write()
         self._client_state.close()
 
     def must_ask(self, request: object) -> bool:
@@ -277,7 +275,7 @@ class Agent:
             record_denial(self._runtime, self.principal, request, refusal)
             raise
         if (note := self._noting(request)) is not None:
-            done = _noted(note, done)
+            done = noting_value(note, done)
         if type(request) is travel.GetSessionContext and self._savings is not None:
             done = self._counting(named, done)
         done = self._learning(request, done)
@@ -348,14 +346,10 @@ class Agent:
         kind = type(request)
         if kind in AFTER_NOTES:
             self._notes.write()
-        noted, session_id = NOTED.get(kind), self._client_state.session_id
-        if noted is None or session_id is None or not self._is_noted:
+        tool = TOOLS.get(kind)
+        if tool is None or not self._is_noted:
             return None
-
-        def note(answer: Any) -> None:
-            self._notes.add(session_id, self.principal, noted(request, answer), TOOLS[kind])
-
-        return note
+        return self._notes.noting(self._client_state, request, tool)
 
     async def _second_answer(
         self,
@@ -444,17 +438,6 @@ class Agent:
         if self.principal.seen_by is not None:
             raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
         raise auth_errors.scope_missing(*closed)
-
-
-def _noted(note: Callable[[Any], None], done: Callable[[Result], None]) -> Callable[[Result], None]:
-    """Wrap a request's callback so that an answer is noted."""
-
-    def noted(result: Result) -> None:
-        if isinstance(result, outcome.Value):
-            note(result.value)
-        done(result)
-
-    return noted
 
 
 async def _checked(request: Q) -> Q:

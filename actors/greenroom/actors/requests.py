@@ -224,6 +224,7 @@ AFTER_NOTES = frozenset(
         travel.GetSessionContext,
         travel.RecordContext,
         travel.EndSession,
+        travel.ReopenSession,
         sessions.UpdateSession,
         StartSession,
         RestoreSession,

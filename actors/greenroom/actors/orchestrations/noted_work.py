@@ -50,25 +50,31 @@ _Note = Callable[[Any, Any], Noted]
 """Says of a request and its answer what is noted."""
 
 
-def _searched(*fields: str) -> _Note:
-    """Return what notes the first of these fields of a request that has a text."""
+def _searched(field: str) -> _Note:
+    """Return what notes the words in a field of a request."""
 
     def note(request: Any, _: Any) -> Noted:
-        return Noted(search=_first(request, fields))
+        return Noted(search=getattr(request, field))
 
     return note
 
 
-def _searched_memories(*fields: str) -> _Note:
+def _searched_memories(words: Callable[[Any], str | None]) -> _Note:
     """Return the same for memories: what an agent keeps for itself is for itself also looked for."""
 
     def note(request: Any, answer: MemoriesFound | ContextRecalled | EntityFound) -> Noted:
         namespaces = [found.namespace for found in answer.memories]
         namespaces.append(f"{getattr(request, 'namespace', None)}:")
         is_private = any(each.startswith(AGENT) for each in namespaces)
-        return Noted(search=_first(request, fields), is_private=is_private)
+        return Noted(search=words(request), is_private=is_private)
 
     return note
+
+
+def _words_of_search(request: MemorySearch) -> str | None:
+    if said := request.query or request.time_expr or ", ".join(request.tags or ()):
+        return said
+    return f"{request.after or ''} to {request.before or ''}"
 
 
 def _searched_messages(request: sessions.SearchContext, answer: SearchResults) -> Noted:
@@ -82,7 +88,7 @@ def _searched_sender(request: sessions.SearchBySender, answer: SenderMessages) -
 
 
 def _searched_times(request: sessions.SearchByTimerange, answer: TimeRangeMessages) -> Noted:
-    times = f"{request.start_time} to {request.end_time}"
+    times = f"{request.start_time.isoformat()} to {request.end_time.isoformat()}"
     return Noted(search=times, is_private=_has_private(answer.messages))
 
 
@@ -116,11 +122,11 @@ NOTED: Final[Mapping[type[Any], _Note]] = {
     CodeSearch: _searched("pattern"),
     DependencySearch: _searched("target"),
     SemanticSearch: _searched("query"),
-    FindEntity: _searched_memories("vendor_filter"),
+    FindEntity: _searched_memories(lambda request: request.vendor_filter),
     FindVendorInfo: _searched("vendor_filter"),
-    MemorySearch: _searched_memories("query", "time_expr"),
-    RetrieveMemory: _searched_memories("query", "key"),
-    RecallContext: _searched_memories("task"),
+    MemorySearch: _searched_memories(_words_of_search),
+    RetrieveMemory: _searched_memories(lambda request: request.query or request.key),
+    RecallContext: _searched_memories(lambda request: request.task),
     sessions.SearchContext: _searched_messages,
     sessions.SearchBySender: _searched_sender,
     sessions.SearchByTimerange: _searched_times,
@@ -128,11 +134,6 @@ NOTED: Final[Mapping[type[Any], _Note]] = {
     memories.UpdateMemory: _stored,
 }
 """By the type of a request what notes it."""
-
-
-def _first(request: Any, fields: Iterable[str]) -> str | None:
-    texts = (getattr(request, name) for name in fields)
-    return next((text for text in texts if text), None)
 
 
 def _has_private(found: Iterable[Any]) -> bool:

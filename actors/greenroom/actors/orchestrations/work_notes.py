@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import outcome
 import trio
 
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.secrets import without_secrets
-from greenroom.actors.orchestrations.noted_work import Noted
-from greenroom.actors.schemas.session_travel import NoteContext, NotedFile, NotedMemory, NotedSearch
-from greenroom.runtime import Address, GreenroomError, RuntimeClient
+from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.noted_work import NOTED, Noted
+from greenroom.actors.schemas.session_travel import (
+    MOST_SEARCHES,
+    NoteContext,
+    NotedFile,
+    NotedMemory,
+    NotedSearch,
+)
+from greenroom.runtime import Address, GreenroomError, Result, RuntimeClient
 
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 5.0
 LAST_SECONDS: Final = 0.3
 """How long the last writing may take: a process that ends is not kept from it."""
-MOST_NOTES: Final = 100
+MOST_NOTES: Final = MOST_SEARCHES
 """Notes of one client that wait; more are written at once."""
 MAX_QUERY: Final = 500
 _MAX_PATH: Final = 1_024
@@ -79,16 +87,24 @@ class WorkNotes:
         self._waiting: dict[tuple[str, Principal], _Batch] = {}
         self._has_some: trio.Event | None = None
 
-    def add(self, session_id: str, principal: Principal, noted: Noted, tool: str) -> None:
-        """Note what a request of a client was, that works in a session; it is written later.
+    def noting(self, client: ClientSessionState, request: Any, tool: str) -> Callable[[Any], None] | None:
+        """Return what notes a request once it is answered, in the session that is current now.
 
         Args:
-            session_id: The session.
-            principal: Who the client is.
-            noted: What it was.
+            client: Who asks.
+            request: The request.
             tool: The tool's name.
+
+        Returns:
+            What is called with the answer; None where nothing is noted.
         """
-        batch = self._waiting.setdefault((session_id, principal), _Batch())
+        noted, session_id = NOTED.get(type(request)), client.session_id
+        if noted is None or session_id is None:
+            return None
+        return lambda answer: self._add((session_id, client.principal), noted(request, answer), tool)
+
+    def _add(self, whose: tuple[str, Principal], noted: Noted, tool: str) -> None:
+        batch = self._waiting.setdefault(whose, _Batch())
         batch.add(noted, tool)
         if self._has_some is None or len(batch) >= MOST_NOTES:
             self.write()
@@ -131,6 +147,17 @@ class WorkNotes:
             for (session_id, principal), batch in waiting.items()
             if len(batch)
         ]
+
+
+def noting_value(note: Callable[[Any], None], done: Callable[[Result], None]) -> Callable[[Result], None]:
+    """Wrap a request's callback so that its answer is noted, and a failure is not."""
+
+    def noted(result: Result) -> None:
+        if isinstance(result, outcome.Value):
+            note(result.value)
+        done(result)
+
+    return noted
 
 
 @asynccontextmanager

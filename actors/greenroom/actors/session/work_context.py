@@ -191,9 +191,11 @@ class WorkContext:
         self, context: Context, table: dict[bytes, Any], letter: bytes, entry: Any, most: int
     ) -> None:
         prefix = self._prefix + letter + max(0, entry.at).to_bytes(8)
-        number = 0
-        while (key := prefix + number.to_bytes(2)) in table:
-            number += 1
+        taken = [key for key in table if key.startswith(prefix)]
+        number = (
+            int.from_bytes(max(taken)[len(prefix) :]) + 1 if taken else 0
+        )  # what was dropped leaves a gap
+        key = prefix + number.to_bytes(2)
         table[key] = entry
         context.put(key, entry)
         if len(table) > most:
