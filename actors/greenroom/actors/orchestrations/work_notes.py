@@ -7,10 +7,9 @@ since the last writing, some seconds at most.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import outcome
@@ -21,6 +20,8 @@ from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.noted_work import NOTED, Noted
 from greenroom.actors.schemas.session_travel import (
+    MOST_FILES,
+    MOST_MEMORIES,
     MOST_SEARCHES,
     NoteContext,
     NotedFile,
@@ -29,39 +30,37 @@ from greenroom.actors.schemas.session_travel import (
 )
 from greenroom.runtime import Address, GreenroomError, Result, RuntimeClient
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 5.0
 LAST_SECONDS: Final = 0.3
 """How long the last writing may take: a process that ends is not kept from it."""
-MOST_NOTES: Final = MOST_SEARCHES
-"""Notes of one client that wait; more are written at once."""
 MAX_QUERY: Final = 500
 _MAX_PATH: Final = 1_024
 
 
 class _Batch(msgspec.Struct):
-    """What one client did in one session, each thing once, what came last at the end."""
+    """What one client did in one session, each thing once, what came last at the end.
 
-    files: Counter[str] = msgspec.field(default_factory=Counter)
+    It has no more than a session keeps.
+    """
+
+    files: dict[str, int] = msgspec.field(default_factory=dict)
     searches: dict[tuple[str, str, bool], None] = msgspec.field(default_factory=dict)
     memories: dict[str, NotedMemory] = msgspec.field(default_factory=dict)
-
-    def __len__(self) -> int:
-        """Return how many notes it is."""
-        return len(self.files) + len(self.searches) + len(self.memories)
 
     def add(self, noted: Noted, tool: str) -> None:
         """Add what one request was."""
         for path in noted.files:
-            self.files[path] = self.files.pop(path, 0) + 1
+            _put(self.files, path, self.files.get(path, 0) + 1, MOST_FILES)
         if noted.search:
-            search = noted.search, tool, noted.is_private
-            self.searches.pop(search, None)
-            self.searches[search] = None
+            _put(self.searches, (noted.search, tool, noted.is_private), None, MOST_SEARCHES)
         if (saved := noted.memory) is not None:
-            self.memories.pop(saved.memory_id, None)
-            self.memories[saved.memory_id] = NotedMemory(saved.memory_id, saved.key, saved.namespace)
+            memory = NotedMemory(saved.memory_id, saved.key, saved.namespace)
+            _put(self.memories, saved.memory_id, memory, MOST_MEMORIES)
 
     def message(self) -> NoteContext:
         """Return it as it is written: without secrets, and with no more of a query than is kept."""
@@ -73,6 +72,14 @@ class _Batch(msgspec.Struct):
             ],
             memories=list(self.memories.values()),
         )
+
+
+def _put(table: dict[K, V], key: K, value: V, most: int) -> None:
+    """Put an entry at the end of a table; beyond the most there may be, the first goes."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > most:
+        del table[next(iter(table))]
 
 
 class WorkNotes:
@@ -104,9 +111,10 @@ class WorkNotes:
         return lambda answer: self._add((session_id, client.principal), noted(request, answer), tool)
 
     def _add(self, whose: tuple[str, Principal], noted: Noted, tool: str) -> None:
-        batch = self._waiting.setdefault(whose, _Batch())
+        if (batch := self._waiting.get(whose)) is None:
+            batch = self._waiting[whose] = _Batch()
         batch.add(noted, tool)
-        if self._has_some is None or len(batch) >= MOST_NOTES:
+        if self._has_some is None:
             self.write()
         else:
             self._has_some.set()
@@ -145,7 +153,6 @@ class WorkNotes:
         return [
             (Address("session", session_id), principal, batch.message())
             for (session_id, principal), batch in waiting.items()
-            if len(batch)
         ]
 
 

@@ -89,7 +89,7 @@ class PortableSession(EventBatches):
         )
 
     @handles(travel.NoteContext)
-    def note(self, told: travel.NoteContext, context: Context) -> None:
+    def note(self, told: travel.NoteContext, context: Context) -> Slices[None]:
         """Take down what the server saw the agent do."""
         header = self._header
         if header is None or header.status in CLOSED or context.principal is None:
@@ -104,9 +104,13 @@ class PortableSession(EventBatches):
         own, alone = self._own(context), self._alone(context)
         for file in told.files:
             own.record_file(context, travel.FileUse(path=file.path), file.uses)
+            if context.should_yield():
+                yield
         for search in searches:
             part = alone if search.is_private else own
             part.record_search(context, search.query, search.tool)
+            if context.should_yield():
+                yield
         for memory in memories:
             use = work_context.StoredMemoryUse(memory.memory_id, memory.key, memory.namespace, context.now)
             own.put_memory(context, use)
