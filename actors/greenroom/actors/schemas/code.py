@@ -12,6 +12,7 @@ from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.results_explained import NamedResult
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -337,7 +338,7 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
         is_cut: Whether there are more files than were looked at.
     """
 
-    path: str | UnsetType = UNSET
+    path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     outline: str
     shown: int
     left_out: int
