@@ -220,6 +220,13 @@ async def queries(who: Agent, session_id: str | None = None) -> list[str]:
     return [each.query for each in (await context_of(who, session_id)).recent_searches]
 
 
+async def exported(who: Agent) -> str:
+    """Return a passport of the agent's session."""
+    passport = (await who.ask(ExportSession())).passport
+    assert isinstance(passport, msgspec.Raw)
+    return bytes(passport).decode()
+
+
 @pytest.mark.promise("passport.noted-behind")
 async def test_notes_of_some_seconds_are_written_at_once_and_not_one_by_one(enter: Enter) -> None:
     async with enter() as at, at_work(at) as notes:
@@ -234,8 +241,8 @@ async def test_notes_of_some_seconds_are_written_at_once_and_not_one_by_one(ente
         written = await context_of(elsewhere, session)
         assert [each.query for each in written.recent_searches] == [f"query {n}" for n in reversed(range(20))]
         assert {each.key for each in written.memories} == {f"fact-{number}" for number in range(20)}
-        noted = [*written.recent_searches, *written.memories]
-        assert len({each.at for each in noted}) == 1  # one commit
+        times = {each.at for each in written.recent_searches} | {each.at for each in written.memories}
+        assert len(times) == 1  # one commit
         await ann.ask(MemorySearch(query="later"))
         await trio.sleep(LATER)
         assert (await queries(elsewhere, session))[0] == "later"
@@ -265,7 +272,7 @@ async def test_what_shows_the_work_shows_what_was_just_noted(enter: Enter) -> No
         recorded = await ann.ask(RecordContext(files_accessed=[travel.FileUse(path="a.py")]))
         assert recorded.recent_searches == 2
         await ann.ask(MemorySearch(query="for a passport"))
-        passport = msgspec.json.decode((await ann.ask(ExportSession())).passport)
+        passport = msgspec.json.decode(await exported(ann))
         assert passport["metadata"]["total_searches"] == 3
         await ann.ask(MemorySearch(query="for a hand-over"))
         assert "for a hand-over" in (await ann.ask(MigrateSession(to_tool="cursor"))).briefing
@@ -360,9 +367,9 @@ async def test_a_search_of_what_one_agent_may_see_is_for_that_agent_alone(enter:
         assert set(await queries(ann)) == own | shared
         assert set(await queries(others[0], session)) == shared
         assert await queries(others[1], session) == []
-        exported = await ann.ask(ExportSession())
+        passport = await exported(ann)
         assert (await ann.ask(EndSession())).recent_searches == len(own | shared)
-        copied = await others[0].ask(RestoreSession(passport=exported.passport))  # a copy, as it ended
+        copied = await others[0].ask(RestoreSession(passport=passport))  # a copy, as it ended
         assert copied.session_id != session
         assert {each.query for each in copied.context.recent_searches} == shared
 
