@@ -65,6 +65,17 @@ def test_processes_on_one_folder_write_their_notes_at_their_end(tmp_path: Path) 
         assert queries(server, session)[0] == "at the owner's end"
 
 
+@pytest.mark.promise("passport.noted-behind")
+def test_the_death_of_the_owner_costs_other_processes_no_note(tmp_path: Path) -> None:
+    with serving(tmp_path, "--agent", "owner") as owner, serving(tmp_path, "--agent", "heir") as heir:
+        session = begun(heir)
+        heir.call("memory_search", query="before")
+        owner.process.kill()
+        owner.process.wait()
+        heir.call("memory_search", query="after")
+        assert queries(heir, session) == ["after", "before"]
+
+
 @pytest.mark.promise("passport.noted")
 async def test_over_every_transport_work_is_in_the_session(tmp_path: Path) -> None:
     code = tmp_path / "code"
