@@ -399,9 +399,40 @@ class SweepSession(Message[None], frozen=True, kw_only=True):
     """The session's word to itself: an hour ago it was begun without a name."""
 
 
-class NoteContext(Message[None], frozen=True, kw_only=True):
-    """Word of what an agent did through the server; a session that is closed or hidden passes it over."""
+class NotedFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that was read, and how often."""
 
+    path: str
+    uses: int = 1
+
+
+class NotedSearch(msgspec.Struct, frozen=True, array_like=True):
+    """A search; ``is_private``: for the agent alone, and not for others of its user."""
+
+    query: str
+    tool: str
+    is_private: bool = False
+
+
+class NotedMemory(msgspec.Struct, frozen=True, array_like=True):
+    """A memory that was stored."""
+
+    memory_id: str
+    key: str
+    namespace: str
+
+
+class NoteContext(Message[None], frozen=True, kw_only=True):
+    """Word of what an agent did through the server; a session that is closed or hidden passes it over.
+
+    Attributes:
+        files: In the order of their last use, as are ``searches`` and ``memories`` in theirs.
+        search: What an older process says in the place of the lists: one search, or one memory.
+    """
+
+    files: list[NotedFile] = msgspec.field(default_factory=list)
+    searches: list[NotedSearch] = msgspec.field(default_factory=list)
+    memories: list[NotedMemory] = msgspec.field(default_factory=list)
     search: str | None = None
     tool: str = ""
     memory_id: str | None = None

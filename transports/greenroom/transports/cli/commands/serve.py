@@ -22,7 +22,14 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import trio
 
-from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
+from greenroom.actors import (
+    Agent,
+    EmbedderChoice,
+    PassportOptions,
+    open_prompts,
+    open_savings,
+    open_work_notes,
+)
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.ingest.places import Reach
@@ -181,6 +188,7 @@ async def _serve(
                 settings.token_price,
             )
         )
+        notes = await stack.enter_async_context(open_work_notes(runtime))
         stack.enter_context(export_metrics(os.environ, savings.statistics))
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
@@ -208,6 +216,7 @@ async def _serve(
                 server=observed,
                 learns_workflows=settings.learn_workflows,
                 prompts=library,
+                notes=notes,
             )
 
         await nursery.start(_stop_on_signal, stop)
