@@ -45,6 +45,7 @@ NAMES = (
     "roots",
     "embedding",
     "retrieval",
+    "present_state",
     "documents",
     "code",
     "compress",

@@ -21,12 +21,14 @@ class Entrance(NamedTuple):
         port: Its port.
         cookie: The cookie.
         token: What it sends with whatever it posts.
+        path: The secret path below which it finds everything.
     """
 
     host: str
     port: int
     cookie: str
     token: str
+    path: str
 
     @property
     def authority(self) -> str:
@@ -40,13 +42,14 @@ def log_in(folder: Path, url: str) -> Entrance:
     at = urlsplit(url)
     assert at.hostname is not None
     assert at.port is not None
-    body = json.dumps({"link": link.rpartition("/")[2]}).encode()
+    path, _, token = urlsplit(link).path.partition("/login/")
+    body = json.dumps({"link": token}).encode()
     headers = {"content-type": "application/json"}
-    request = urllib.request.Request(f"http://{at.netloc}/api/v1/login", body, headers)
+    request = urllib.request.Request(f"http://{at.netloc}{path}/api/v1/login", body, headers)
     with urllib.request.urlopen(request) as answer:  # noqa: S310 (it is ours)
         cookie = answer.headers["set-cookie"].partition(";")[0]
-        token = json.loads(answer.read())["csrf_token"]
-    return Entrance(at.hostname, at.port, cookie, token)
+        shown = json.loads(answer.read())["csrf_token"]
+    return Entrance(at.hostname, at.port, cookie, shown, path)
 
 
 def asked(entrance: Entrance, request: str, **arguments: Any) -> Any:
@@ -56,7 +59,7 @@ def asked(entrance: Entrance, request: str, **arguments: Any) -> Any:
         "cookie": entrance.cookie,
         "x-csrf-token": entrance.token,
     }
-    url = f"http://{entrance.authority}/api/v1/{request}"
+    url = f"http://{entrance.authority}{entrance.path}/api/v1/{request}"
     with urllib.request.urlopen(
         urllib.request.Request(url, json.dumps(arguments).encode(), headers)
     ) as answer:
@@ -68,7 +71,8 @@ class ApiWire(HttpWire):
     """A POST below `/api/v1` for each message, whose kind names the request."""
 
     def __init__(self, entrance: Entrance) -> None:
-        super().__init__(entrance.authority, "/api/v1", modern=False, version="1")
+        self._root = f"{entrance.path}/api/v1"
+        super().__init__(entrance.authority, self._root, modern=False, version="1")
         self._headers = [
             *(each for each in self._headers if each[0] != "accept"),
             ("cookie", entrance.cookie),
@@ -77,5 +81,5 @@ class ApiWire(HttpWire):
 
     def encode(self, kind: Kind, body: bytes) -> bytes:
         """Return the request. There is no next one before its answer is over."""
-        self._path = f"/api/v1/{kind.name}"
+        self._path = f"{self._root}/{kind.name}"
         return super().encode(kind, body)

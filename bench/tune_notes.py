@@ -127,7 +127,7 @@ def _show(
 
 
 def _trials(store: Store, worlds: Mapping[str, str], embedder: Remembering) -> Iterator[Trial]:
-    documents = list(starmap(_document, enumerate(store.memories, 1)))
+    documents = list(starmap(document, enumerate(store.memories, 1)))
     view = view_of(documents, [memory.text for memory in store.memories], embedder)
     rows = {memory.id: row for row, memory in enumerate(store.memories)}
     for question in store.questions:
@@ -152,7 +152,7 @@ def _example(question: Question, rows: Mapping[str, int], values: Floats) -> fit
     return fitting.Example(values[kept], np.array(sorted(places[rows[each]] for each in question.relevant)))
 
 
-def _document(number: int, memory: Memory) -> Document:
+def document(number: int, memory: Memory) -> Document:
     made = to_microseconds(datetime.fromisoformat(memory.created_at))
     return Document(
         id=number,

@@ -74,14 +74,14 @@ class Connection:
         self._protocol = h11.Connection(h11.CLIENT)
 
     async def send(self, target: str, tag: str | None = None) -> None:
-        """Send a GET, of what has another tag if one is given."""
+        """Send a GET to a path below the browser's; with a tag, a conditional one."""
         headers = [
             ("host", self._entrance.authority),
             ("cookie", self._entrance.cookie),
             ("accept-encoding", "gzip"),
             *([] if tag is None else [("if-none-match", tag)]),
         ]
-        request = h11.Request(method="GET", target=target, headers=headers)
+        request = h11.Request(method="GET", target=self._entrance.path + target, headers=headers)
         data = (self._protocol.send(request) or b"") + (self._protocol.send(h11.EndOfMessage()) or b"")
         await self._stream.send_all(data)
 

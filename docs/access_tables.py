@@ -31,7 +31,7 @@ def _message(visibility: policy.Visibility, project: str | None = None) -> Calla
 
 def _memory(namespace: str, scope: policy.MemoryScope | None = None) -> Callable[[Principal], bool]:
     partition = policy.memory_partition(WRITER, namespace, scope)
-    return lambda reader: policy.may_see_memory(reader, partition)
+    return lambda reader: policy.may_see_memory(reader, partition, namespace)
 
 
 def _corpus(owner: str) -> Callable[[Principal], bool]:
@@ -65,6 +65,39 @@ SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
 
 Whoever sees a corpus fills it, too."""
 
+KEYS: Final[Mapping[str, Principal]] = {
+    "ann, no project": Principal(agent_id="clerk", user="ann", key_id="k"),
+    "ann, `p`": Principal(agent_id="clerk", user="ann", key_id="k", projects=frozenset({"p"})),
+    "ann, `q`": Principal(agent_id="clerk", user="ann", key_id="k", projects=frozenset({"q"})),
+    "bob, no project": Principal(agent_id="spy", user="bob", key_id="k"),
+    "bob, `p` and `user:ann`": Principal(
+        agent_id="spy", user="bob", key_id="k", projects=frozenset({"p", "user:ann"})
+    ),
+    "no user, no project": Principal(agent_id="spy", key_id="k"),
+    "root, no project, with `admin`": Principal(
+        agent_id="spy", user="root", key_id="k", scopes=frozenset({"*", "admin"})
+    ),
+    "the same, seeing as an agent of ann": Principal(
+        agent_id="clerk", user="ann", key_id="k", scopes=frozenset({"*:read"}), seen_by="spy"
+    ),
+    "bob, a token without projects": Principal(
+        agent_id="spy", user="bob", key_id="oauth:t", projects=frozenset()
+    ),
+    "bob, without a key": Principal(agent_id="spy", user="bob"),
+}
+"""The keys: the user of each, and the projects that it names."""
+
+OPENS: Final[Mapping[str, Callable[[Principal], bool]]] = {
+    "sessions of `user:ann`": SEES["a session of its user's own project, `user:ann`"],
+    "sessions of `p`": SEES["a session of its project"],
+    "ann's memories of no project": SEES["a private memory of its user"],
+    "ann's memories of `p`": _memory("project:p", "private"),
+    "memories of all in `p`": _memory("project:p"),
+    "memories of `user:ann`": _memory("project:user~3aann"),
+    "corpora of `user:ann`": _corpus("project:user~3aann"),
+}
+"""What a key opens."""
+
 WRITES: Final[Mapping[str, str]] = {
     "the namespace of its user": "user:ann",
     "its own namespace": "agent:scribe",
@@ -91,6 +124,11 @@ def sight_rows() -> list[tuple[str, ...]]:
     return [(what, *(YES if sees(each) else NO for each in READERS.values())) for what, sees in SEES.items()]
 
 
+def key_rows() -> list[tuple[str, ...]]:
+    """Return what each key opens."""
+    return [(whose, *(YES if sees(each) else NO for sees in OPENS.values())) for whose, each in KEYS.items()]
+
+
 def writing_rows() -> list[tuple[str, ...]]:
     """Return who writes where."""
     return [
@@ -102,5 +140,6 @@ def writing_rows() -> list[tuple[str, ...]]:
 TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, ...]]]]]] = {
     "scopes": (("scope", "tools", "resources and prompts"), scope_rows),
     "sight": (("of what `scribe` wrote", *READERS), sight_rows),
+    "keys": (("a key for", *OPENS), key_rows),
     "writing": (("writing into", *READERS), writing_rows),
 }

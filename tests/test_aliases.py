@@ -165,7 +165,7 @@ async def test_older_names_are_listed_only_where_that_is_wanted(tmp_path: Path) 
 
 CALLS: dict[str, dict[str, Any]] = {
     "retrieve_memory": {"query": "harbour", "n_results": 5},
-    "recall_memory": {"query": "harbour", "time_expr": "today"},
+    "recall_memory": {"query": "harbour", "time_expr": "the last hour"},
     "recall_by_timeframe": {"start_date": "2020-01-01", "end_date": "2999-12-31"},
     "retrieve_with_quality_boost": {"query": "harbour"},
     "exact_match_retrieve": {"content": "opens at"},

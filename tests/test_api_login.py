@@ -51,8 +51,8 @@ async def test_a_browser_logs_in_by_a_key_and_out(enter: Enter) -> None:
         said = answer.json()
         assert (said["agent"], said["user"], said["scopes"]) == ("bot", "ann", ["sessions:*"])
         name, *flags = answer.headers["set-cookie"].split("; ")
-        assert name.startswith("greenroom-8080=")
-        assert flags == ["Path=/", "HttpOnly", "SameSite=Strict"]
+        assert name.startswith("__Host-greenroom=")
+        assert flags == ["Path=/", "HttpOnly", "SameSite=Strict", "Secure"]
         assert (await ann.get("session")).json()["csrf_token"] == ann.token
         assert (await ann.post("add_message", session_id="s", content="hello")).status == 200
         answer = await ann.post("logout")
@@ -73,11 +73,14 @@ FORGED: list[tuple[dict[str, str | None], int]] = [
     ({**OTHER_PORT}, 403),
     ({"origin": "http://127.0.0.1:8080"}, 403),
     ({"origin": "null"}, 403),
+    ({"origin": "null", "sec-fetch-site": "cross-site"}, 403),
+    ({"origin": "null", "sec-fetch-site": "same-site"}, 403),
+    ({"origin": "null", "sec-fetch-site": "none"}, 403),
     ({"origin": "https://evil.example"}, 403),
     ({"origin": None, "sec-fetch-site": "cross-site"}, 403),
     ({"origin": None, "sec-fetch-site": "same-site"}, 403),
-    ({"cookie": "greenroom-8080=" + "A" * 43}, 401),
-    ({"cookie": "greenroom-8080="}, 401),
+    ({"cookie": "__Host-greenroom=" + "A" * 43}, 401),
+    ({"cookie": "__Host-greenroom="}, 401),
 ]
 
 
@@ -91,7 +94,7 @@ async def test_a_request_that_no_page_of_ours_sends_does_nothing(enter: Enter) -
             sent = {**ann.headers, "x-csrf-token": ann.token, **headers}
             assert (await posted(ann.guest, "add_message", body, sent)).status == status, headers
         assert (await ann.post("get_messages", session_id="s")).json()["messages"] == []
-        twice = {**ann.headers, "cookie": f"{ann.headers['cookie']}; greenroom-8080={'B' * 43}"}
+        twice = {**ann.headers, "cookie": f"{ann.headers['cookie']}; __Host-greenroom={'B' * 43}"}
         assert (await ann.guest.ask("GET", f"{ROOT}/session", **twice)).status == 401
 
 
@@ -120,7 +123,7 @@ async def test_a_link_works_once_and_not_for_long_and_opening_it_uses_nothing_up
             page = await guest.ask("GET", f"/login/{link}", sec_purpose="prefetch")
             assert page.status == 200
             assert link in page.body.decode()
-            assert page.headers["referrer-policy"] == "same-origin"
+            assert page.headers["referrer-policy"] == "no-referrer"
         ann = Browser(guest)
         assert (await ann.form("/login", f"link={link}", origin=None)).status == 403
         entered = await ann.form("/login", f"link={link}")
@@ -292,7 +295,7 @@ async def test_there_are_so_many_sessions_and_links_and_the_oldest_make_room(
 
 
 @pytest.mark.promise("api.browser")
-async def test_attempts_to_log_in_are_limited_and_who_is_in_stays(
+async def test_wrong_attempts_to_log_in_are_limited_and_right_ones_are_not(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authenticator, "LINK_RATE", 1)  # so that none comes while a busy machine tries
@@ -301,10 +304,14 @@ async def test_attempts_to_log_in_are_limited_and_who_is_in_stays(
         await here.settled()
         ann = await browser(here, key)
         thief = Browser(await here.guest())
-        tried = [(await thief.log_in(key="gr_" + "a" * 56)).status for _ in range(authenticator.LINK_BURST)]
-        assert tried == [401] * (authenticator.LINK_BURST - 1) + [429]
-        assert (await thief.log_in(key=key.api_key)).status == 429
-        assert (await thief.form("/login", f"link={here.browsers.make_link()}")).status == 429
+        wrong = "gr_" + "a" * 56
+        tried = [(await thief.log_in(key=wrong)).status for _ in range(authenticator.BURST + 1)]
+        assert tried[: authenticator.BURST] == [401] * authenticator.BURST
+        tried = [(await thief.log_in(link="A" * 43)).status for _ in range(authenticator.LINK_BURST + 1)]
+        assert tried == [401] * authenticator.LINK_BURST + [429]
+        assert (await thief.log_in(key=key.api_key)).status == 200
+        entered = await Browser(await here.guest()).form("/login", f"link={here.browsers.make_link()}")
+        assert entered.status == 303
         assert (await ann.get("session")).status == 200
         assert (await posted(thief.guest, "list_sessions", {}, bearer(key))).status == 200
 
@@ -335,7 +342,7 @@ def head_of(**headers: str) -> RequestHead:
 
 @pytest.mark.promise("api.browser")
 def test_over_tls_a_cookie_belongs_to_one_host_and_is_sent_over_nothing_else() -> None:
-    cookie, value = SessionCookie(is_secure=True), "A" * 43
+    cookie, value = SessionCookie(None), "A" * 43
     head = head_of(host="greenroom.example.org")
     _, header = cookie.setting(head, value)
     name, *flags = header.decode().split("; ")
@@ -355,6 +362,9 @@ def test_over_tls_a_cookie_belongs_to_one_host_and_is_sent_over_nothing_else() -
         ({"origin": "https://other.example.org"}, False),
         ({"origin": "https://greenroom.example.org.evil.example"}, False),
         ({"origin": "null"}, False),
+        ({"origin": "null", "sec_fetch_site": "same-origin"}, True),  # a form on a page without referrers
+        ({"origin": "null", "sec_fetch_site": "same-site"}, False),
+        ({"origin": "null", "sec_fetch_site": "none"}, False),
         ({"sec_fetch_site": "none"}, True),
         ({"sec_fetch_site": "cross-site", "origin": "https://greenroom.example.org"}, False),
         ({}, True),

@@ -180,6 +180,8 @@ async def test_a_browser_looks_on_as_an_agent_and_hears_what_that_one_hears(ente
         await begin(at)
         owner = await browser(here)
         hearing = await browser(here)
+        for each in (owner, hearing):
+            assert (await each.see_as("as=alice")).status == 200
         await hearing.guest.send("GET", f"{ROOT}/events?topic=session://s&as=alice", hearing.headers)
         assert (await hearing.guest.head())[0] == 200
         assert (await hearing.guest.event()) is not None
@@ -244,7 +246,7 @@ async def test_the_owner_of_some_projects_looks_on_in_no_other(enter: Enter) -> 
     async with enter() as at, premises(at, project=("apollo", "gemini")) as here:
         owner = await browser(here)
         seen = [
-            (await owner.get(f"session?as=scribe{more}")).json().get("projects")
+            (await owner.see_as(f"as=scribe{more}")).json().get("projects")
             for more in ("", "&as_project=apollo", "&as_project=zeus", "&as_project=apollo&as_project=zeus")
         ]
         assert seen == [["apollo", "gemini"], ["apollo"], None, None]

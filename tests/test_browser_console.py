@@ -54,6 +54,18 @@ def test_keys_lead_to_views_and_along_rows(page: Page) -> None:
     page.get_by_role("dialog", name="Keys").wait_for()
 
 
+@pytest.mark.promise("console.link-file")
+def test_a_file_leads_a_browser_to_the_link(profile: BrowserContext, console_server: ConsoleServer) -> None:
+    file = console_server.link_file()
+    page = profile.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_url(f"{console_server.url}login/*")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", level=1, name="Overview").wait_for()
+    assert page.url == console_server.url
+    assert not file.exists()
+
+
 def test_who_is_logged_out_is_told_and_shown_nothing(page: Page, console_server: ConsoleServer) -> None:
     page.get_by_role("button", name="Log out").click()
     page.get_by_label("API key").wait_for()

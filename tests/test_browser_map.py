@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts
+from support.browser import check_layouts, confirm
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -142,6 +142,9 @@ def test_a_plane_without_vectors_says_so(page: Page, console_server: ConsoleServ
 def test_a_map_seen_as_another_agent_is_drawn_as_that_one(page: Page, console_server: ConsoleServer) -> None:
     public = {"namespace": "project:open", "scope": "public"}
     console_server.ask("store_memory", content="For all.", key="public", **public)
+    page.goto(f"{console_server.url}?as=someone&as_user=else")
+    confirm(page, console_server.code(page))
+    page.get_by_text("You see what someone may read").wait_for()
     with page.expect_request("**/memory_map?as=someone&as_user=else"):
         opened(page, console_server, "?as=someone&as_user=else")
     assert page.get_by_role("img", name="Map of 1 memory;").is_visible()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import console_server_in, logged_in, logged_in_by, profile_of
+from support.browser import confirm, console_server_in, logged_in, logged_in_by, profile_of
 
 from greenroom.transports.console.views.table import ENTRIES
 
@@ -34,9 +34,11 @@ def test_a_key_is_shown_until_the_page_is_left(page: Page, console_server: Conso
     page.get_by_label("Name", exact=True).fill(HOSTILE)
     page.get_by_label("Scopes").fill("nonsense, *:read")
     page.get_by_role("button", name="Make it").click()
+    confirm(page, console_server.code(page))
     page.get_by_role("alert").filter(has_text="there is no nonsense").wait_for()
     page.get_by_label("Scopes").fill("memory:read, *:read")
     page.get_by_role("button", name="Make it").click()
+    confirm(page, console_server.code(page))
     shown = page.locator("#made output")
     shown.wait_for()
     key = shown.inner_text()
@@ -72,6 +74,7 @@ def test_a_rotated_key_is_shown_and_both_are_listed(page: Page, console_server: 
     row = page.locator(f"#key-{key_id}")
     row.get_by_text("Manage").click()
     row.get_by_role("button", name="Rotate").click()
+    confirm(page, console_server.code(page))
     page.locator("#made output").wait_for()
     page.get_by_role("rowheader", name="old").nth(1).wait_for()
     assert page.locator("#made output").inner_text().startswith("gr_")

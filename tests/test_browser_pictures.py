@@ -48,7 +48,7 @@ SHOWN = {
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleServer]:
     """A server whose store several agents have filled, as clients of the official SDK."""
     with console_server_in(tmp_path_factory.mktemp("team") / "data") as server:
-        trio.run(fill, f"{server.url}mcp", tomllib.loads(STORY.read_text(encoding="utf-8")))
+        trio.run(fill, server.mcp, tomllib.loads(STORY.read_text(encoding="utf-8")))
         yield server
 
 

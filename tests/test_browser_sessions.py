@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import check_layouts
+from support.browser import check_layouts, confirm
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -100,6 +100,7 @@ def test_a_passport_is_made_and_its_claim_shown(page: Page, console_server: Cons
     page.get_by_label("Valid for").select_option("an hour")
     page.get_by_label("It can be redeemed once").check()
     page.get_by_role("button", name="Make the passport").click()
+    confirm(page, console_server.code(page))
     page.get_by_text("GREENROOM:C1:").wait_for()
     page.locator("table").get_by_text("once").wait_for()
 

@@ -31,10 +31,10 @@ CALLS: tuple[tuple[str, dict[str, Any], str, int], ...] = (
     ("memory_search", {"query": "deploy on Thursdays", "mode": "semantic"}, "deploys", 10),
     ("memory_search", {"query": "ERR_4711", "mode": "exact"}, "outage", 1),
     ("memory_search", {"query": "deploy", "mode": "hybrid", "quality_boost": 1.0}, "outage", 10),
-    ("memory_search", {"tags": ["release"], "time_expr": "today"}, "deploys", 1),
+    ("memory_search", {"tags": ["release"], "time_expr": "the last hour"}, "deploys", 1),
     ("retrieve_memory", {"query": "deploy on Thursdays"}, "deploys", 5),
     ("retrieve_memory", {"query": "deploy on Thursdays", "n_results": 1}, "deploys", 1),
-    ("recall_memory", {"query": "canteen soup", "time_expr": "today"}, "lunch", 5),
+    ("recall_memory", {"query": "canteen soup", "time_expr": "the last hour"}, "lunch", 5),
     ("recall_by_timeframe", {**EVER, "n_results": 2}, "lunch", 2),
     ("retrieve_with_quality_boost", {"query": "deploy", "quality_weight": 1.0}, "outage", 10),
     ("exact_match_retrieve", {"content": "at noon"}, "lunch", 1),
@@ -76,12 +76,12 @@ async def test_every_mode_and_every_older_name_finds_and_answers_as_listed(tmp_p
 async def test_debug_has_the_names_that_this_system_reads(tmp_path: Path) -> None:
     async with client_of_memory_search(tmp_path) as client:
         said = await client.call(
-            "memory_search", query="deploy", time_expr="today", tags=["release"], include_debug=True
+            "memory_search", query="deploy", time_expr="the last hour", tags=["release"], include_debug=True
         )
         nothing = await client.call("memory_search", query="deploy", namespace="nowhere", include_debug=True)
     debug = said["debug"]
     assert debug["time_filter"] == debug["time_window"]
-    assert debug["time_filter"]["time_expr"] == "today"
+    assert debug["time_filter"]["time_expr"] == "the last hour"
     assert debug["tag_filter"] == ["release"]
     assert (debug["pre_filter_count"], said["total"]) == (3, 1)
     assert debug["embedding_model"] == "words"

@@ -85,6 +85,7 @@ async def test_a_page_is_seen_as_an_agent_sees_it_and_so_are_those_that_it_leads
         await here.settled()
         owner, spy = await looker(here), await looker(here, key)
         assert "of ann" not in (await owner.look("/memories")).text
+        await owner.see_as("as=bot&as_user=ann")
         seen = await owner.look("/memories?as=bot&as_user=ann")
         seen.check_inert()
         assert "of ann" in seen.text

@@ -210,6 +210,8 @@ async def walk(guest: Looker, first: str, seen_as: str, known: set[str]) -> list
     wrong: list[str] = []
     waiting = [first]
     for path in waiting:
+        if path.startswith("/audit/export"):  # a file, for which a code is asked
+            continue
         page = await guest.look(path)
         if page.status != HTTPStatus.OK:
             wrong.append(f"{path}: {page.status}")
@@ -238,6 +240,7 @@ async def test_no_link_of_any_page_drops_as_whom_it_is_seen_or_a_filter(
         while (await bot.ask(SearchCodeSemantic(query="anchor"))).freshness.state != "watching":
             await trio.lowlevel.checkpoint()
         guest = await looker(here)
+        await guest.see_as(SEEN_AS)
         (workspace,) = {each for each in (await guest.look("/code")).links if "/code/" in each}
         first = {**FILTERED, workspace.removeprefix("./"): "holding=part"}
         assert {name.partition("/")[0] for name in first} | {"audit"} == {entry.name for entry in ENTRIES}

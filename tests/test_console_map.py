@@ -136,6 +136,7 @@ async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Op
         await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
         guest = await looker(here)
         assert "of ann" not in (await guest.look("/map")).text
+        await guest.see_as("as=bot&as_user=ann")
         page = await guest.look("/map?as=bot&as_user=ann")
         assert "of ann" in page.text
         kept = {each["name"]: each["value"] for each in page.named("input") if each.get("type") == "hidden"}

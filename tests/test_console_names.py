@@ -108,7 +108,7 @@ async def test_every_link_of_every_view_leads_to_a_page(enter: Enter) -> None:
             page.check_inert()
             leads |= {followed(address, link) for link in page.links}
         other = {f"/memories/{each}" for each in made[2:]}
-        for address in leads - other:
+        for address in leads - other - {"/audit/export"}:  # which asks for a code
             page = await me.look(address)
             assert page.status == 200, (address, page.text[:300])
         for session in IDS:

@@ -74,8 +74,8 @@ async def test_a_key_is_told_once_and_never_again(enter: Enter, caplog: pytest.L
     async with enter() as at, premises(at) as here:
         await begin(at)
         owner = await looker(here)
-        made = (await owner.post("create_api_key", name="ci", scopes=["*:read"])).json()
-        rotated = (await owner.post("rotate_api_key", key_id=made["key"]["key_id"])).json()
+        made = (await owner.confirmed("create_api_key", name="ci", scopes=["*:read"])).json()
+        rotated = (await owner.confirmed("rotate_api_key", key_id=made["key"]["key_id"])).json()
         await here.settled()
         secrets = [each["api_key"].rpartition("_")[2] for each in (made, rotated)]
         shown = [

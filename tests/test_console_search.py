@@ -155,6 +155,7 @@ async def test_files_of_code_are_searched_too(open_at: Opens, tmp_path: Path) ->
         assert [link for link in page.links if link.endswith("?file=part_0.py")]
         for whose, found in (("owner", "part_0.py"), ("zed", "there is no corpus")):
             seen_as = f"as=bot&as_user={whose}"
+            await visitor.see_as(seen_as)
             page = await visitor.look(f"/search?in=code&q=anchor&{seen_as}")
             assert found in page.text
             listed = await visitor.look(f"/code?{seen_as}")

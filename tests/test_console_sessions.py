@@ -373,6 +373,8 @@ async def test_a_session_is_seen_as_another_agent_sees_it(enter: Enter) -> None:
         await say(alice, "s", "a secret of alice", visibility="private")
         await say(alice, "s", "planners only", visibility="agent_only")
         guest = await looker(here)
+        for seen_as in ("as=alice", "as=alice&as_type=planner"):
+            await guest.see_as(seen_as)
         page = await guest.look("/sessions/s?as=alice&as_type=")
         assert "You see what alice may read" in page.text
         assert "a secret of alice" in page.text

@@ -41,6 +41,7 @@ from greenroom.transports.control.client import (
     REQUEST_LIMIT,
     SOCKET_NAME,
     Backup,
+    Code,
     ControlSocketError,
     Drain,
     Hook,
@@ -116,6 +117,8 @@ async def test_the_owner_answers_every_request(tmp_path: Path) -> None:
         assert await asked(folder, Drain()) == {"draining": True}
         with pytest.raises(ControlSocketError, match="serves no browser"):
             await asked(folder, Link())
+        with pytest.raises(ControlSocketError, match="run `greenroom console` again"):
+            await asked(folder, Code(terminal="x"))
         longest = HookEvent(
             id="0" * 32,
             name="user-prompt",

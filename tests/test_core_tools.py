@@ -120,21 +120,27 @@ def test_what_tools_say_of_themselves_leads_to_the_right_one(tmp_path: Path) -> 
     assert figures["right tool among three, %"].value >= 95
     assert figures["right tool for documents first, %"].value >= 85
     assert figures["right tool for documents among three, %"].value >= 95
+    assert figures["right tool first for fresh tasks, %"].value >= 85
+    assert figures["right tool for documents first for fresh tasks, %"].value >= 85
 
 
-def test_there_are_eighty_tasks_of_which_each_tool_has_three() -> None:
+def test_there_are_eighty_tasks_of_which_each_tool_has_three_and_twenty_fresh_ones() -> None:
     tasks = tool_choice.tasks()
     assert sum(map(len, tasks.tasks.values())) == 80
     assert sum(map(len, tasks.held_out.values())) == 20
+    assert sum(map(len, tasks.fresh.values())) == 20
     assert min(map(len, tasks.tasks.values())) >= 3
-    assert tasks.held_out.keys() == tasks.tasks.keys()
+    assert tasks.held_out.keys() == tasks.fresh.keys() == tasks.tasks.keys()
+    seen = [task for each in (tasks.tasks, tasks.fresh) for said in each.values() for task in said]
+    assert len(set(seen)) == 100
 
 
 async def test_each_tool_for_documents_has_two_tasks(tmp_path: Path) -> None:
     async with greenroom(tmp_path, profiles=("knowledge",)) as client:
         names = {tool["name"] for tool in await listed(client)}
     tasks = tool_choice.tasks()
-    assert tasks.knowledge.keys() == tasks.knowledge_held_out.keys() == names
+    assert tasks.knowledge.keys() == tasks.knowledge_held_out.keys() == tasks.knowledge_fresh.keys() == names
+    assert sum(map(len, tasks.knowledge_fresh.values())) == 20
     assert min(map(len, tasks.knowledge.values())) >= 2
 
 

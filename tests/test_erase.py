@@ -37,6 +37,7 @@ from greenroom.actors import (
 from greenroom.actors.audit.query import CheckAudit, ReadAuditLog
 from greenroom.actors.auth.grants import user_tag
 from greenroom.actors.schemas.passports import KeepLink, passport_address
+from greenroom.actors.schemas.session_travel import NoteContext, NotedSearch
 from greenroom.actors.schemas.sessions import AppendEvent
 from greenroom.runtime import (
     ACTORS,
@@ -125,6 +126,8 @@ async def live(runtime: RuntimeClient) -> None:
         content=json('{"text": "wyvern event"}'),
     )
     await runtime.ask(Address("session", "his"), event, principal=HERS)
+    note = NoteContext(searches=[NotedSearch("wyvern alone", "memory_search", is_private=True)])
+    await runtime.ask(Address("session", "his"), note, principal=HERS)
     told = {"event_id": "wyvern-aside", "actor": "agent:reviewer", "visibility": "private"}
     aside = msgspec.structs.replace(event, **told)  # a program may write for any agent
     await runtime.ask(Address("session", "his"), aside, principal=HERS)
@@ -219,7 +222,7 @@ async def test_nothing_of_a_person_is_left_and_all_of_others(
             "api_keys": 1, "checkpoint_writes": 1, "checkpoints": 1, "exports": 1, "given": 1,
             "hook_events": 1, "hook_sessions": 2, "imports": 1,
             "memories": 7, "memory_versions": 9, "messages": 7, "messages_of_others": 2, "passport_links": 1,
-            "passports": 1, "ratings": 1, "session_fields": 4, "session_notes": 3, "sessions": 2,
+            "passports": 1, "ratings": 1, "session_fields": 4, "session_notes": 4, "sessions": 2,
         }  # fmt: skip
         assert await his_view(runtime) == before
         assert MARK not in str(await ask(runtime, HIS, "get_messages", session_id="his"))

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -307,9 +308,10 @@ async def test_a_link_from_the_command_line_logs_one_browser_in_once(tmp_path: P
             env=clean_environment(tmp_path),
         )
         base, _, link = done.stdout.decode().strip().rpartition("/login/")
-        assert base == f"http://127.0.0.1:{port}"
-        browser = Browser(guest)
-        browser.headers |= {"host": f"127.0.0.1:{port}", "origin": base}
+        origin, below = f"http://127.0.0.1:{port}", urlsplit(base).path
+        assert base == origin + below
+        browser = Browser(guest, below)
+        browser.headers |= {"host": f"127.0.0.1:{port}", "origin": origin}
         assert (await browser.get("session")).status == 401
         said = (await browser.log_in(link=link)).json()
         assert (said["user"], said["scopes"]) == ("ann", ["*:read"])

@@ -1,4 +1,4 @@
-"""Authorship over a key: the author of what a caller writes is its agent, whatever it says besides."""
+"""Over a key its agent is the author of whatever a caller writes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from greenroom.actors import (
     MemoryFilters,
     MemorySearch,
     MemoryStats,
+    MergeMemories,
     Principal,
     ReadResource,
     RecallContext,
     RestoreSession,
+    RetrieveMemory,
     StoreMemory,
     UpdateMemory,
 )
@@ -111,7 +113,7 @@ async def by_browser(here: Premises, key: ApiKeyMade) -> Call:
     page = await browser(here, key)
 
     async def call(tool: str, **arguments: Any) -> Any:
-        return (await page.post(tool, **arguments)).json()
+        return (await page.confirmed(tool, **arguments)).json()
 
     return call
 
@@ -340,7 +342,7 @@ def at_work(here: House, agent: str, user: str, **passports: Any) -> Agent:
 
 
 async def passport(anna: Agent) -> str:
-    """Return a passport of a session in which an agent stored a memory of the project."""
+    """Return a passport of a session in which an agent stored a project's memory."""
     await begun(anna, "hello")
     await anna.ask(StoreMemory(content="signed off", key="release", namespace=PROJECT))
     return await text_of(anna, await anna.ask(ExportSession(include_memories=True)))
@@ -348,7 +350,7 @@ async def passport(anna: Agent) -> str:
 
 @pytest.mark.promise("passport.authors")
 async def test_over_a_key_a_passport_of_this_server_makes_no_words_another_agents(open_at: Opens) -> None:
-    """Whoever writes the newest version of another's memory could export it as that one's."""
+    """The writer of the newest version of another's memory could export it as that one's."""
     async with open_at("one") as here:
         anna, bobb = at_work(here, "anna", "ann"), at_work(here, "bobb", "bob")
         await anna.ask(StoreMemory(content="it waits for review", key="release", namespace=PROJECT))
@@ -409,8 +411,41 @@ async def test_a_recall_says_it_beside_the_author(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         await bring(at, BOBB, RELEASE)
         found = await Agent(at.runtime, BOBB).ask(RecallContext(task="release", namespace=PROJECT))
-    told = msgspec.to_builtins(found.memories)
-    assert [(each["author"], each["imported"]) for each in told] == [("bobb", {"created_by": "anna"})]
+    answers = msgspec.to_builtins(found.memories)
+    assert [(each["author"], each["imported"]) for each in answers] == [("bobb", {"created_by": "anna"})]
+
+
+@pytest.mark.parametrize("how", ["update", "merge", "import"])
+async def test_what_another_agent_wrote_over_it_is_shown_as_changed_by_that_one(
+    enter: Enter, how: str
+) -> None:
+    async with enter(**QUIET) as at:
+        who = keyed("anna") if how == "import" else ANNA  # to another user's key a line is another memory
+        anna, bobb = Agent(at.runtime, who), Agent(at.runtime, BOBB)
+        stored = [
+            await anna.ask(StoreMemory(content=f"the release is tested {each}", key=each, namespace=PROJECT))
+            for each in ("first", "then")
+        ]
+        first, then = (each.memory_id for each in stored)
+        word = "the release goes straight to production"
+        if how == "update":
+            await bobb.ask(UpdateMemory(memory_id=first, content=word))
+        elif how == "merge":
+            await bobb.ask(MergeMemories(memory_id=first, others=[then], content=word))
+        else:
+            named = line("first", word, namespace=PROJECT, created_by="anna")
+            await bring(at, BOBB, named, on_conflict="version")
+        searches: tuple[Any, ...] = (
+            MemorySearch(query="release straight to production", namespace=PROJECT, author="anna"),
+            RetrieveMemory(query="release straight to production", namespace=PROJECT),
+            RecallContext(task="release straight to production", namespace=PROJECT),
+        )
+        for asked in searches:
+            best = msgspec.to_builtins((await anna.ask(asked)).memories[0])
+            assert (best["content"], best["author"], best.get("updated_by")) == (word, "anna", "bobb"), asked
+        await anna.ask(UpdateMemory(memory_id=first, content="the release waits for a sign-off"))
+        back = await anna.ask(RecallContext(task="release sign-off", namespace=PROJECT))
+        assert "updated_by" not in msgspec.to_builtins(back.memories[0])
 
 
 @pytest.mark.promise("erase.others-keep-theirs")

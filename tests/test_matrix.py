@@ -215,23 +215,27 @@ def test_everything_that_can_be_asked_is_asked_here() -> None:
     assert set(FILLED) == set(PROMPTS)
 
 
-async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
+async def arranged(
+    at: House, scribe: Agent, number: int, project: str = "p", namespace: str = "user:ann"
+) -> dict[str, str]:
     """Let `scribe` make one thing of each kind; return what stands for what in `ASKED`."""
     word = f"zebra{number}stripes"
     names = {"WORD": word, "MARK": f"mark{number}", "SESSION": f"session-{number}"}
     names["ENDED"] = f"ended-{number}"
     text = f"{word} {names['MARK']}"
-    await scribe.ask(CreateSession(purpose=word, session_id=names["SESSION"], project_id="p"))
+    await scribe.ask(CreateSession(purpose=word, session_id=names["SESSION"], project_id=project))
     await scribe.ask(AddMessage(session_id=names["SESSION"], content=text))
     names["PASSPORT"] = (await scribe.ask(ExportSession(session_id=names["SESSION"]))).passport_id
-    await scribe.ask(CreateSession(purpose="p", session_id=names["ENDED"], project_id="p"))
+    await scribe.ask(CreateSession(purpose="p", session_id=names["ENDED"], project_id=project))
     await scribe.ask(EndSession(session_id=names["ENDED"]))
     await scribe.ask(SetMemory(key=f"kept-{word}", value=json(f'"{text}"')))
-    names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
-    twin = (await scribe.ask(StoreMemory(key=f"{word}-twin", content="twin"))).memory_id
+    stored = [StoreMemory(key=word, content=text), StoreMemory(key=f"{word}-twin", content="twin")]
+    names["MEMORY"], twin = [
+        (await scribe.ask(msgspec.structs.replace(each, namespace=namespace))).memory_id for each in stored
+    ]
     await scribe.ask(UpdateMemory(memory_id=twin, content=text))
     names["OTHER"] = twin
-    names["FORGOTTEN"] = (await scribe.ask(StoreMemory(content="gone"))).memory_id
+    names["FORGOTTEN"] = (await scribe.ask(StoreMemory(content="gone", namespace=namespace))).memory_id
     await scribe.ask(ForgetMemory(memory_id=names["FORGOTTEN"]))
     await scribe.ask(RecallContext(task=f"told-{word}"))
     names["CORPUS"] = f"user:ann:docs-{number}"

@@ -6,13 +6,22 @@ import itertools
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given
 
 from greenroom.actors import Principal
-from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, segment
+from greenroom.actors.auth.namespaces import (
+    is_below,
+    memory_address,
+    owner_of,
+    project_in,
+    project_of_path,
+    segment,
+)
 from greenroom.actors.auth.policy import (
     MemoryPartition,
+    is_narrowed,
     labels_of_memory,
     may_hear,
     may_see_memory,
@@ -24,14 +33,17 @@ from greenroom.actors.auth.policy import (
 from greenroom.runtime import Address, Refusal
 
 
-def person(agent: str, user: str | None = None, projects: str | None = "") -> Principal:
+def person(
+    agent: str, user: str | None = None, projects: str | None = "", key_id: str | None = None
+) -> Principal:
     """Return a principal; None is a member of every project."""
     members = None if projects is None else frozenset(projects.split())
-    return Principal(agent_id=agent, user=user, projects=members)
+    return Principal(agent_id=agent, user=user, projects=members, key_id=key_id)
 
 
 ALICE, BOB, EVE = person("a", "alice", "p q"), person("b", "bob", "q r"), person("e", "eve", "")
 LOCAL, NAMELESS = person("l", "local", None), person("n", None, "p")
+FOLDER = project_of_path("/home/alice/atlas")
 EVERYONE = {"alice": ALICE, "bob": BOB, "eve": EVE, "local": LOCAL, "nameless": NAMELESS}
 
 
@@ -101,9 +113,15 @@ people = st.builds(
     person,
     st.sampled_from("abc"),
     st.none() | st.sampled_from(["alice", "bob"]),
-    st.none() | st.sampled_from(["", "p", "p q", "r", "Pröject x"]),
+    st.none() | st.sampled_from(["", "p", "p q", "r", "Pröject x", "user:alice p", "user:bob", FOLDER]),
+    st.none() | st.sampled_from(["key", "oauth:x", "console:x"]),
 )
-spaces = st.sampled_from(["user:alice", "agent:a", "project:p", "project:Pr~c3~b6ject", "team:x"])
+spaces = st.sampled_from(
+    [
+        *("user:alice", "agent:a", "project:p", "project:Pr~c3~b6ject", "team:x", "project:user~3aalice"),
+        *(f"user:alice:{FOLDER}:x", f"agent:a:{FOLDER}", "user:alice:notes"),
+    ]
+)
 
 
 @given(people, people, spaces, st.sampled_from([None, "private", "shared", "public"]))
@@ -112,9 +130,12 @@ def test_a_writer_sees_what_it_wrote_and_wider_scopes_hide_nothing(
 ) -> None:
     partition = memory_partition(writer, namespace, scope)
     assert owns_memory(writer, partition)
-    assert may_see_memory(writer, partition)
+    if may_write_namespace(writer, namespace):
+        assert may_see_memory(writer, partition, namespace)
+    if owns_memory(reader, partition) and is_narrowed(reader):
+        return  # what is shared with some projects is of these, and a private one there of none
     wider = [
-        may_see_memory(reader, memory_partition(writer, namespace, each))
+        may_see_memory(reader, memory_partition(writer, namespace, each), namespace)
         for each in ("private", "shared", "public")
     ]
     assert all(not narrow or wide for narrow, wide in itertools.pairwise(wider))
@@ -127,8 +148,28 @@ def test_who_sees_a_memory_hears_of_it_and_nobody_else(
     writer: Principal, reader: Principal, namespace: str, scope: Any
 ) -> None:
     partition = memory_partition(writer, namespace, scope)
-    hears = any(may_hear(reader, label) for label in labels_of_memory(partition))
-    assert hears == may_see_memory(reader, partition)
+    hears = any(may_hear(reader, label) for label in labels_of_memory(partition, namespace))
+    assert hears == may_see_memory(reader, partition, namespace)
+
+
+@pytest.mark.promise("memory.key-projects")
+@given(people, spaces, st.sampled_from([None, "private"]), st.sampled_from(["", "p q", "user:bob p", FOLDER]))
+def test_a_key_bound_to_projects_sees_of_its_users_memories_those_of_these_and_of_none(
+    writer: Principal, namespace: str, scope: Any, projects: str
+) -> None:
+    partition = memory_partition(writer, namespace, scope)
+    reader = msgspec.structs.replace(writer, key_id="key", projects=frozenset(projects.split()))
+    project = project_in(namespace)
+    mine = {segment(each) for each in projects.split() if not each.startswith("user:")}
+    mine |= {"user~3aalice"} if writer.user == "alice" else set()
+    sees = may_see_memory(reader, partition, namespace)
+    if project is not None:
+        assert sees == (project in mine)
+    elif partition.scope == "private":
+        assert sees
+    of_every = msgspec.structs.replace(reader, projects=None)
+    if project != "user~3aalice" or writer.user == "alice":
+        assert may_see_memory(of_every, partition, namespace)
 
 
 def test_a_partition_of_nobody_is_seen_by_nobody() -> None:

@@ -94,19 +94,22 @@ async def test_a_token_says_who_somebody_is_and_what_they_may_do(folder: Path) -
         assert page["messages"][0]["sender"] == "a-critic"
 
 
+@pytest.mark.promise("identity.own-project")
 async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         owner = here.at.agent("owner")
-        for project in ("p", "q"):
-            await owner.ask(CreateSession(purpose="p", session_id=f"of-{project}", project_id=project))
+        for project in ("p", "q", "user:bob", "user:ann"):
+            await owner.ask(CreateSession(purpose="p", session_id=f"of-{project[-3:]}", project_id=project))
         guest = await here.guest()
         for token, found in (
-            (issuer.token(), []),
-            (issuer.token(greenroom_projects="p"), []),
-            (issuer.token(greenroom_projects=["p"]), ["of-p"]),
+            (issuer.token(), ["of-ann"]),
+            (issuer.token(greenroom_projects="p"), ["of-ann"]),
+            (issuer.token(greenroom_projects=["p"]), ["of-ann", "of-p"]),
+            (issuer.token(greenroom_projects=["user:bob"]), ["of-ann"]),
+            (issuer.token(greenroom_projects=["user:ann"], sub="bob"), ["of-bob"]),
         ):
             page = await call(guest, token, "list_sessions")
-            assert [session["session_id"] for session in page["sessions"]] == found
+            assert sorted(session["session_id"] for session in page["sessions"]) == found
 
 
 @pytest.mark.promise("exchange.authorship")

@@ -29,6 +29,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import segment
 from greenroom.runtime import Refusal
 from greenroom.testing import VirtualClock
 
@@ -99,6 +100,79 @@ def test_a_project_is_for_its_members(
     seen: bool,  # noqa: FBT001  pytest passes it by name
 ) -> None:
     assert policy.may_see_session(Principal(agent_id="a", projects=projects), project_id) is seen
+
+
+NAMES = [
+    *("ann", "Ann", "ANN", "ann ", "a:b", "a~3ab", "ann:notes", "user:ann", "*", "", ".", "a/b", "a,b"),
+    *(
+        "j\u00f6rg",
+        "jo\u0308rg",
+        "J\u00d6RG",
+        "stra\u00dfe",
+        "strasse",
+        "\u212bke",
+        "\u00c5ke",
+        "x" * 128,
+        "x" * 127,
+    ),
+]
+names = st.sampled_from(NAMES) | st.text(min_size=1, max_size=128)
+key_ids = st.sampled_from(["0123456789abcdef", "oauth:0123456789abcdef"])
+
+
+@pytest.mark.promise("identity.own-project")
+@given(
+    owner=names.filter(bool),
+    reader=st.none() | names.filter(bool),
+    key_id=key_ids,
+    of=st.sampled_from(["every", "none", "it"]),
+    scopes=st.sampled_from([frozenset({"*"}), frozenset({"admin"}), frozenset({"sessions:*"})]),
+)
+def test_what_is_named_after_a_user_is_open_to_that_user_alone(
+    owner: str, reader: str | None, key_id: str, of: str, scopes: frozenset[str]
+) -> None:
+    named = {policy.own_project(owner)}
+    if "~" not in owner:
+        named.add(f"user:{owner}")
+    for project in named:
+        projects = {"every": None, "none": frozenset[str](), "it": frozenset({project, "p"})}[of]
+        who = Principal(agent_id="a", user=reader, key_id=key_id, projects=projects, scopes=scopes)
+        is_own = owner == reader
+        assert policy.may_see_session(who, project) is is_own
+        assert policy.is_member(who, segment(project)) is is_own
+        assert policy.may_see_corpora(who, f"project:{segment(project)}") is is_own
+        assert policy.may_write_namespace(who, f"project:{segment(project)}:x") is is_own
+        assert policy.may_hear(who, policy.ChangeLabel(policy.PUBLIC, project)) is is_own
+        assert (project in (policy.memberships(who) or ())) == (is_own and of == "it")
+        shared = policy.MemoryPartition("shared", owner, None, (segment(project),))
+        assert policy.may_see_memory(who, shared) is is_own
+        assert policy.may_see_session(who, project.replace("user:", "user:no-such-")) is False
+        assert policy.may_see_session(who.sight, project) is is_own
+
+
+@pytest.mark.promise("identity.own-project")
+@given(one=names, other=names)
+def test_no_two_users_have_a_project_in_common(one: str, other: str) -> None:
+    shared = [
+        {project for project in (policy.own_project(name), f"user:{name}") if owns(name, project)}
+        for name in (one, other)
+    ]
+    assert one == other or not shared[0] & shared[1]
+
+
+def owns(user: str, project: str) -> bool:
+    who = Principal(agent_id="a", user=user, key_id="k", projects=frozenset())
+    return policy.may_see_session(who, project)
+
+
+@pytest.mark.promise("identity.cooperative")
+@given(owner=names, reader=st.none() | names)
+def test_without_a_key_it_is_a_project_as_any_other(owner: str, reader: str | None) -> None:
+    for key_id in (None, "console:0123456789abcdef"):
+        who = Principal(agent_id="a", user=reader, key_id=key_id)
+        assert policy.may_see_session(who, policy.own_project(owner))
+        bound = msgspec.structs.replace(who, projects=frozenset({"p"}))
+        assert policy.may_see_session(bound, policy.own_project(owner)) is (owner == reader)
 
 
 @pytest.mark.promise("identity.agent-id")

@@ -1,4 +1,4 @@
-"""Options that Python programs give by name: none is swallowed, and each setting of a store has its own."""
+"""Options in Python: unknown ones are refused, and each setting has its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who lacks the scope is told so whatever was sent, over every way in, and each time it is recorded."""
+"""Who lacks a scope is denied, whatever was sent, at every door, on record."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ async def denied(client: McpClient, tool: str, arguments: str, around: str, scop
     """Check that a call is denied, as a failure of the tool."""
     await client.send_bytes(call_of(tool, arguments, around))
     answer = await client.receive()
-    told = json.loads(answer["result"]["content"][0]["text"]) if "result" in answer else answer
-    assert told.get("code") == "PERMISSION_DENIED", (tool, arguments, around, answer)
-    assert told["details"] == {"scope": scope}
+    denial = json.loads(answer["result"]["content"][0]["text"]) if "result" in answer else answer
+    assert denial.get("code") == "PERMISSION_DENIED", (tool, arguments, around, answer)
+    assert denial["details"] == {"scope": scope}
     assert answer["result"]["isError"] is True
 
 
@@ -158,8 +158,11 @@ async def test_the_api_denies_a_request_whatever_its_body_is(enter: Enter) -> No
                 answer = await posted(guest, name, body, keys[scope])
                 assert (answer.status, answer.json()["code"]) == (403, "PERMISSION_DENIED"), (name, body)
                 assert answer.json()["details"] == {"scope": scope}
+            said = {**keys[scope], "content-type": "text/plain"}
+            answer = await posted(guest, name, BODIES[0], said)
+            assert (answer.status, answer.json()["code"]) == (403, "PERMISSION_DENIED"), name
         found = await denials(at)
-        assert found.total() == len(API_REQUESTS) * len(BODIES)
+        assert found.total() == len(API_REQUESTS) * (len(BODIES) + 1)
 
 
 async def test_sockets_deny_a_tool_whatever_it_is_given(enter: Enter) -> None:
@@ -175,8 +178,8 @@ async def test_sockets_deny_a_tool_whatever_it_is_given(enter: Enter) -> None:
             await session.request("tools/call", params)
             answers.append((await session.answer()).json())
             for answer in answers:
-                told = json.loads(answer["result"]["content"][0]["text"])
-                assert told["code"] == "PERMISSION_DENIED", (arguments, answer)
+                denial = json.loads(answer["result"]["content"][0]["text"])
+                assert denial["code"] == "PERMISSION_DENIED", (arguments, answer)
 
 
 async def test_who_looks_on_is_denied_what_would_change_something_whatever_is_sent(enter: Enter) -> None:

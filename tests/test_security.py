@@ -336,6 +336,54 @@ async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) 
                 assert cell == ("yes" if seen else "no"), (what, name)
 
 
+COMERS: dict[str, dict[str, Any]] = {
+    "ann, no project": {"user": "ann", "key_id": "k"},
+    "ann, `p`": {"user": "ann", "key_id": "k", "projects": frozenset({"p"})},
+    "ann, `q`": {"user": "ann", "key_id": "k", "projects": frozenset({"q"})},
+    "bob, no project": {"user": "bob", "key_id": "k"},
+    "bob, `p` and `user:ann`": {"user": "bob", "key_id": "k", "projects": frozenset({"p", "user:ann"})},
+    "no user, no project": {"key_id": "k"},
+    "root, no project, with `admin`": {"user": "root", "key_id": "k"},
+    "the same, seeing as an agent of ann": {"user": "ann", "key_id": "k", "seen_by": "root"},
+    "bob, a token without projects": {"user": "bob", "key_id": "oauth:t", "projects": frozenset()},
+    "bob, without a key": {"user": "bob"},
+}
+
+
+async def test_every_key_opens_what_the_page_says_and_nothing_else(enter: Enter) -> None:
+    head, *rows = table("keys")
+    assert [whose for whose, *_ in rows] == list(COMERS)
+    spaces = {
+        "ann's memories of no project": ("user:ann", "private"),
+        "ann's memories of `p`": ("project:p", "private"),
+        "memories of all in `p`": ("project:p", "shared"),
+        "memories of `user:ann`": ("project:user~3aann", "shared"),
+    }
+    projects = {"sessions of `user:ann`": "user:ann", "sessions of `p`": "p"}
+    assert set(head[1:]) == {*spaces, *projects, "corpora of `user:ann`"}
+    async with enter(embedder="none") as at:
+        scribe = Agent(at.runtime, Principal(agent_id="scribe", user="ann"))
+        for project in projects.values():
+            await scribe.ask(CreateSession(purpose="p", session_id=project[-1], project_id=project))
+        put = PutDocument(corpus="project:user~3aann:docs", document=document_of("a.md", [([], "about it")]))
+        await ask_corpus(at.runtime, scribe.principal, put, make=True)
+        stored = {}
+        for number, (what, (namespace, scope)) in enumerate(spaces.items()):
+            fields = {"content": f"about key{number}", "key": f"key{number}", "namespace": namespace}
+            made = parse_request(StoreMemory, encode({**fields, "metadata": {"scope": scope}}))
+            stored[what] = f"key{number}", namespace, (await scribe.ask(made)).memory_id
+        for whose, *cells in rows:
+            reader = Agent(at.runtime, Principal(agent_id="reader", **COMERS[whose]))
+            for what, cell in zip(head[1:], cells, strict=True):
+                if what in stored:
+                    seen = await sees_memory(reader, *stored[what])
+                elif what in projects:
+                    seen = await sees_session(reader, projects[what][-1])
+                else:
+                    seen = await sees_corpus(reader, "project:user~3aann:docs")
+                assert cell == ("yes" if seen else "no"), (whose, what)
+
+
 async def sees(reader: Agent, what: str) -> bool:
     if what == KEPT:
         return await sees_kept(reader)

@@ -6,7 +6,9 @@ import json
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -167,6 +169,43 @@ def test_where_a_clients_own_command_fails_its_file_is_edited_and_taken_back(tmp
     assert "greenroom" in json.loads(path.read_text())["mcpServers"]
     assert setup(tmp_path, "--undo", "--yes").returncode == 0
     assert path.read_bytes() == FILES["claude-code"][1]
+
+
+OWN_COMMAND = """\
+echo "$@" >> "$HOME/arguments"
+exec {python} - "$@" <<'END'
+import json, pathlib, sys
+path = pathlib.Path.home() / ".claude.json"
+held = json.loads(path.read_text())
+servers = held.setdefault("mcpServers", {{}})
+if sys.argv[2] == "remove":
+    del servers["greenroom"]
+elif sys.argv[2] == "add-json":
+    servers["greenroom"] = json.loads(sys.argv[-1])
+path.write_text(json.dumps(held))
+END
+"""
+
+EARLIER = (
+    {"command": "greenroom", "env": {"GREENROOM_API_KEY": f"gr_{'a' * 12}_{'b' * 43}"}},
+    {"type": "http", "url": "http://127.0.0.1:8080/mcp", "headers": {"Authorization": "Bearer s3cr3t"}},
+)
+
+
+@pytest.mark.promise("cli.setup-secrets")
+@pytest.mark.parametrize("earlier", EARLIER)
+def test_what_is_put_back_stands_in_no_programs_arguments(tmp_path: Path, earlier: dict[str, Any]) -> None:
+    path = place(tmp_path, "claude-code", json.dumps({"mcpServers": {"greenroom": earlier}}).encode())
+    stub(tmp_path, "claude", OWN_COMMAND.format(python=sys.executable))
+    assert setup(tmp_path, "claude-code", "--yes").returncode == 0
+    assert json.loads(path.read_text())["mcpServers"]["greenroom"] != earlier
+    undone = setup(tmp_path, "--undo", "--yes")
+    assert undone.returncode == 0, undone.stderr
+    assert json.loads(path.read_text())["mcpServers"]["greenroom"] == earlier
+    seen = (tmp_path / "arguments").read_text()
+    assert "add-json" in seen
+    assert "b" * 43 not in seen
+    assert "s3cr3t" not in seen
 
 
 async def test_a_client_that_hangs_is_given_up(

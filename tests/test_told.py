@@ -277,6 +277,7 @@ async def test_who_is_seen_as_another_sees_what_that_one_was_told(enter: Enter) 
         await here.settled()
         visitor = await looker(here)
         seen = "as=claude-code&as_user=ann"
+        await visitor.see_as(seen)
         page = await visitor.look(f"/told?{seen}")
         (one,) = (link for link in page.links if link.startswith("./told/"))
         page = await visitor.look(one.removeprefix("."))

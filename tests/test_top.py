@@ -133,13 +133,13 @@ async def test_q_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
         server_process(tmp_path),
         running(tmp_path, "top", *store(tmp_path), terminal=True, keyboard=True) as top,
     ):
-        before = top.modes()
         await top.until(ALTERNATE_SCREEN)
         await top.until("a server uses")
+        assert top.modes() != top.modes_before
         await top.press("xq")
         assert await top.end() == 0
         assert ORDINARY_SCREEN in top.printed
-        assert top.modes() == before
+        assert top.modes() == top.modes_before
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "soon", "nan"])

@@ -1,4 +1,4 @@
-"""Arguments of every request with every JSON type in every place: each is taken, or refused by its name.
+"""Every JSON type in every place of a request is taken, or refused by name.
 
 The places are found in the requests' structs (`support.wrong_types`), so a new request is among them.
 """
@@ -47,7 +47,7 @@ NAMES = ("nobody", "", "a.b", "a` - at `$.limit", "`", "$", "[0]", "\0", "\ud800
 
 
 def check_answer(answer: dict[str, Any], place: Place, value: str) -> None:
-    """Check that an answer is what somebody is told who gives a value in a place."""
+    """Check that an answer fits a value in a place."""
     code, field = answer.get("code"), str(answer.get("details", {}).get("field", ""))
     assert code != "INTERNAL_ERROR", (place, value, answer)
     if code == "SERIALIZATION_ERROR" or not place.takes(value):
@@ -67,12 +67,12 @@ async def called(client: McpClient, tool: str, arguments: str, more: str = "") -
     await client.send_bytes((line % (tool, arguments, more)).encode())
     answer = await client.receive()
     assert "result" in answer, (tool, arguments, answer)
-    told: dict[str, Any] = json.loads(answer["result"]["content"][0]["text"])
-    return told
+    reply: dict[str, Any] = json.loads(answer["result"]["content"][0]["text"])
+    return reply
 
 
 def places_of(tool: str) -> Iterator[Place]:
-    """Return the places of the arguments of a tool, of today's form and of the older one."""
+    """Return the places of a tool's arguments, in today's form and the older one."""
     said = TOOLS[tool]
     yield from places(said.request if said.alias is None else said.alias.request)
     if (older := said.older) is not None:
@@ -176,7 +176,7 @@ GIVEN = ("true", "1.5", "7", "[]", '["a"]', "{}", '{"a":1}', '"\\ud800"', '"\\u0
 
 
 def members_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Return the way to every member of an object, and to the first element of every array."""
+    """Return the way to every member, and to the first element of every array."""
     parts = (
         value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     )

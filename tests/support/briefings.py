@@ -9,9 +9,18 @@ _TAG = re.compile(r"<\s*[/!|?A-Za-z]")
 
 
 def lines_of(briefing: str) -> list[str]:
-    """Return the lines of data in a briefing, which is one block that nothing in it closes."""
+    """Return the lines of data in a briefing, with whole names; nothing in it closes its one block."""
     found = _WHOLE.fullmatch(briefing)
     assert found is not None, briefing
     inside = found[2]
     assert _TAG.search(inside) is None, inside
-    return [line.removeprefix("- ") for line in inside.splitlines() if line.startswith("- ")]
+    names: dict[str, str] = {}
+    lines: list[str] = []
+    for line in inside.splitlines():
+        text = line.removeprefix("- ")
+        short, colon, said = text.partition(": ")
+        if text.startswith("Who: "):
+            names = dict(each.split(" = ") for each in text.removeprefix("Who: ").split(", "))
+        elif line.startswith("- "):
+            lines.append(f"{names[short]}{colon}{said}" if short in names else text)
+    return lines

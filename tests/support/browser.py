@@ -15,7 +15,9 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
@@ -24,7 +26,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 from support.forking import forked_program
 
-from greenroom.transports.control.client import Link, call
+from greenroom.transports.control.client import Code, Link, call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +38,16 @@ STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 LAYOUTS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((360, "dark"), (1280, "light"), (2560, "dark"))
 """The widths in pixels at which pages are looked at, each in one of the colour schemes."""
 SCREENSHOTS = "GREENROOM_SCREENSHOTS"
+CONFIRMED = {"create_api_key", "rotate_api_key", "export_memories", "export_session", "export_audit_log"}
+"""What a browser's session asks for with a code."""
 
 
 class ConsoleServer:
     """A server in a process of its own, and a client of it that needs no browser.
 
     Attributes:
-        url: Where it is, with a slash at its end.
+        mcp: The URL of MCP.
+        url: Where the console is, below its secret path, with a slash at the end.
         folder: Its data.
         process: The process.
         key: By which it is asked; the folder's owner logs in by a link unless there is one.
@@ -60,17 +65,32 @@ class ConsoleServer:
         while not said or "listening on" not in said[-1]:
             said.append(self.process.stderr.readline())
             assert said[-1], "".join(said)
-        self.url = said[-1].split()[-1].removesuffix("mcp")
+        self.mcp = said[-1].split()[-1]
+        path = urlsplit(self.link()).path.partition("login/")[0]  # the same in every process on the folder
+        self.url = urljoin(self.mcp, path)
         self._cookie, self._token = "", ""
+        self._terminal = token_hex()
+        self.terminals: dict[BrowserContext, str] = {}
 
-    def link(self, *, read_only: bool = False) -> str:
+    def link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
         """Return a link that logs a browser in as the folder's owner."""
-        return str(json.loads(call(self.folder, Link(read_only=read_only)))["url"])
+        return str(json.loads(call(self.folder, Link(read_only=read_only, terminal=terminal)))["url"])
+
+    def code(self, page: Page) -> str:
+        """Return the code that the terminal of a page's browser prints."""
+        return self._code(self.terminals[page.context])
+
+    def _code(self, terminal: str) -> str:
+        return str(json.loads(call(self.folder, Code(terminal=terminal)))["code"])
+
+    def link_file(self) -> Path:
+        """Return a file that leads a browser to such a link."""
+        return Path(json.loads(call(self.folder, Link(as_file=True)))["file"])
 
     def ask(self, request: str, **arguments: Any) -> Any:
         """Have a request carried out, as another client than the browser; return its answer."""
         if not self._token and self.key is None:
-            token = self.link().rpartition("/")[2]
+            token = self.link(terminal=self._terminal).rpartition("/")[2]
             answer, said = self._post("login", {"link": token})
             self._cookie, self._token = answer["set-cookie"].partition(";")[0], said["csrf_token"]
         return self._post(request, arguments)[1]
@@ -79,6 +99,8 @@ class ConsoleServer:
         headers = {"content-type": "application/json"}
         if self.key is None:
             headers |= {"cookie": self._cookie, "x-csrf-token": self._token}
+            if path in CONFIRMED:
+                headers["x-confirmation"] = self._code(self._terminal)
         else:
             headers |= {"authorization": f"Bearer {self.key}"}
         body = json.dumps(values).encode()
@@ -133,8 +155,9 @@ def profile_of(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
 
 def logged_in(context: BrowserContext, server: ConsoleServer, *, read_only: bool = False) -> Page:
     """Open a page and log in by a link."""
-    page = context.new_page()
-    page.goto(server.link(read_only=read_only))
+    page, terminal = context.new_page(), token_hex()
+    server.terminals[context] = terminal
+    page.goto(server.link(read_only=read_only, terminal=terminal))
     return _came_in(page)
 
 
@@ -151,6 +174,13 @@ def _came_in(page: Page) -> Page:
     page.get_by_role("heading", level=1, name="Overview").wait_for()
     page.wait_for_load_state()  # from then on the script hears keys
     return page
+
+
+def confirm(page: Page, typed: str) -> None:
+    """Type what confirms something where the page asks for it."""
+    field = page.locator("#confirmation")
+    field.fill(typed)
+    page.get_by_role("button", name="Confirm").click()
 
 
 def go_by_keys(page: Page, keys: str, url: str) -> None:

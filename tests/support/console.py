@@ -90,7 +90,7 @@ class Looker(Browser):
 
     async def again(self, path: str, tag: str | None = None) -> Answer:
         """Return the answer to who knows a page by this tag."""
-        await self.guest.send("GET", path, {**self.headers, "if-none-match": tag})
+        await self.guest.send("GET", self.below + path, {**self.headers, "if-none-match": tag})
         return await self.guest.answer()
 
 

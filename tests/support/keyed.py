@@ -129,10 +129,14 @@ async def premises(
     tokens: Any = None,
     connections: int = 4096,
     reach: Reach | None = None,
+    path: str | None = None,
     savings: Ledger | None = None,
     **settings: Any,
 ) -> AsyncIterator[Premises]:
-    """Serve the tools over WebSocket and HTTP on streams in memory."""
+    """Serve the tools over WebSocket and HTTP on streams in memory.
+
+    Browsers come as over TLS unless there is a secret ``path`` for those that come without.
+    """
     chosen = Settings(user="owner", **settings)
     async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
         here = Premises(at, cache, Authentication(chosen, cache, tokens, heard=partial(tell, at.runtime)))
@@ -164,7 +168,9 @@ async def premises(
         )
         here.browsers = BrowserSessions(authenticator, here.admitting.owner(), partial(tell, at.runtime))
         here.observed.told.add_clients(here.browsers.connected, here.browsers.end_by_id)
-        browsers = browser_endpoints(server, agent_for, authenticator, here.browsers, limits=Limits())
+        browsers = browser_endpoints(
+            server, agent_for, authenticator, here.browsers, limits=Limits(), path=path
+        )
         here.app = HttpApp(
             server,
             agent_for,

@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A command that runs, and what it prints."""
+    """A command that runs, and what it prints.
 
-    def __init__(self, process: trio.Process, output: trio.lowlevel.FdStream) -> None:
+    Attributes:
+        modes_before: How its terminal treated keys before the command started; None without one.
+    """
+
+    def __init__(
+        self, process: trio.Process, output: trio.lowlevel.FdStream, modes_before: list[object] | None
+    ) -> None:
         self.process = process
         self.printed = ""
+        self.modes_before = modes_before
         self._output = output
         self._seen = 0
 
@@ -73,6 +80,7 @@ async def running(
 ) -> AsyncIterator[Program]:
     """Run a command with its output, errors among it, in a pipe or on a terminal; kill what is left of it."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
+    modes_before = termios.tcgetattr(theirs) if terminal else None
     try:
         process = await trio.lowlevel.open_process(
             [*forked_program(), *arguments],
@@ -86,7 +94,7 @@ async def running(
     async with trio.lowlevel.FdStream(ours) as output:
         try:
             with trio.fail_after(PATIENCE):
-                yield Program(process, output)
+                yield Program(process, output, modes_before)
         finally:
             if process.returncode is None:
                 process.kill()

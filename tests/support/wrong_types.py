@@ -1,4 +1,4 @@
-"""Every place of a request's arguments, and JSON of every type for it, made of the request's struct alone."""
+"""Every place of a request's arguments and JSON of every type, by its struct alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 def places(request: type[msgspec.Struct], beside: tuple[str, ...] = ()) -> Iterator[Place]:
-    """Return every place of a request: its arguments, their parts, the elements of arrays and objects.
+    """Return every place of a request: arguments, their parts, elements of arrays and objects.
 
     Args:
         request: The struct.

@@ -112,6 +112,8 @@ if TYPE_CHECKING:
     from greenroom.actors.orchestrations.server_stats import HealthCheck as HealthCheck
     from greenroom.actors.orchestrations.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.orchestrations.symbol_search import SymbolSearch as SymbolSearch
+    from greenroom.actors.orchestrations.work_notes import WorkNotes as WorkNotes
+    from greenroom.actors.orchestrations.work_notes import open_work_notes as open_work_notes
     from greenroom.actors.orchestrations.workflows import GetWorkflowPatterns as GetWorkflowPatterns
     from greenroom.actors.orchestrations.workflows import RecordWorkflowStep as RecordWorkflowStep
     from greenroom.actors.orchestrations.workflows import SuggestNextAction as SuggestNextAction

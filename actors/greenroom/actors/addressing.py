@@ -172,8 +172,8 @@ class Addressing:
 def idempotency_scope(principal: Principal) -> str:
     """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
 
-    By which key and from where somebody comes is no part of it: a repeat may come by another one. The
-    spelling is that of stores from before there were scopes.
+    The key and the address are no part of it: a repeat may come by others. That there was a key is, since
+    without one more is seen. The spelling is that of stores from before there were scopes.
     """
     everything = auth_scopes.EVERYTHING in principal.scopes
     identity = {
@@ -182,6 +182,7 @@ def idempotency_scope(principal: Principal) -> str:
         "user": principal.user,
         "projects": None if principal.projects is None else sorted(principal.projects),
         "scopes": [] if everything else sorted(principal.scopes),
+        **({"authenticated": True} if principal.is_authenticated else {}),
     }
     return blake2b(msgspec.json.encode(identity), digest_size=16).hexdigest()
 

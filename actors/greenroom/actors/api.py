@@ -29,14 +29,17 @@ from greenroom.actors.orchestrations.client_session import (
 )
 from greenroom.actors.orchestrations.complete_code import CompleteCode
 from greenroom.actors.orchestrations.server_stats import savings_resource
+from greenroom.actors.orchestrations.work_notes import WorkNotes, noting_value
 from greenroom.actors.recall import fallback_lookup
 from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.requests import (
+    AFTER_NOTES,
     ASKED,
     COUNTED,
     LEARNED,
     NAMES,
     ROUTES,
+    TOOLS,
     closed_to,
     closed_to_onlookers,
     is_looked_up,
@@ -92,9 +95,12 @@ class Agent:
         savings: Counts what its searches and readings save; nobody does for None.
         server: The process that serves it; None where none does.
         workspaces: Keep the indexes of the folders of code that it works in; nobody does for None.
-        is_person: Whether it is somebody who looks at pages: what people read spares no agent anything.
+        is_person: Whether a person looks at pages: what people read spares no agent anything, and they get no
+            links to passports, which open without a key.
         learns_workflows: Whether its calls of tools are recorded as steps of work, without their arguments.
         prompts: Prompts of the user's own (`open_prompts`).
+        notes: Notes what it does in the session that it works in (`open_work_notes`); given none, each note
+            is written at once.
     """
 
     def __init__(
@@ -115,10 +121,13 @@ class Agent:
         is_person: bool = False,
         learns_workflows: bool = False,
         prompts: PromptSource | None = None,
+        notes: WorkNotes | None = None,
     ) -> None:
         looks_on = principal.seen_by is not None  # then nothing of it is counted, nor recorded as the agent's
         if looks_on:
             locator = None
+        if is_person and passports is not None:
+            passports = passports._replace(base_url=None)
         self._runtime = runtime
         self._savings = None if looks_on or is_person else savings
         self._quota = quota
@@ -137,6 +146,8 @@ class Agent:
         self._client_state.workspaces = workspaces
         self._learns_workflows = learns_workflows and not looks_on
         self._client_state.prompts = prompts
+        self._notes = notes or WorkNotes(runtime)
+        self._is_noted = not looks_on and not is_person
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -203,7 +214,7 @@ class Agent:
         """
         if type(request) not in ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
-        learn = self._learner(request)
+        learn, note = self._learner(request), self._noting(request)
         try:
             answer: R = await self._ask(request, checked=checked, on_accepted=on_accepted)
         except Refusal as refusal:
@@ -211,6 +222,8 @@ class Agent:
             record_denial(self._runtime, self.principal, request, refusal)
             raise
         learn(passed=True)
+        if note is not None:
+            note(answer)
         return answer
 
     async def _ask(self, request: Any, *, checked: bool, on_accepted: Callable[[], None] | None) -> Any:
@@ -230,11 +243,7 @@ class Agent:
         address, named, idempotency = self._addressing.addressed(request, route)
         if is_looked_up(request):
             address = await self._addressing.address_of(named.memory_id)
-        answer = await self._answered(address, named, request, idempotency, on_accepted)
-        if self._client_state.session_id is not None:
-            self._client_state.record_search(request)
-            self._client_state.record_stored(answer)
-        return answer
+        return await self._answered(address, named, request, idempotency, on_accepted)
 
     def post(
         self,
@@ -268,9 +277,8 @@ class Agent:
         except Refusal as refusal:
             record_denial(self._runtime, self.principal, request, refusal)
             raise
-        if self._client_state.session_id is not None:
-            self._client_state.record_search(request)
-            done = self._client_state.recording(request, done)
+        if (note := self._noting(request)) is not None:
+            done = noting_value(note, done)
         if type(request) is travel.GetSessionContext and self._savings is not None:
             done = self._counting(named, done)
         done = self._learning(request, done)
@@ -292,7 +300,7 @@ class Agent:
         if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
             return None
         idempotency = self._addressing.addressed(request, ROUTES[type(request)])[2]
-        return partial(self._second_answer, request, idempotency, first)
+        return partial(self._second_answer, request, idempotency, first, self._noting(request))
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager; it hears of what this agent may see.
@@ -333,10 +341,29 @@ class Agent:
 
         return learned
 
-    async def _second_answer(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+    def _noting(self, request: Any) -> Callable[[Any], None] | None:
+        """Return what notes a request that begins now in the client's session, once it is answered.
+
+        What shows that session's work comes after what was noted before.
+        """
+        kind = type(request)
+        if kind in AFTER_NOTES:
+            self._notes.write()
+        tool = TOOLS.get(kind)
+        if tool is None or not self._is_noted:
+            return None
+        return self._notes.noting(self._client_state, request, tool)
+
+    async def _second_answer(
+        self,
+        request: Message[R],
+        idempotency: Idempotency | None,
+        first: Refusal,
+        note: Callable[[R], None] | None,
+    ) -> R:
         answer: R = await self._lookup.answer(request, idempotency, first)
-        if self._client_state.session_id is not None:
-            self._client_state.record_stored(answer)
+        if note is not None:
+            note(answer)
         return answer
 
     async def _answered(
@@ -405,8 +432,6 @@ class Agent:
         if isinstance(request, ReadResource) and is_of_savings(request.uri):
             self._addressing.address_of_resource(request.uri)
             return await savings_resource(self._client_state, request.uri)
-        if self._client_state.session_id is not None:
-            self._client_state.record_search(request)
         return await self._runtime.query(self._addressing.in_full(request), principal=self.principal)
 
     def _check_open_to_me(self, request: type[Any]) -> None:

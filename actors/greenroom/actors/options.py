@@ -1,7 +1,7 @@
-"""The options of `Database` and `open_greenroom`: their names, what they may be, and what they come to.
+"""The options of `Database` and `open_greenroom`: names, allowed values and defaults.
 
-Beside its older names this has those of the settings of `greenroom serve` that concern the store, so that
-what is known from the command line means the same here.
+Beside the older names there are those of the settings of `greenroom serve` that concern the store. They mean
+the same here as on the command line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, cast, get_args
 
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base.sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES, SizeRange
@@ -27,12 +27,12 @@ from greenroom.runtime import (
     key_source,
 )
 from greenroom.runtime.base.arguments import option_names, refuse_unknown
+from greenroom.runtime.base.options import Durability
+from greenroom.runtime.lmdb.encryption import KEY_BYTES
+from greenroom.runtime.sharing.election import May
 
 AUDIT_DAYS: Final = 90
 CONTENT_LIMIT: Final = 10_000
-KEY_BYTES: Final = 32
-
-May = Literal["create", "own", "attach"]
 
 
 class GreenroomOptions(CommonConfig, total=False):
@@ -68,8 +68,8 @@ class GreenroomOptions(CommonConfig, total=False):
         queries: Queries and procedures of one's own besides.
         secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
             passports follow; made there at first need. None for where it is: in the folder of the data, or
-            where the command keeps it unless told otherwise. A new one is then made in the folder of the
-            data, where it protects from nobody who can read that.
+            where the command keeps it by default. A new one is then made in the folder of the data, where it
+            does not protect against a reader of that folder.
         may: How far this process may go, as in `open_shared_runtime`.
         durability: What an answered write outlives: ``power`` a power cut, ``process`` only the end of the
             process; ``power`` unless given.
@@ -99,7 +99,7 @@ class GreenroomOptions(CommonConfig, total=False):
     queries: Iterable[type[Query[Any] | Procedure[Any]]]
     secrets: str | Path | None
     may: May
-    durability: Literal["power", "process"]
+    durability: Durability
     max_size: int | str
     min_free: int | str
     encryption_key: bytes | str
@@ -164,7 +164,9 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
     refuse_unknown(function, given, option_names(GreenroomOptions))
     for new, old in _SAME:
         if new in given and old in given:
-            raise TypeError(f"{function}() was given both {new!r} and {old!r}, which decide the same")
+            raise TypeError(
+                f"{function}() was given both {new!r} and {old!r}; give one, they decide the same"
+            )
     common = {name: given[name] for name in option_names(CommonConfig) if name in given}
     common.update(_runtime_options(given))
     common.update(_encryption(function, given))
@@ -194,7 +196,7 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
 def _runtime_options(given: Mapping[str, Any]) -> dict[str, RuntimeOptions]:
     limits: dict[str, Any] = {}
     if "durability" in given:
-        limits["durability"] = _word("durability", given["durability"], ("power", "process"))
+        limits["durability"] = _word("durability", given["durability"], get_args(Durability))
     for name, sizes in (("max_size", STORE_SIZES), ("min_free", FREE_SIZES)):
         if name in given:
             limits[name] = _size(name, given[name], sizes)
@@ -202,7 +204,10 @@ def _runtime_options(given: Mapping[str, Any]) -> dict[str, RuntimeOptions]:
 
 
 def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption]:
-    """Return how the store is encrypted; where a key or the wish is given, never that it is not."""
+    """Return the encryption of the store.
+
+    Where a key is given, or ``encrypt``, the store is never opened in the clear.
+    """
     encrypt = given.get("encrypt", "encryption_key" in given)
     if not isinstance(encrypt, bool):
         raise TypeError(f"encrypt is {encrypt!r}, but True or False is allowed")

@@ -219,6 +219,25 @@ ASKED = frozenset({*API_REQUESTS.values(), *_BESIDES})
 """Every type of request that an agent may ask."""
 
 
+AFTER_NOTES = frozenset(
+    {
+        travel.GetSessionContext,
+        travel.RecordContext,
+        travel.EndSession,
+        travel.ReopenSession,
+        sessions.UpdateSession,
+        StartSession,
+        RestoreSession,
+        MigrateSession,
+        ExportSession,
+        ReadResource,
+        GetPrompt,
+        EraseUser,
+    }
+)
+"""What shows the work of a session, ends it or erases: what was noted before is written before that."""
+
+
 class Route(NamedTuple):
     """Routing of a request type to its actor.
 
@@ -259,9 +278,11 @@ def _routes() -> dict[type[Message[Any]], Route]:
 
 ROUTES = _routes()
 """Which actor each type of message is for."""
+TOOLS: Mapping[type[Any], str] = {request: name for name, request in REQUESTS.items()}
+"""The tools' names, by the types of their requests."""
 LEARNED = {
     request: name
-    for name, request in REQUESTS.items()
+    for request, name in TOOLS.items()
     if request not in {RecordWorkflowStep, GetWorkflowPatterns, SuggestNextAction, WorkflowCheckpoint}
 }
 """The tools whose calls are recorded as steps of work, where that is wanted: all but those of workflows."""

@@ -1,4 +1,5 @@
 // Forms that have requests carried out: their fields become JSON, which is posted below /api/v1.
+import { askToConfirm } from "./confirmation.js";
 import { asSeen, button, main, refresh, tell, urlOf } from "./page.js";
 import { undoOf } from "./undo.js";
 
@@ -18,14 +19,19 @@ export function sendForms() {
 
 /**
  * Has a request carried out, and returns its answer. Of a refusal it throws an error with the server's sentence, and
- * all that was said as its `problem`. Who asks too often waits.
+ * all that was said as its `problem`. Who asks too often waits. What is to be confirmed is asked again with what is
+ * typed for that.
  */
-export async function ask(name, values) {
+export async function ask(name, values, confirmation) {
   let answer;
   try {
     answer = await fetch(asSeen(urlOf(`api/v1/${name}`)), {
       method: "POST",
-      headers: { "content-type": "application/json", "x-csrf-token": main().dataset.csrf ?? "" },
+      headers: {
+        "content-type": "application/json",
+        "x-csrf-token": main().dataset.csrf ?? "",
+        ...(confirmation && { "x-confirmation": confirmation }),
+      },
       body: JSON.stringify(values),
     });
   } catch {
@@ -33,9 +39,13 @@ export async function ask(name, values) {
   }
   if (answer.status === 429) {
     await new Promise((done) => setTimeout(done, 1_000 * Number(answer.headers.get("retry-after") ?? 1)));
-    return ask(name, values);
+    return ask(name, values, confirmation);
   }
   const said = await answer.json();
+  if (said.code === "CONFIRMATION_NEEDED" && said.details.by) {
+    const typed = await askToConfirm(said);
+    if (typed) return ask(name, values, typed);
+  }
   if (!answer.ok) throw Object.assign(new Error(said.detail), { problem: said });
   return said;
 }

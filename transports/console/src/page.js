@@ -84,6 +84,7 @@ async function fetchAgain() {
   if (answer.status === 304) return;
   const fetched = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = fetched.getElementById("main");
+  if (fetched.getElementById("confirm-form")) return location.reload();
   if (!shown?.dataset.csrf) {
     if (!answer.ok) tell(`The server answers with ${answer.status}. This page shows what was last known.`);
     else if (main().dataset.csrf) loggedOut();

@@ -142,7 +142,10 @@ def record_denial(runtime: RuntimeClient, principal: Principal, request: object,
 def record_unread_denial(
     runtime: RuntimeClient, principal: Principal, request: type[Any], arguments: bytes, refusal: Refusal
 ) -> None:
-    """Record the denial of a request before its arguments are read; of these the session counts alone."""
+    """Record the denial of a request before its arguments are read.
+
+    Of the arguments the record has the session alone.
+    """
     try:
         session = _session_in(arguments).session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -206,6 +206,15 @@ def imitation(namespace: str, reserved: str) -> Refusal:
     )
 
 
+def imitating_project(project_id: str, reserved: str) -> Refusal:
+    """A new session's project reads like one that is a user alone, and would be open to others."""
+    return invalid(
+        "project_id",
+        f"project_id: {project_id!r} reads like one that begins with {reserved!r} and would be open to "
+        f"others; write {reserved!r} if you mean that, or choose another name",
+    )
+
+
 def denial(refusal: Refusal) -> Refusal:
     """Mark a refusal as one for want of rights; who is refused gets the same answer as ever."""
     refusal.is_denial = True

@@ -8,6 +8,7 @@ begins with 48 bits that stand for the root, so that the actor can be found by t
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -36,6 +37,8 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
 _NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_SLUG = 60
 _PROJECT_DIGEST_BYTES = 4
+OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
+"""What `project_of_path` makes. No other segment of a namespace looks like that."""
 
 
 def root_of(namespace: str) -> str:
@@ -52,6 +55,16 @@ def imitated(namespace: str) -> str | None:
     first = namespace.split(":", 1)[0] + ":"
     plain = first.lower()
     return plain if plain != first and plain in RESERVED else None
+
+
+def reads_as_users(project_id: str) -> bool:
+    """Return whether a project reads like the one that is a user alone, `USER` and a name, and is none.
+
+    Names of projects are not ASCII, so letters of other widths and characters without ink deceive as well.
+    """
+    plain = unicodedata.normalize("NFKC", project_id)
+    seen = "".join(each for each in plain if each.isprintable() and not each.isspace()).casefold()
+    return seen.startswith(USER) and not project_id.startswith(USER)
 
 
 def is_below(namespace: str, prefix: str) -> bool:
@@ -83,6 +96,21 @@ def project_of_path(path: str) -> str:
     name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
     digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
     return f"{name}-{digest}"
+
+
+@lru_cache(maxsize=4_096)
+def project_in(namespace: str) -> str | None:
+    """Return the project that a namespace is about, going by its name alone.
+
+    It is given as a segment: the name in a project's namespace, or in a user's or an agent's the part that
+    names the project of a folder.
+    """
+    if namespace.startswith(PROJECT):
+        return root_of(namespace)[len(PROJECT) :]
+    if not namespace.startswith((USER, AGENT)):
+        return None
+    _, _, *below = namespace.split(":")
+    return below[0] if below and OF_A_FOLDER.fullmatch(below[0]) else None
 
 
 def agent_namespace(principal: Principal) -> str:

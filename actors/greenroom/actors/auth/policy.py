@@ -8,10 +8,12 @@ nothing itself. They know neither actors nor storage.
 2. Messages are stored by *partition*, the pair (audience, visibility), and a reader is handed its own
    partitions only, so what is hidden is not even touched.
 3. A session without a project is seen by everyone, one with a project by its members. Every user is a
-   member of one that is named as the user's namespace.
+   member of the project that is named as the user's namespace. To a key or a token it is that user's
+   alone, whichever projects and scopes it has.
 4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
    the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
    with, a public one by everyone. This class of visibility, its *partition*, is fixed when it is written.
+   A key or a token that is bound to projects sees of its owner's memories only those of these and of none.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
 6. A corpus of documents is seen and filled by the user whose it is, by the members of its project, or by all.
@@ -38,7 +40,9 @@ from greenroom.actors.auth.namespaces import (
     PROJECT,
     USER,
     agent_namespace,
+    project_in,
     project_part,
+    reads_as_users,
     root_of,
     segment,
     user_namespace,
@@ -92,7 +96,8 @@ class ChangeLabel(NamedTuple):
     Attributes:
         audience: Who may hear of it ...
         project_id: ... among those who may see this project's sessions ...
-        owner: ... and are, or see the corpora of, this owner; ``project:`` are the members of any project ...
+        owner: ... and are, or see the corpora of, this owner; ``project:`` are the members of any project;
+            behind a slash follow the projects of a memory, see `memory_projects` ...
         scope: ... and have this scope.
     """
 
@@ -147,14 +152,48 @@ def partitions(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[
 
 def may_see_session(principal: Principal, project_id: str | None) -> bool:
     """Return whether ``principal`` may know of a session of this project (None: of no project)."""
-    if project_id is None or principal.projects is None or project_id in principal.projects:
+    if project_id is None:
         return True
-    return principal.user is not None and project_id == own_project(principal.user)
+    if project_id.startswith(USER):
+        if principal.user is not None and project_id in _own_projects(principal.user):
+            return True
+        if principal.is_authenticated:
+            return False
+    return principal.projects is None or project_id in principal.projects
+
+
+def memberships(principal: Principal) -> frozenset[str] | None:
+    """Return the projects that a principal was made a member of; None: all.
+
+    Those of other users are left out.
+    """
+    if principal.projects is None or not principal.is_authenticated:
+        return principal.projects
+    return frozenset(each for each in principal.projects if may_see_session(principal, each))
 
 
 def own_project(user: str) -> str:
     """Return the project that is one user alone; that one is a member of it without being made one."""
     return USER + segment(user)
+
+
+@lru_cache(maxsize=4_096)
+def _own_projects(user: str) -> tuple[str, ...]:
+    """Return the ways to write a user's own project.
+
+    It is written as the namespace is, or with the plain name. No two users have one in common: a plain name
+    without a tilde is either its own segment or no segment.
+    """
+    return (own_project(user),) if "~" in user else (own_project(user), USER + user)
+
+
+@lru_cache(maxsize=4_096)
+def _own_segments(user: str) -> tuple[str, ...]:
+    return tuple(map(segment, _own_projects(user)))
+
+
+_OF_USERS = segment(USER)
+"""How the segment begins of a project that is one user alone."""
 
 
 def own_audience(agent_id: str) -> str:
@@ -170,20 +209,23 @@ def preferences_owner(principal: Principal) -> str:
 def label_of_owner(owner: str) -> ChangeLabel:
     """Return the label of a change of what one user has, or one agent, whose namespace is ``owner``."""
     if owner.startswith(AGENT):
-        return ChangeLabel(own_audience(owner[len(AGENT) :]))
+        agent, slash, _ = owner[len(AGENT) :].partition("/")
+        return ChangeLabel(own_audience(agent), owner=owner if slash else None)
     return ChangeLabel(PUBLIC, owner=owner)
 
 
 @lru_cache(maxsize=1_024)
-def labels_of_memory(partition: MemoryPartition) -> tuple[ChangeLabel, ...]:
+def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[ChangeLabel, ...]:
     """Return the labels of a change of a memory: who may hear of one of them are those who may see it."""
     if partition.scope == "public":
         return (ChangeLabel(PUBLIC),)
     owners: list[str] = []
+    of = memory_projects(partition, namespace)
+    about = f"/{','.join(of)}" if of else ""
     if partition.agent is not None:
-        owners.append(AGENT + partition.agent)
+        owners.append(AGENT + partition.agent + about)
     elif partition.user is not None:
-        owners.append(USER + segment(partition.user))
+        owners.append(USER + segment(partition.user) + about)
     if partition.scope == "shared":
         projects = ("",) if partition.projects is None else partition.projects
         owners += [PROJECT + project for project in projects]
@@ -202,9 +244,12 @@ def may_hear(principal: Principal, label: ChangeLabel) -> bool:
 
 def _is_of(principal: Principal, owner: str) -> bool:
     """Return whether ``principal`` is one of those whom the owner in a label stands for."""
-    if owner == PROJECT:  # the members of any
-        return principal.projects is None or len(principal.projects) > 0
-    return may_see_corpora(principal, owner)
+    if owner == PROJECT:
+        return _is_member_of_any(principal)
+    owner, slash, projects = owner.partition("/")
+    if slash and not _is_open(principal, tuple(projects.split(","))):
+        return False
+    return owner == agent_namespace(principal) or may_see_corpora(principal, owner)
 
 
 def check_new_session(
@@ -213,14 +258,16 @@ def check_new_session(
     """Check what a caller claims for a session that it creates.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR`` for a reserved id, ``PERMISSION_DENIED`` for another
-            user or for a project that the caller is no member of.
+        Refusal: ``VALIDATION_ERROR`` for a reserved id, or a project that reads like a user's own and is
+            none; ``PERMISSION_DENIED`` for another user or for a project that the caller is no member of.
     """
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
             "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
         )
     check_user(principal, user_id)
+    if project_id is not None and reads_as_users(project_id):
+        raise auth_errors.imitating_project(project_id, USER)
     if not may_see_session(principal, project_id):
         raise auth_errors.permission_denied("project_id", f"project_id: you are no member of {project_id!r}")
 
@@ -300,25 +347,57 @@ def owns_memory(principal: Principal, partition: MemoryPartition) -> bool:
     return partition.user is not None and partition.user == principal.user
 
 
-def may_see_memory(principal: Principal, partition: MemoryPartition) -> bool:
-    """Return whether ``principal`` may know of a memory in this partition."""
-    if partition.scope == "public" or owns_memory(principal, partition):
+def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: str = "") -> bool:
+    """Return whether ``principal`` may know of a memory in this partition and namespace."""
+    if partition.scope == "public":
+        return True
+    if owns_memory(principal, partition) and (
+        principal.projects is None or _is_open(principal, memory_projects(partition, namespace))
+    ):
         return True
     if partition.scope == "private":
         return False
-    if partition.projects is None or principal.projects is None:
-        others = principal.projects if partition.projects is None else partition.projects
-        return others is None or len(others) > 0
-    return any(segment(mine) in partition.projects for mine in principal.projects)
+    if partition.projects is None:
+        return _is_member_of_any(principal)
+    return any(is_member(principal, each) for each in partition.projects)
+
+
+def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ...]:
+    """Return the projects of a memory, as segments.
+
+    That is the project of its namespace, else those that it is shared with.
+    """
+    project = project_in(namespace)
+    if project is not None:
+        return (project,)
+    return partition.projects or ()
+
+
+def is_narrowed(principal: Principal) -> bool:
+    """Return whether a key or a token limits ``principal`` to some projects of its user."""
+    return principal.projects is not None and principal.is_authenticated
+
+
+def may_see_about(principal: Principal, namespace: str) -> bool:
+    """Return whether a namespace alone lets ``principal`` know of its own memories there."""
+    project = project_in(namespace)
+    return project is None or _is_open(principal, (project,))
+
+
+def _is_open(principal: Principal, projects: tuple[str, ...]) -> bool:
+    """Return whether memories of these projects, or of none, are open to their owner."""
+    if not projects or not is_narrowed(principal):
+        return True
+    return any(is_member(principal, each) for each in projects)
 
 
 def may_write_namespace(principal: Principal, namespace: str) -> bool:
     """Return whether ``principal`` may write into a namespace, whatever there is in it."""
     root = root_of(namespace)
     if root.startswith(AGENT):
-        return root == agent_namespace(principal)
+        return root == agent_namespace(principal) and may_see_about(principal, namespace)
     if root.startswith(USER):
-        return root == user_namespace(principal)
+        return root == user_namespace(principal) and may_see_about(principal, namespace)
     if root.startswith(PROJECT):
         return is_member(principal, root[len(PROJECT) :])
     return True
@@ -385,9 +464,13 @@ def may_see_workflows(principal: Principal, key: str) -> bool:
     owner, _, project = key.partition("/")
     if owner != user_namespace(principal):
         return False
-    if not project or principal.projects is None:
+    if not project or (
+        principal.user is not None and project in map(project_part, _own_projects(principal.user))
+    ):
         return True
-    return any(project_part(mine) == project for mine in principal.projects)
+    if principal.is_authenticated and project.startswith(_OF_USERS):
+        return False
+    return principal.projects is None or any(project_part(mine) == project for mine in principal.projects)
 
 
 def workflow_label(principal: Principal, project_id: str | None) -> ChangeLabel:
@@ -399,10 +482,21 @@ def workflow_label(principal: Principal, project_id: str | None) -> ChangeLabel:
 
 def is_member(principal: Principal, project: str) -> bool:
     """Return whether ``principal`` is a member of a project, given as the segment of a namespace."""
+    if project.startswith(_OF_USERS):
+        if principal.user is not None and project in _own_segments(principal.user):
+            return True
+        if principal.is_authenticated:
+            return False
     return principal.projects is None or any(segment(mine) == project for mine in principal.projects)
+
+
+def _is_member_of_any(principal: Principal) -> bool:
+    mine = memberships(principal)
+    return mine is None or len(mine) > 0
 
 
 def _shared_with(principal: Principal, root: str) -> tuple[str, ...] | None:
     if root.startswith(PROJECT):
         return (root[len(PROJECT) :],)
-    return None if principal.projects is None else tuple(sorted(map(segment, principal.projects)))
+    mine = memberships(principal)
+    return None if mine is None else tuple(sorted(map(segment, mine)))

@@ -9,6 +9,9 @@ import msgspec
 MAX_NAME = 100
 NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 """What an agent id and an agent type look like."""
+LINK = "console:"
+"""What the id of a credential begins with that is the link of the folder's owner."""
+_SOME_KEY = "key"
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +23,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         user: The person behind the agent, when known.
         projects: The projects whose sessions the agent may see; None means every project.
         scopes: What the agent may do, as `scopes` says; everything unless given.
-        key_id: The API key by which it came, if by one.
+        key_id: The API key by which it came, if by one; or what names its token or its link.
         address: Where its connection comes from; for the audit log alone.
         seen_by: The agent that looks on in this one's place, which is counted nowhere; None where
             the agent itself asks.
@@ -45,6 +48,20 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"the agent type {self.agent_type!r} is not 1-100 of A-Za-z0-9_.-")
 
     @property
+    def is_authenticated(self) -> bool:
+        """Whether a key or a token says who it is.
+
+        The folder's owner and local programs come without one.
+        """
+        return self.key_id is not None and not self.key_id.startswith(LINK)
+
+    @property
     def identity(self) -> Principal:
         """The principal without its key, its address and who looks on: whose data is whose tells the rest."""
         return msgspec.structs.replace(self, key_id=None, address=None, seen_by=None)
+
+    @property
+    def sight(self) -> Principal:
+        """The identity, and whether it came by a key; two equal ones see the same."""
+        key_id = _SOME_KEY if self.is_authenticated else None
+        return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)

@@ -1,8 +1,8 @@
-"""Where in some arguments a decoder found something wrong: the argument's name, its type and its JSON.
+"""Where a decoder found a wrong value: the argument's name, its type and its JSON.
 
-msgspec says it as a path such as ``$.filters.tags[0]``. In it a member of an object with free names is
-``[...]``, so each member is decoded to find the wrong one. Values stay the bytes that came: a number may be
-larger than any that can be encoded.
+msgspec gives the place as a path such as ``$.filters.tags[0]``. In it a member of an object with free names
+is ``[...]``, so each member is decoded to find the wrong one. Values stay the bytes that came: a number may
+be larger than any that can be encoded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ArgumentPlace(NamedTuple):
 
 
 def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
-    """Return the place that a finding of msgspec is about, as near to it as the arguments are what it says.
+    """Return the place of a finding of msgspec, or the nearest one above it.
 
     Args:
         problem: The finding.
@@ -85,7 +85,7 @@ def _part(place: ArgumentPlace, step: str | int) -> ArgumentPlace | None:
 
 
 def _wrong_member(place: ArgumentPlace) -> ArgumentPlace | None:
-    """Return the first member of an object with free names that its type does not take."""
+    """Return the first member that the type of an object with free names refuses."""
     hint = next((get_args(each)[1] for each in choices_of(place.hint) if get_origin(each) is dict), Any)
     for name, value in members_of(place.value).items():
         try:

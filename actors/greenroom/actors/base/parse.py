@@ -105,7 +105,7 @@ def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
 
 
 def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
-    """Return a refusal of JSON with the name of the argument that it is about, if it is about one."""
+    """Return a refusal of JSON with the name of its argument, if it has one."""
     for name, value in _loose_members(raw).items():
         try:
             check_json(b'{"":%b}' % value)  # an argument nests as deep as it does among others
@@ -195,7 +195,7 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
             if (unknown := _unknown(struct, within, request_type)) is not None:
                 return unknown
     if place.is_key:
-        sentence = f"{field}: one of its names is none that it takes: {problem.partition(' - at ')[0]}"
+        sentence = f"{field}: one of its names is not allowed: {problem.partition(' - at ')[0]}"
         return invalid(field, sentence)
     if not field:
         return invalid("arguments", f"the arguments: {problem}")
@@ -204,7 +204,7 @@ def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "")
 
 
 def _unknown(place: ArgumentPlace, within: str, request_type: type[Any]) -> Refusal | None:
-    """Return the refusal of a name that the object in a place does not know; None where it knows all."""
+    """Return the refusal of an unknown name in an object; None where all are known."""
     struct = next((each for each in choices_of(place.hint) if hasattr(each, "__struct_fields__")), None)
     if struct is None:
         return None

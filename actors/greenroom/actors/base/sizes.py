@@ -1,4 +1,4 @@
-"""Numbers of bytes as people spell them, and the bounds of those that can be set."""
+"""Numbers of bytes as people spell them, and the bounds of settings."""
 
 from __future__ import annotations
 

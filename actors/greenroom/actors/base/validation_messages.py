@@ -32,7 +32,7 @@ def shown(value: bytes) -> str:
 
 
 def part_of(hint: Any, step: str = "") -> Any:
-    """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself.
+    """Return the type of a field (``name``) or an element (``[0]``), or the bare type.
 
     Raises:
         LookupError: it has no such part.
@@ -57,7 +57,7 @@ def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
         hint: Its type, with the limits that it carries.
         kept: What was given, as JSON.
     """
-    takes = _takes(hint)
+    takes = _takes(hint, kept)
     text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
     if text is not None:
         size, unit, base, meta = len(text), "characters", *_choice(hint, str)
@@ -100,7 +100,10 @@ def choices_of(hint: Any) -> list[Any]:
 
 
 def _choices(hint: Any) -> list[tuple[Any, Meta]]:
-    """Return the types of a union with their limits; what is around the whole is a word on the parameter."""
+    """Return the types of a union with their limits.
+
+    An annotation around the whole union describes the parameter and sets no limit.
+    """
     if get_origin(hint) in {Union, UnionType}:
         return [choice for each in get_args(hint) for choice in _choices(each)]
     if get_origin(hint) is Annotated:
@@ -110,17 +113,32 @@ def _choices(hint: Any) -> list[tuple[Any, Meta]]:
 
 
 def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
-    """Return the type among several that takes values of a kind, and its limits; None where none does."""
+    """Return the type that takes values of a kind, with its limits; None without one."""
     for base, meta in _choices(hint):
         if base is kind or (kind is list and get_origin(base) in _ARRAYS):
             return base, meta
     return None, Meta()
 
 
-def _takes(hint: Any) -> str:
-    """Return what a type takes, in words."""
+def _takes(hint: Any, kept: bytes) -> str:
+    """Return what a type takes, in words; of several types those of the kind that was given, if any are."""
     choices = [each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}]
+    alike = [each for each in choices if _is_of_kind(each[0], kept)]
+    choices = alike or choices
     return " or ".join(dict.fromkeys(_takes_one(base, meta) for base, meta in choices)) or "null"
+
+
+def _is_of_kind(base: Any, kept: bytes) -> bool:
+    """Return whether a type takes JSON values of the kind of one: strings, arrays, objects or numbers."""
+    match kept[:1]:
+        case b'"':
+            return base is str
+        case b"[":
+            return base in _ARRAYS or get_origin(base) in _ARRAYS
+        case b"{":
+            return _is_struct(base) or dict in {base, get_origin(base)}
+        case _:
+            return base in {int, float} and kept[:1] not in b"tfn"
 
 
 def _takes_one(base: Any, meta: Meta) -> str:

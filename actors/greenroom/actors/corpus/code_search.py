@@ -31,7 +31,7 @@ _RECENT = 4
 def find(repository: CorpusRepository, request: FindCode, context: Context) -> Slices[FoundCode]:
     """Answer the best files."""
     repository.check(context.principal, request.corpus)
-    asked = (context.principal.identity, msgspec.msgpack.encode(request))
+    asked = (context.principal.sight, msgspec.msgpack.encode(request))
     known = repository.code_answers.get(asked)
     if known is not None:
         return msgspec.structs.replace(known, cache_hit=True)

@@ -32,7 +32,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     repository.check(context.principal, request.corpus)
     # Of each principal's own: that an answer is known tells nobody what somebody else asked.
     asked = (
-        None if context.principal is None else context.principal.identity,
+        None if context.principal is None else context.principal.sight,
         msgspec.msgpack.encode(request),
     )
     known = repository.answers.get(asked)

@@ -182,8 +182,7 @@ class HookActor(Actor):
         total = 0
         for key, row in context.scan(StoredGiven, prefix=records.GIVEN, reverse=True):
             number = records.number_of(key)
-            is_seen = policy.may_see_session(context.principal, row.project or None)
-            if is_seen and _fits(row, number, request):
+            if _may_see(context.principal, row) and _fits(row, number, request):
                 total += 1
                 if len(shown) < request.limit and (request.before is None or number < request.before):
                     shown.append(_view(row, number))
@@ -410,3 +409,10 @@ def _view(row: StoredGiven, number: int) -> schemas.GivenView:
         del shown["marks"]
         memories.append(schemas.MemoryGiven(**{**shown, "used": optional_datetime(memory.used)}))
     return schemas.GivenView(**{**fields, "at": to_datetime(row.at), "memories": memories})
+
+
+def _may_see(principal: Principal, row: StoredGiven) -> bool:
+    """Return whether a reader may know of a row, its project and its memories."""
+    return policy.may_see_session(principal, row.project or None) and all(
+        policy.may_see_about(principal, each.namespace) for each in row.memories
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from greenroom.actors.auth.namespaces import PROJECT, memory_address, segment, user_namespace
+from greenroom.actors.auth.namespaces import OF_A_FOLDER, PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.recalled import strongest
@@ -14,7 +13,7 @@ from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
-from greenroom.actors.schemas.memory_types import by_author
+from greenroom.actors.schemas.memory_types import by_author, changer
 from greenroom.actors.text.inert import inert, line_tokens
 
 MOST_OF_MEMORY: Final = 480
@@ -22,8 +21,6 @@ MOST_OF_MEMORY: Final = 480
 MOST_OF_SOURCE: Final = 160
 NO_ROOM: Final = "there was no room for it"
 """Why a line is left out that might be given."""
-_OF_A_PROJECT: Final = re.compile(r".*-[0-9a-f]{8}")
-"""What `project_of_path` makes, as a segment of a namespace."""
 
 
 class Line(NamedTuple):
@@ -47,7 +44,7 @@ def of_memory(hit: FoundMemory, prompt: str = "") -> Line:
     """Return a memory as a line."""
     memory = hit.memory
     text = memory.text
-    by = by_author(memory.author, memory.imported)
+    by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
     given = GivenMemory(
         memory_id=memory.memory_id,
@@ -102,4 +99,4 @@ def _is_of(namespace: str, project: str) -> bool:
     """Return whether a namespace is no other project's, as far as its name tells."""
     _, _, *below = namespace.split(":")
     own = segment(project) if project else ""
-    return not below or below[0] == own or not _OF_A_PROJECT.fullmatch(below[0])
+    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])

@@ -99,8 +99,8 @@ def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
     """Return whether ``principal`` may see any of the memories below a root."""
     return (
         row.partitions is None
-        or any(policy.may_see_memory(principal, partition) for partition in row.partitions)
-        or _is_owner(principal, row.owners)
+        or any(policy.may_see_memory(principal, partition, row.root) for partition in row.partitions)
+        or (_is_owner(principal, row.owners) and policy.may_see_about(principal, row.root))
     )
 
 

@@ -6,7 +6,6 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth import policy
 from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
@@ -96,7 +95,7 @@ def _key(repository: MemoryRepository, context: Context, entry: Entry) -> str:
             stored.entry.number < entry.number
             and other.scope == partition.scope
             and records.is_there(stored.entry, context.now)
-            and policy.may_see_memory(context.principal, other)
+            and repository.may_see(context.principal, stored.entry)
         ):
             owner = names.segment(partition.agent or partition.user or "").replace(":", ".")
             return f"{entry.key[: _MAX_KEY - len(owner) - 1]}~{owner}"

@@ -29,7 +29,11 @@ def successor(repository: MemoryRepository, context: Context, entry: Entry) -> E
                 bool, prefix=prefix + records.partition_suffix(partition), reverse=True
             ):
                 stored = repository.by_number(context, int.from_bytes(key[-8:]))
-                if stored is not None and _hides(stored.entry, context.now):
+                if (
+                    stored is not None
+                    and _hides(stored.entry, context.now)
+                    and repository.may_see(context.principal, stored.entry)
+                ):
                     return stored.entry
     return None
 

@@ -131,6 +131,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         unreviewed: Whether a rule found it and nobody has looked at it since.
         deleted_by: Who forgot it; None where an older program did not say.
         imported: Who wrote it as the source of an import says, where the author is who imported it.
+        is_dated: Whether its time of creation came with an import, and is not the one when it was stored.
     """
 
     partition: int
@@ -150,6 +151,7 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     unreviewed: bool = False
     deleted_by: str | None = None
     imported: str | None = None
+    is_dated: bool = False
 
 
 PLAIN = EntryDetails(0)

@@ -173,8 +173,8 @@ class MemoryRepository:
 
     def publish_about(self, context: Context, *entries: Entry) -> None:
         """Publish that something changed of entries that they do not say: uses, ratings, vectors, pairs."""
-        partitions = {self.partition(entry) for entry in entries}
-        for label in {label for each in partitions for label in policy.labels_of_memory(each)}:
+        places = {(self.partition(entry), self.namespace(entry.sub)) for entry in entries}
+        for label in {label for place in places for label in policy.labels_of_memory(*place)}:
             context.publish(memories_uri(self.root), label)
 
     def namespace(self, sub: str) -> str:
@@ -230,13 +230,13 @@ class MemoryRepository:
         )
 
     def may_see_partition(self, principal: Principal, number: int) -> bool:
-        """Return whether ``principal`` may know of what lies in the partition with this number."""
+        """Return whether ``principal`` may know of anything in a partition."""
         assert self.header is not None, "a partition has its number there"
-        return policy.may_see_memory(principal, self.header.partitions[number])
+        return policy.may_see_memory(principal, self.header.partitions[number], self.root)
 
     def may_see(self, principal: Principal, entry: Entry) -> bool:
         """Return whether ``principal`` may know of an entry."""
-        return policy.may_see_memory(principal, self.partition(entry))
+        return policy.may_see_memory(principal, self.partition(entry), self.namespace(entry.sub))
 
     def tail(self, number: int) -> bytes:
         """Return what follows the root in the id of the entry with this number."""
@@ -264,7 +264,8 @@ class MemoryRepository:
         principal = context.principal
         for stored in self.live_entries_of_key(context, prefix):
             entry, partition = stored.entry, self.partition(stored.entry)
-            if not records.is_there(entry, context.now) or not policy.may_see_memory(principal, partition):
+            is_seen = policy.may_see_memory(principal, partition, self.namespace(entry.sub))
+            if not is_seen or not records.is_there(entry, context.now):
                 continue
             rank = (partition.scope == "private", policy.owns_memory(principal, partition), entry.update)
             if best is None or rank > best:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from greenroom.actors.memory import records
-from greenroom.actors.memory.records import PLAIN, Entry
+from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.values import beginning
-from greenroom.actors.ranking.succession import COMPARED, Statement, gains, successions, tells_change
+from greenroom.actors.ranking.succession import COMPARED, LONGEST, UNIT, Statement, gains, successions
 from greenroom.actors.ranking.weights import KINDS
-from greenroom.actors.text.analyze import tokens
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
     from greenroom.actors.ranking.intent import State
     from greenroom.actors.ranking.succession import Floats, Places
 
-_LONGEST = 600  # characters of a note; a longer one is about several matters, and succeeds no other
 _TURN = KINDS.index("conversation")
-_UNIT = 3.0
-"""The strength that `ranking.succession` counts as 1."""
 
 
 def by_state(
@@ -46,14 +42,15 @@ def by_state(
     if len(places) <= 1:
         return ranked
     cosines = None if space is None else _cosines(corpus, space, ranked.rows[places])
-    strengths = ranked.strengths[places].astype(np.float64) / _UNIT
+    strengths = ranked.strengths[places].astype(np.float64) / UNIT
     said = [each for each in statements if each is not None]
     probabilities = successions(said, cosines, ranked.vectors)
-    moved = np.argsort(-strengths - gains(strengths, probabilities, ranked.vectors, state), kind="stable")
+    gained_each = gains(strengths, places, said, probabilities, ranked.vectors, state)
+    moved = np.argsort(-strengths - gained_each, kind="stable")
     every = np.arange(len(ranked.rows))
     every[places] = places[moved]
     gained = np.zeros(len(every), np.float32)
-    gained[places] = _UNIT * (strengths - strengths[moved])
+    gained[places] = UNIT * (strengths - strengths[moved])
     return ranked._replace(
         rows=ranked.rows[every],
         kinds=ranked.kinds[every],
@@ -72,18 +69,16 @@ def _statements(
         assert stored is not None, "what is in the index is in the store"
         value, version = yield from repository.value(context, stored.entry)
         form = records.JSON if version.details is None else version.details.form
-        text = beginning(value, form, _LONGEST + 1)
-        found.append(statement(text, stored.entry) if len(text) <= _LONGEST else None)
+        text = beginning(value, form, LONGEST + 1)
+        details = stored.entry.details or PLAIN
+        found.append(
+            Statement.read(text, details.tags, stored.entry.created_at, is_imported=details.is_dated)
+            if len(text) <= LONGEST
+            else None
+        )
         if context.should_yield():
             yield
     return found
-
-
-def statement(text: str, entry: Entry) -> Statement:
-    """Return what is compared of a note."""
-    tags = (entry.details or PLAIN).tags
-    terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
-    return Statement(terms, tells_change(text), entry.created_at)
 
 
 def _cosines(corpus: Corpus, space: str, rows: Places) -> Floats | None:

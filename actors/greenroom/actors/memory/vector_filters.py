@@ -34,15 +34,27 @@ class VisibleRows(NamedTuple):
     superseded: Mask | None
 
 
+class _Allowed(NamedTuple):
+    """What a reader may see.
+
+    Attributes:
+        partitions: Which partitions, for each sort of namespaces.
+        sorts: The sort of each namespace; empty where there is one sort alone.
+    """
+
+    partitions: tuple[tuple[bool, ...], ...]
+    sorts: bytes
+
+
 class VisibilityCache:
     """The visible rows of readers, cached until the index changes or something expires."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bool, ...], tuple[int, int, VisibleRows]] = {}
+        self._kept: dict[_Allowed, tuple[int, int, VisibleRows]] = {}
 
     def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
-        allowed = tuple(policy.may_see_memory(principal, partition) for partition in corpus.partitions)
+        allowed = _allowed(corpus, principal)
         kept = self._kept.pop(allowed, None)
         if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
             kept = _view(corpus, allowed, now)
@@ -56,11 +68,40 @@ class VisibilityCache:
         return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
 
 
-def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, VisibleRows]:
+def _allowed(corpus: Corpus, principal: Principal) -> _Allowed:
+    """Return what ``principal`` may see.
+
+    For most readers the namespaces below a root are of one sort.
+    """
+    some = {0: ""}
+    sorts = b""
+    if policy.is_narrowed(principal):
+        some = {}
+        found = bytearray()
+        for namespace in corpus.namespaces:
+            is_about = names.project_in(namespace) is not None
+            sort = 1 + policy.may_see_about(principal, namespace) if is_about else 0
+            some.setdefault(sort, namespace)
+            found.append(sort)
+        sorts = bytes(found)
+    return _Allowed(
+        tuple(
+            tuple(
+                sort in some and policy.may_see_memory(principal, partition, some[sort])
+                for partition in corpus.partitions
+            )
+            for sort in range(3 if sorts else 1)
+        ),
+        sorts,
+    )
+
+
+def _view(corpus: Corpus, allowed: _Allowed, now: int) -> tuple[int, int, VisibleRows]:
     """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
-    if not all(allowed):
-        visible &= np.array(allowed, np.bool_)[corpus.partition]
+    if not all(map(all, allowed.partitions)):
+        sorts = np.frombuffer(allowed.sorts, np.uint8)[corpus.namespace] if allowed.sorts else 0
+        visible &= np.array(allowed.partitions, np.bool_)[sorts, corpus.partition]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
     seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
     return corpus.arrangement, expires, seen

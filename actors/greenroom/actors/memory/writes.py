@@ -209,6 +209,7 @@ def _details(
         by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
         imported=draft.imported if old is None or draft.reattributes else links.imported,
         unreviewed=links.unreviewed if draft.unreviewed is None else draft.unreviewed,
+        is_dated=links.is_dated or draft.created_at is not None,
     )
 
 

@@ -1,14 +1,10 @@
-"""State of one client: its tool, the session it works in, and what is recorded in that session's context.
-
-Searches and stored memories of a client that works in a session are recorded in that session's context.
-This is a tell and no ask: it may be lost with the process, and costs no request anything.
-"""
+"""State of one client: its tool, and the session it works in."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
@@ -16,7 +12,6 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
-import outcome
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
@@ -27,18 +22,14 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
-from greenroom.actors.recall.memory_search import MemorySearch, RecallContext, RetrieveMemory
 from greenroom.actors.savings.ledger import Ledger
-from greenroom.actors.schemas import memories, sessions
 from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas.memory_replies import MemorySaved
 from greenroom.actors.schemas.presence import ProcessPresence
 from greenroom.actors.schemas.prompts import PromptSource
 from greenroom.actors.schemas.session_travel import (
     ContextRead,
     GetSessionContext,
-    NoteContext,
     SessionContext,
     TalkView,
 )
@@ -47,12 +38,11 @@ from greenroom.actors.schemas.workflows import NoteStep
 from greenroom.actors.session.briefing import LEAST_ROOM, MOST_BYTES
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.workspace.keeper import Workspaces
-from greenroom.runtime import Address, GreenroomError, Idempotency, Message, Result, RuntimeClient, Subscriber
+from greenroom.runtime import Address, GreenroomError, Idempotency, Message, RuntimeClient, Subscriber
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-MAX_QUERY: Final = 500
 SESSIONS: Final = "sessions:read"
 """Scope required to read other agents' messages."""
 MAX_CALLERS: Final = 10_000
@@ -75,23 +65,6 @@ class PassportOptions(NamedTuple):
     trusted: tuple[str, ...] = ()
     shared: bytes | None = None
     base_url: str | None = None
-
-
-def _searched(request: Any) -> str | None:
-    for name in ("query", "task", "time_expr"):
-        text = getattr(request, name, None)
-        if isinstance(text, str) and text:
-            return text[:MAX_QUERY]
-    return None
-
-
-_SEARCHES: Final[Mapping[type[Any], str]] = {
-    MemorySearch: "memory_search",
-    RetrieveMemory: "retrieve_memory",
-    RecallContext: "recall_context",
-    sessions.SearchContext: "search_context",
-}
-_STORES: Final = frozenset({memories.StoreMemory, memories.UpdateMemory})
 
 
 class SessionLocator:
@@ -372,30 +345,6 @@ class ClientSessionState:
             )
         return project_id
 
-    def record_search(self, request: Any) -> None:
-        """Record a search in the session's context."""
-        tool = _SEARCHES.get(type(request))
-        if tool is not None and (query := _searched(request)) is not None:
-            self._tell(NoteContext(search=query, tool=tool))
-
-    def recording(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
-        """Wrap a request's callback so that a memory it stored is recorded in the session's context."""
-        if type(request) not in _STORES:
-            return done
-
-        def record(result: Result) -> None:
-            if isinstance(result, outcome.Value):
-                self.record_stored(result.value)
-            done(result)
-
-        return record
-
-    def record_stored(self, reply: Any) -> None:
-        """Record a stored memory in the session's context."""
-        if isinstance(reply, MemorySaved):
-            told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
-            self._tell(told)
-
     @property
     def thread(self) -> str:
         """What tells the client's steps from those of others: its session, or the agent where it has none."""
@@ -432,10 +381,6 @@ class ClientSessionState:
             self.runtime.tell(address, told, principal=self.principal)
         except GreenroomError:  # nobody's request fails for it
             return
-
-    def _tell(self, told: NoteContext) -> None:
-        assert self.session_id is not None, "who works in no session notes nothing"
-        self.tell(Address("session", self.session_id), told)
 
 
 class ClientOrchestration(Orchestration[R_co], frozen=True, kw_only=True):

@@ -83,7 +83,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         return await self._begun(client, tool, await self._started(client, start))
 
     def _restoring(self, given: str | dict[str, Any]) -> RestoreSession:
-        """Return the request that restores what is given: a session by its id, or a passport.
+        """Return the request that restores a session by its id, or a passport.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: it is neither.

@@ -47,16 +47,16 @@ class IngestDocuments(ClientOrchestration[DocumentsIngested], frozen=True, kw_on
 
     paths: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
-        Meta(max_length=100, description="files and folders of the server's machine, from / on"),
+        Meta(max_length=100, description="files and folders, PDFs too, of the server's machine, from / on"),
     ] = msgspec.field(default_factory=list)
     texts: Annotated[list[DocumentText], Meta(max_length=1_000, description="instead of paths")] = (
         msgspec.field(default_factory=list)
     )
     remove: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=4_096)]],
-        Meta(max_length=1_000, description="documents by their paths"),
+        Meta(max_length=1_000, description="paths of documents to take out"),
     ] = msgspec.field(default_factory=list)
-    corpus: Annotated[CorpusName, Meta(description="made if there is none")] = DEFAULT_CORPUS
+    corpus: Annotated[CorpusName, Meta(description="the collection; made if there is none")] = DEFAULT_CORPUS
 
     @property
     def needs_folders(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from msgspec import UNSET
+
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
@@ -42,10 +44,12 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
                 "path", f"path: no symbols of {self.path!r} are known (yet); read_file it"
             )
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
-        if are_wanted() and place.name and [each.path for each in read.files] == [place.name]:
+        is_file = [each.path for each in read.files] == [place.name]
+        if are_wanted() and is_file:
             for version, size in await read_in_thread(versions_at, place.root, [place.name]):
                 note_whole(version, size)
         return schemas.OutlineMade(
+            path=place.name if is_file else UNSET,
             outline=made.text,
             shown=made.shown,
             left_out=made.left_out,

@@ -166,7 +166,7 @@ def _keep(runtime: RuntimeClient, principal: Principal, what: str, found: schema
 
 
 def _who(principal: Principal, what: str) -> tuple[Principal, str]:
-    return principal.identity, what
+    return principal.sight, what
 
 
 def _own_clients(process: ProcessPresence, principal: Principal) -> ProcessPresence:

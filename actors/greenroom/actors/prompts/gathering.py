@@ -239,7 +239,7 @@ class Gathering:
             found = await self._client.runtime.query(asked, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()
-                by = by_author(each.author, each.imported)
+                by = by_author(each.author, each.imported, each.updated_by)
                 source = f"memory {each.key} in {each.namespace}{by}, {each.created_at:%Y-%m-%d}"
                 self._add("memory", "Remembered", source, said, share=0.08)
             if not found.memories:

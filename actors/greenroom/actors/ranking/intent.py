@@ -3,6 +3,10 @@
 By words that hardly mean anything else. Those that do count only in a question: "drop the note on the old
 key" asks for no former state. Of these, "before" counts where the rest is about what was, and not about what
 is to be done ("what must be checked before a release"), nor in a time ("the day before yesterday").
+
+Some words belong to the name of a thing: "the current directory", "the latest commit", "now()". There they
+say nothing about the state of the matter. The list of such contexts is short and cannot be complete; a query
+that is misread moves little, see `succession`.
 """
 
 from __future__ import annotations
@@ -36,6 +40,22 @@ _PAST_IN_QUESTIONS: Final = _any(
 _BEFORE: Final = _any(
     r"(?<!day )(?<!week )(?<!month )(?<!year )before(?![\s-]+(?:last|yesterday)\b)|prior to"
 )
+_NAMED: Final = _any(
+    r"current[\s-]+(?:working[\s-]+)?(?:director(?:y|ies)|dir|folder|path|shell|column|row|cursor|selection|file"
+    r"|buffer|window|pane|tab|branch|terminal)s?",
+    r"current[\s-]+(?:time|date|position|timestamp)s?(?!\s+(?:of|for)\b)",
+    r"currently[\s-]+(?:running|executing|logged[\s-]+in|mounted|loaded|listening|connected|selected|staged"
+    r"|checked[\s-]+out)",
+    r"(?:latest|newest|most recent)[\s-]+(?:modified|changed|edited|created|updated|added|accessed|commit|tag"
+    r"|file|snapshot)s?",
+    r"now\s*(?=\()|from now(?!\s+on\b)|now and (?:then|again)",
+    r"replaced\s+(?:by|with|in)|instead of\s+(?:an?|its|their|each|every|all|only|just|\w+ing)",
+    r"aktuelle\w*\s+(?:arbeits)?(?:verzeichnis|ordner|datei|zeile|prozess|monat|jahr)\w*",
+    r"(?:répertoire|dossier|fichier|processus)s?\s+actuels?",
+    r"previous[\s-]+(?:command|director(?:y|ies)|folder|line|page|word|match|commit|job)s?",
+    r"original[\s-]+(?:file|cop(?:y|ies)|order|timestamp|permission)s?",
+)
+"""Words of states that belong to the name of a thing."""
 _TO_BE_DONE: Final = _any(
     "is|are|do|does|must|should|shall|can|may|need|needs|have to|has to|will|would|how to|remember"
 )
@@ -49,8 +69,10 @@ _QUESTION: Final = re.compile(
 def asked_state(text: str) -> State | None:
     """Return the state of things that a query asks for; None where it does not tell.
 
-    "Where are the old machines now" asks for the present, "what was there before the new ones" does not.
+    "Where are the old machines now" asks for the present, "what was there before the new ones" does not, and
+    "sort the files of the current directory" asks for neither.
     """
+    text = _NAMED.sub(" ", text)
     is_question = _QUESTION.search(text) is not None
     if is_question and _BEFORE.search(text) is not None and _TO_BE_DONE.search(text) is None:
         return "past"

@@ -5,14 +5,19 @@ that something changed: "moved from X to Y", "no longer", "instead". From these 
 probability that the later note succeeds the earlier one. It is a logistic regression, fitted together with
 the order that it leads to, on questions whose answer was replaced and on many more whose answer was not.
 
-A question for the present state asks for its best match, or for what succeeded it. So each note hands its
-chance to what succeeds it, and keeps the rest:
+Much is alike without one taking the place of the other: a series of minutes, descriptions of commands. So a
+pair counts only if each is the other's most probable partner, and notes that were written at once never do.
+What changed twice is a chain, A, B, C: the most probable partner of A may be C already, and counts as well.
 
-    chance of a note = its own · (1 - probability that it is succeeded)
-                       + sum over earlier notes of  theirs · probability that it succeeds them
+A question for the present state asks for its best match, or for what succeeded it. The own chances of the
+notes are a softmax of their strengths. Each note of some chance hands it on, the oldest first:
 
-where the own chances are a softmax of the strengths. A question for a former state goes the other way round.
-All of it is among the best matches of one search: nothing else is looked at.
+    handed on = chance · probability that it is succeeded
+
+It falls behind its successor at most. What is not among the first ten by itself comes in only for a note that
+is more likely the answer than all others together. So a query that was misread loses nothing of its answer. A
+question for a former state goes the other way round. All of it is among the best matches of one search:
+nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.ranking.lexical import idf
+from greenroom.actors.text.analyze import tokens
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.intent import State
@@ -36,14 +42,26 @@ if TYPE_CHECKING:
 
 COMPARED: Final = 50
 """Best matches among which successions are looked for."""
+LONGEST: Final = 600
+"""Characters of a note; a longer one is about several matters, and succeeds no other."""
+UNIT: Final = 3.0
+"""The strength that counts as 1 here."""
 _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
 """How much a strength, as log-odds, tells which of the best matches is meant."""
 _LEAST: Final = 1e-12
+_FIRST: Final = 10
+_LEAST_SHARE, _SHARE_FROM_BELOW = 0.05, 0.5
+"""What part of all chances a note has to have to hand it on, and to one that is not among the first.
+
+A weak match that lifts another is noise, and one that comes in pushes another out.
+"""
+_BEHIND: Final = 1e-9
 _AT_ONCE: Final = 60_000_000
-"""Microseconds within which notes are stored at once: they are mostly of one state of things."""
+"""Microseconds within which notes are made at once: they are of one state of things."""
 _LESS_AT_ONCE: Final = 1.5
-_COMMON: Final = 0.2
-"""What more than this part of the notes has is no sign of one matter."""
+"""What imported ones lose in that case: their times were given, and may be less exact."""
+_ONE_MATTER, _COMMON = 3, 0.2
+"""What more notes have than what changed twice, and more than this part of them, is no sign of one matter."""
 
 
 class _Pairs(NamedTuple):
@@ -81,11 +99,19 @@ class Statement(NamedTuple):
         terms: Of its text and its tags.
         tells: Whether it says that something changed.
         made: When, in microseconds since 1970.
+        is_imported: Whether that time came with an import.
     """
 
     terms: frozenset[str]
     tells: bool
     made: int
+    is_imported: bool = False
+
+    @classmethod
+    def read(cls, text: str, tags: Sequence[str], made: int, *, is_imported: bool) -> Statement:
+        """Return what is compared of a note that says ``text``."""
+        terms = frozenset(term for part in (text, *tags) for token in tokens(part) for term in token.posted)
+        return cls(terms, tells_change(text), made, is_imported)
 
 
 def tells_change(text: str) -> bool:
@@ -107,18 +133,22 @@ def successions(statements: Sequence[Statement], cosines: Floats | None, vectors
     made = np.array([each.made for each in statements], np.int64)
     logit = weights.shared * shared + weights.overlap * overlap + weights.none
     logit += weights.later_tells * tells[:, None] + weights.earlier_tells * tells[None, :]
+    is_imported = np.array([each.is_imported for each in statements], np.bool_)
     after = made[:, None] - made[None, :]
+    at_once = after < _AT_ONCE
     if cosines is not None:
-        logit += weights.cosine * cosines - _LESS_AT_ONCE * (after < _AT_ONCE)
-    found: Floats = (after > 0) / (1 + np.exp(-logit))
+        logit += weights.cosine * cosines - _LESS_AT_ONCE * at_once
+    is_later = (after > 0) & ~(at_once & ~(is_imported[:, None] | is_imported[None, :]))
+    found: Floats = is_later / (1 + np.exp(-logit))
     return found
 
 
 def _common(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
     """Return the logarithm of the rarity that each two share, and which part of theirs that is."""
     counts = Counter(term for each in statements for term in each.terms)
-    common = max(2, len(statements) * _COMMON)
-    rarity = np.array([idf(count, len(statements)) * (count <= common) for count in counts.values()])
+    common = max(_ONE_MATTER, len(statements) * _COMMON)
+    rarities = [idf(count, len(statements)) * (count <= common) for count in range(len(statements) + 1)]
+    rarity = np.array(rarities)[list(counts.values())]
     places = {term: place for place, term in enumerate(counts)}
     has = np.zeros((len(statements), len(counts)))
     for line, each in zip(has, statements, strict=True):
@@ -128,18 +158,57 @@ def _common(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
     return np.log1p(shared), shared / (whole[:, None] * whole[None, :])
 
 
-def gains(strengths: Floats, probabilities: Floats, vectors: VectorSet, state: State) -> Floats:
+def gains(
+    strengths: Floats,
+    places: Places,
+    statements: Sequence[Statement],
+    probabilities: Floats,
+    vectors: VectorSet,
+    state: State,
+) -> Floats:
     """Return what each note's strength gains or loses when ``state`` is asked for.
 
     Args:
         strengths: Of each note, as log-odds.
+        places: Of each note among all matches, from 0 on.
+        statements: The notes.
         probabilities: As `successions` has them.
         vectors: Which vectors decided on the strengths.
         state: What is asked for.
     """
-    sharp = _SHARP[vectors]
+    sharp, is_present = _SHARP[vectors], state == "present"
+    partners, parts = _partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))
-    towards = probabilities if state == "present" else probabilities.T
-    chances = own * (1 - towards.max(axis=0)) + towards @ own
+    chances = own.copy()
+    all_chances = own.sum()
+    may_hand_on = (places[partners] < _FIRST) | (own >= _SHARE_FROM_BELOW * all_chances)
+    moved: list[int] = []
+    order = sorted(np.flatnonzero(may_hand_on & (parts > 0)).tolist(), key=lambda each: statements[each].made)
+    for place in order if is_present else reversed(order):
+        if chances[place] >= _LEAST_SHARE * all_chances:
+            handed = chances[place] * parts[place]
+            chances[partners[place]] += handed
+            chances[place] -= handed
+            moved.append(place)
     gained: Floats = (np.log(np.maximum(chances, _LEAST)) - np.log(np.maximum(own, _LEAST))) / sharp
+    best = strengths + gained
+    for place in reversed(moved):  # what took its place has its own by now
+        best[place] = max(best[place], best[partners[place]])
+        kept = best[partners[place]] - _BEHIND - strengths[place]
+        gained[place] = max(gained[place], min(0.0, kept))
     return gained
+
+
+def _partners(probabilities: Floats) -> tuple[Places, Floats]:
+    """Return for each column its partner and the part of its chance handed on.
+
+    The partner is a line; the part is 0 without one. It is the most probable line for the column, if the
+    column is also the most probable one for that line. Else the line's most probable partner has to belong to
+    the same chain: the column is that one's partner, or that one the column's.
+    """
+    columns = np.arange(len(probabilities))
+    to, back = probabilities.argmax(axis=0), probabilities.argmax(axis=1)
+    rival = back[to]
+    has_back = probabilities[columns, back] > 0
+    is_chain = (has_back[rival] & (back[rival] == columns)) | (has_back & (back == rival))
+    return to, np.where((rival == columns) | is_chain, probabilities[to, columns], 0.0)

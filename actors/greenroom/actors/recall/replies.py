@@ -26,6 +26,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
         withheld: Its content is left out, for it is too large for a list.
         compressed: What is compressed, where it was not to be decompressed; in the place of either.
         imported: What the source says of who wrote it, where the author imported it.
+        updated_by: Who wrote its newest version, where that is not the author.
         rating: The mean of its ratings, -1 to 1, where it has any.
         unreviewed: True where a rule found it and nobody has looked at it since.
     """
@@ -40,6 +41,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
     author: str | None
     imported: kinds.AnImportSource | UnsetType = UNSET
+    updated_by: kinds.AChanger | UnsetType = UNSET
     tags: list[str]
     kind: kinds.MemoryKind
     importance: float
@@ -139,7 +141,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
 
 
 class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory that helps with a task, without what only programs need."""
+    """A memory that helps with a task, as in `MemoryHit`, without what only programs need."""
 
     memory_id: str
     key: str
@@ -151,6 +153,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     tags: list[str] = msgspec.field(default_factory=list)
     author: str | None = None
     imported: kinds.AnImportSource | UnsetType = UNSET
+    updated_by: kinds.AChanger | UnsetType = UNSET
     unreviewed: bool = False
 
 
@@ -197,6 +200,7 @@ def hit(found: FoundMemory) -> MemoryHit:
         compressed=found.compressed,
         author=memory.author,
         imported=memory.imported,
+        updated_by=kinds.changer(memory.author, memory.updated_by),
         tags=memory.tags,
         kind=memory.kind,
         importance=memory.importance,
@@ -229,6 +233,7 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         tags=memory.tags,
         author=memory.author,
         imported=memory.imported,
+        updated_by=kinds.changer(memory.author, memory.updated_by),
         unreviewed=memory.unreviewed,
     )
 

@@ -258,7 +258,7 @@ class SummaryIndex:
 
     def seen(self, principal: Principal) -> Seen:
         """Return what a reader may see of the present rows and partitions."""
-        principal = principal.identity
+        principal = principal.sight
         seen = self._readers.pop(principal, None) or Seen()
         self._readers[principal] = seen
         if len(self._readers) > READERS:

@@ -335,7 +335,10 @@ def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def scope_kind(uri: str) -> str | None:
-    """Return the kind, in `scopes.RESOURCES`, of a URI or of what it begins like; None where it has none."""
+    """Return the kind of a URI, by its beginning if need be; None without one.
+
+    `scopes.RESOURCES` has the kinds.
+    """
     found = find_kind(uri)
     if found is not None:
         return found[0].kind

@@ -14,7 +14,7 @@ import msgspec
 
 from greenroom.actors.auth import scopes
 from greenroom.actors.auth.namespaces import PROJECT, name_of_segment, project_of_path, segment
-from greenroom.actors.auth.policy import memory_owner, preferences_owner
+from greenroom.actors.auth.policy import memberships, memory_owner, preferences_owner
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import VisibleCorpora
@@ -268,8 +268,9 @@ def _named(begun: str, rows: Iterable[CorpusRow]) -> list[str]:
 
 def _projects(reader: IndexReader, newest: Iterable[SessionSummary]) -> Slices[list[str]]:
     """Return the reader's projects; of who is in every one those of some sessions and of the corpora."""
-    if reader.principal.projects is not None:
-        return sorted(reader.principal.projects)
+    mine = memberships(reader.principal)
+    if mine is not None:
+        return sorted(mine)
     rows = yield from VisibleCorpora().run(reader)
     return sorted({*(each.project_id for each in newest if each.project_id), *_of_corpora(rows)})
 

@@ -12,6 +12,7 @@ from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.results_explained import NamedResult
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -330,12 +331,14 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
     """Answers `Outline`.
 
     Attributes:
+        path: The file, where it is one, below the workspace's folder.
         outline: A line for each symbol, with its lines and how it begins, below the line of its file.
         shown: How many symbols these are.
         left_out: How many there was no room for.
         is_cut: Whether there are more files than were looked at.
     """
 
+    path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     outline: str
     shown: int
     left_out: int

@@ -365,7 +365,7 @@ MinScore = Annotated[Fraction, Meta(description="least hybrid_score, 0-1")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=500, description="question, words or identifier")]
 TopK = Annotated[int, Meta(ge=1, le=50, description="how many")]
 ChunkId = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
-ChunkIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=10, description="from semantic_search")]
+ChunkIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=10, description="ids of the hits")]
 Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages before and after each")]
 
 

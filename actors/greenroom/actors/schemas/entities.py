@@ -30,9 +30,7 @@ EntityId = Annotated[str, Meta(pattern="^e[1-9][0-9]{0,14}(?!\\n)$", extra={"tak
 RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
 VendorFilter = Annotated[
     str,
-    Meta(
-        min_length=1, max_length=100, description="a name, also mistyped, a part of one, or a pattern with *"
-    ),
+    Meta(min_length=1, max_length=100, description="a name, even mistyped or in part, or a pattern with *"),
 ]
 EntityLimit = Annotated[int, Meta(ge=1, le=50, description="entities at most")]
 

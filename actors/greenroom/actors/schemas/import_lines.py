@@ -69,7 +69,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
 
 
 def _with_claim(line: MemoryLine, principal: Principal) -> MemoryLine:
-    """Return a line of the importing agent's own, with the author that its source names as a claim.
+    """Return a line with the importing agent as author, and the source's as a claim.
 
     Where the source has a claim itself, that one is kept, so that claims do not nest.
     """

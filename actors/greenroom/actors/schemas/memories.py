@@ -59,7 +59,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
-    content: kinds.MemoryContent | None = None
+    content: Annotated[kinds.MemoryContent | None, Meta(description="what is true now")] = None
     value: types.GivenJson | UnsetType = UNSET
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
     tags: kinds.Tags | UnsetType | None = UNSET

@@ -239,7 +239,7 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
 
 
 class VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: its number, who stored it when, and how large it is, as in `MemoryView`.
+    """One version: number, author, time and size, as in `MemoryView`.
 
     Attributes:
         imported: What its source says of the author, where the author imported it.

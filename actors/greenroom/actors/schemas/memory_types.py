@@ -74,7 +74,7 @@ Author = Annotated[Name, Meta(description="the agent who wrote it")]
 
 
 class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the source of a memory says where that does not count: a claim, for readers.
+    """What the source of a memory says of it: a claim, for readers alone.
 
     Attributes:
         created_by: The author, as the source says.
@@ -84,6 +84,7 @@ class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
+AChanger = Annotated[str, Meta(extra_json_schema=UNLISTED)]
 
 
 def import_source(created_by: str | None) -> ImportSource | UnsetType:
@@ -91,16 +92,26 @@ def import_source(created_by: str | None) -> ImportSource | UnsetType:
     return UNSET if created_by is None else ImportSource(created_by=created_by)
 
 
-def author_text(author: str | None, imported: ImportSource | UnsetType) -> str:
-    """Return an author for people to read, with what the source of an import says."""
-    if isinstance(imported, UnsetType):
-        return author or ""
-    return f"imported by {author}, says {imported.created_by}"
+def changer(author: str | None, updated_by: str | None) -> str | UnsetType:
+    """Return who wrote the newest version; not set where that is the author."""
+    return UNSET if updated_by is None or updated_by == author else updated_by
 
 
-def by_author(author: str | None, imported: ImportSource | UnsetType) -> str:
+def author_text(
+    author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
+) -> str:
+    """Return an author for people to read, with what the source of an import says and who changed it."""
+    text = author or ""
+    if not isinstance(imported, UnsetType):
+        text = f"imported by {author}, says {imported.created_by}"
+    return text if isinstance(changed_by, UnsetType) else f"{text}, changed by {changed_by}".lstrip(", ")
+
+
+def by_author(
+    author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
+) -> str:
     """Return an author to follow what is named, empty without one."""
-    text = author_text(author, imported)
+    text = author_text(author, imported, changed_by)
     if isinstance(imported, UnsetType):
         return f" by {text}" if text else ""
     return f", {text}"
@@ -118,7 +129,7 @@ Unreviewed = Annotated[bool, Meta(description="nobody has looked at it")]
 Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name
 KeyPrefix = Prefix
-SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what to look for")]
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you want to know")]
 
 MAX_DIMENSIONS = 16_384
 """Four times those of large models; all vectors of a root are in memory."""

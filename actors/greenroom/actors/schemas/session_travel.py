@@ -60,7 +60,7 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     blockers: Annotated[list[Line], Meta(max_length=50)] = []
 
 
-Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="read or changed")]
+Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="files you read or changed")]
 Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made outside of this server")]
 Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
 
@@ -274,7 +274,7 @@ class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
     files_accessed: Files = msgspec.field(default_factory=list)
     recent_searches: Searches = msgspec.field(default_factory=list)
     decisions: Decisions = msgspec.field(default_factory=list)
-    workflow_state: Annotated[WorkflowState | None, Meta(description="where the work stands")] = None
+    workflow_state: Annotated[WorkflowState | None, Meta(description="the step and progress")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -349,7 +349,7 @@ class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
     session_id: ContextSession | None = None
-    summary: Annotated[Paragraph | None, Meta(description="what came out")] = None
+    summary: Annotated[Paragraph | None, Meta(description="the result")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -435,9 +435,40 @@ class SweepSession(Message[None], frozen=True, kw_only=True):
     """The session's word to itself: an hour ago it was begun without a name."""
 
 
-class NoteContext(Message[None], frozen=True, kw_only=True):
-    """Word of what an agent did through the server; a session that is closed or hidden passes it over."""
+class NotedFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that was read, and how often."""
 
+    path: str
+    uses: int = 1
+
+
+class NotedSearch(msgspec.Struct, frozen=True, array_like=True):
+    """A search; ``is_private``: for the agent alone, and not for others of its user."""
+
+    query: str
+    tool: str
+    is_private: bool = False
+
+
+class NotedMemory(msgspec.Struct, frozen=True, array_like=True):
+    """A memory that was stored."""
+
+    memory_id: str
+    key: str
+    namespace: str
+
+
+class NoteContext(Message[None], frozen=True, kw_only=True):
+    """Word of what an agent did through the server; a session that is closed or hidden passes it over.
+
+    Attributes:
+        files: In the order of their last use, as are ``searches`` and ``memories`` in theirs.
+        search: What an older process says in the place of the lists: one search, or one memory.
+    """
+
+    files: list[NotedFile] = msgspec.field(default_factory=list)
+    searches: list[NotedSearch] = msgspec.field(default_factory=list)
+    memories: list[NotedMemory] = msgspec.field(default_factory=list)
     search: str | None = None
     tool: str = ""
     memory_id: str | None = None

@@ -65,7 +65,7 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
     visibility: types.SentVisibility = "public"
     message_type: types.MessageType = "agent_response"
     metadata: types.GivenObject = msgspec.field(default_factory=types.no_fields)
-    parent_message_id: Annotated[types.MessageId, Meta(description="the message it replies to")] | None = None
+    parent_message_id: Annotated[types.MessageId, Meta(description="the one it answers")] | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
 

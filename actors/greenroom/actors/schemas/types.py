@@ -26,7 +26,7 @@ Content = Annotated[
     str,
     Meta(
         min_length=1,
-        description="what it says; 10,000 characters unless configured",
+        description="what to say; 10,000 characters unless configured",
         extra={"takes": "at least 1 character"},
         extra_json_schema={"maxLength": 1_048_576},
     ),
@@ -37,7 +37,7 @@ MessageType = Annotated[
 ]
 MessageId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID)]
 Sender = Annotated[str, Meta(min_length=1, max_length=100, description="the agent's id")]
-SearchText = Annotated[str, Meta(min_length=1, max_length=500, description="words to find")]
+SearchText = Annotated[str, Meta(min_length=1, max_length=500, description="words that were said")]
 Score = Annotated[float, Meta(ge=0, le=100, description="least score, 0-100")]
 Instant = Annotated[datetime, Meta(tz=True)]
 """A time; `parse_request` takes a date, and a time without offset, as UTC."""

@@ -143,7 +143,8 @@ def _talk(
         )
     room = most_bytes - _size([*before, Section(title, ["-"])])
     lines = yield from summarize([each.said for each in heard], room, besides=len(_MARK))
-    return Section(title, _last_within([inert(line, len(line)) for line in lines], room))
+    who, *said = (inert(line, len(line)) for line in lines or [""])
+    return Section(title, [who, *_last_within(said, room - _cost(who))])
 
 
 def _cut(line: str, most_bytes: int) -> str:

@@ -293,7 +293,7 @@ class HandoverSession(PortableSession):
             (len(common.decisions), "decision", "decisions"),
             (len(own.files), "file", "files"),
             (len(own.searches), "search", "searches"),
-            (len(own.memories), "memory", "memories"),
+            (len(own.seen_memories(context.principal)), "memory", "memories"),
         ):
             if count:
                 yield f"{count} {name if count == 1 else names}"

@@ -122,8 +122,7 @@ class HookedSession(ReadableSession):
     def _use_files(self, request: hook_work.KeepTurns, context: Context) -> None:
         own = self._own(context)
         for path, uses in request.files:
-            for _ in range(uses):
-                own.record_file(context, travel.FileUse(path=path[:_LONGEST_PATH]))
+            own.record_file(context, travel.FileUse(path=path[:_LONGEST_PATH]), uses)
         if request.files:
             self._tell_of_work(context)
 

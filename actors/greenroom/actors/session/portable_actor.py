@@ -42,7 +42,7 @@ class PortableSession(EventBatches):
     def activate(self, context: Context) -> None:
         """Load the session; the context is loaded when it is wanted."""
         super().activate(context)
-        self._work_contexts: dict[str, WorkContext] = {}
+        self._work_contexts: dict[tuple[str, str], WorkContext] = {}
 
     def resident_bytes(self) -> int:
         """Return an estimate that grows with the context, too."""
@@ -85,26 +85,38 @@ class PortableSession(EventBatches):
         return travel.ContextRecorded(
             session_id=context.address.key,
             files_accessed=len(own.files),
-            recent_searches=len(own.searches),
+            recent_searches=len(self._seen(context).recent_searches),
             decisions=len(common.decisions),
             recorded_at=to_datetime(context.now),
         )
 
     @handles(travel.NoteContext)
-    def note(self, told: travel.NoteContext, context: Context) -> None:
+    def note(self, told: travel.NoteContext, context: Context) -> Slices[None]:
         """Take down what the server saw the agent do."""
         header = self._header
         if header is None or header.status in CLOSED or context.principal is None:
             return
         if not policy.may_see_session(context.principal, header.project_id):
             return
-        own = self._own(context)
-        self._tell_of_work(context)
+        searches, memories = told.searches, told.memories
         if told.search is not None:
-            own.record_search(context, told.search, told.tool)
+            searches = [travel.NotedSearch(told.search, told.tool)]
         if told.memory_id is not None:
-            use = work_context.StoredMemoryUse(told.memory_id, told.key, told.namespace, context.now)
+            memories = [travel.NotedMemory(told.memory_id, told.key, told.namespace)]
+        own, alone = self._own(context), self._alone(context)
+        for file in told.files:
+            own.record_file(context, travel.FileUse(path=file.path), file.uses)
+            if context.should_yield():
+                yield
+        for search in searches:
+            part = alone if search.is_private else own
+            part.record_search(context, search.query, search.tool)
+            if context.should_yield():
+                yield
+        for memory in memories:
+            use = work_context.StoredMemoryUse(memory.memory_id, memory.key, memory.namespace, context.now)
             own.put_memory(context, use)
+        self._tell_of_work(context)
 
     @handles(travel.GetSessionContext)
     def read_context(self, request: travel.GetSessionContext, context: Context) -> Slices[travel.ContextRead]:
@@ -129,7 +141,7 @@ class PortableSession(EventBatches):
     def decisions(self, _: travel.ListDecisions, context: Context) -> list[travel.DecisionView]:
         """Answer what was decided here."""
         self._visible(context)
-        return work_context.view(self._own(context), self._common(context)).decisions
+        return self._seen(context).decisions
 
     @handles(requests.MeasureSession)
     def measure(self, _: requests.MeasureSession, context: Context) -> Slices[int]:
@@ -154,7 +166,7 @@ class PortableSession(EventBatches):
             status=header.status,
             ended_at=to_datetime(context.now),
             files_accessed=len(own.files),
-            recent_searches=len(own.searches),
+            recent_searches=len(self._seen(context).recent_searches),
             decisions=len(common.decisions),
         )
 
@@ -186,7 +198,7 @@ class PortableSession(EventBatches):
         session = yield from passport_payload.session_of(
             context, header, work, self._counters.talk(partitions)
         )
-        seen = work_context.view(self._own(context), self._common(context))
+        seen = work_context.view(self._own(context), self._common(context), context.principal)
         messages = self._counters.count(partitions)
         told = yield from briefing(context, partitions, seen, header.purpose, request.to_tool, messages)
         head = payloads.PayloadHead(
@@ -349,13 +361,22 @@ class PortableSession(EventBatches):
     def _own(self, context: Context) -> WorkContext:
         return self._work_context(context, user_namespace(context.principal))
 
+    def _alone(self, context: Context) -> WorkContext:
+        """Return what is for the sender alone, and not for other agents of its user."""
+        return self._work_context(context, user_namespace(context.principal), context.principal.agent_id)
+
+    def _seen(self, context: Context) -> travel.SessionContext:
+        return work_context.view(
+            self._own(context), self._common(context), context.principal, self._alone(context)
+        )
+
     def _common(self, context: Context) -> WorkContext:
         return self._work_context(context, work_context.COMMON)
 
-    def _work_context(self, context: Context, owner: str) -> WorkContext:
-        found = self._work_contexts.get(owner)
+    def _work_context(self, context: Context, owner: str, agent: str = "") -> WorkContext:
+        found = self._work_contexts.get((owner, agent))
         if found is None:
-            found = self._work_contexts[owner] = work_context.WorkContext(owner)
+            found = self._work_contexts[owner, agent] = work_context.WorkContext(owner, agent)
             found.load(context)
         return found
 
@@ -375,7 +396,7 @@ class PortableSession(EventBatches):
 
     def _context_read(self, context: Context, header: Header, tool: str | None) -> Slices[travel.ContextRead]:
         work = context.get(migrations.WORK, ToolState)
-        seen = work_context.view(self._own(context), self._common(context))
+        seen = self._seen(context)
         partitions = policy.partitions(context.principal)
         messages = self._counters.count(partitions)
         told = yield from briefing(context, partitions, seen, header.purpose, tool, messages)

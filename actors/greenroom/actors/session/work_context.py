@@ -5,10 +5,12 @@
     c tag m digest          a memory stored, by the digest of its id
     c tag d time number     a decision
     c tag w                 where the work stands
+    c tag p agent s time number     a search that is for one agent of the owner alone
 
 The tag stands for whose it is. Files, searches and memories are the user's who worked with them (the
-agent's, where no user is known), so that nobody learns what others looked for. Decisions and the state of
-the work are the session's: their tag is that of no owner.
+agent's, where no user is known), so that nobody learns what others looked for. What an agent looked for
+among what it alone may see is for that agent alone. Decisions and the state of the work are the session's:
+their tag is that of no owner.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime, with_datetime
 from greenroom.actors.schemas import session_travel as travel
@@ -31,6 +34,7 @@ CONTEXT: Final = b"c"
 COMMON: Final = ""
 """The owner of what everybody sees who sees the session."""
 
+_ALONE: Final = b"p"
 _TAG_BYTES: Final = 8
 _DIGEST_BYTES: Final = 16
 ENTRY_BYTES: Final = 600  # of memory, roughly
@@ -102,10 +106,13 @@ class WorkContext:
 
     Args:
         owner: The user's namespace, the agent's where no user is known, or `COMMON`.
+        agent: The agent that it is for alone; empty for all of the owner's.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, agent: str = "") -> None:
         self._prefix = prefix_of(owner)
+        if agent:
+            self._prefix += _ALONE + blake2b(agent.encode(), digest_size=_TAG_BYTES).digest()
         self.files: dict[bytes, StoredFile] = {}
         self.searches: dict[bytes, StoredSearch] = {}
         self.memories: dict[bytes, StoredMemoryUse] = {}
@@ -128,17 +135,22 @@ class WorkContext:
         """Return the decisions, newest first."""
         return [self.decisions[key] for key in sorted(self.decisions, reverse=True)]
 
+    def seen_memories(self, principal: Principal) -> list[StoredMemoryUse]:
+        """Return those memories, newest first, that ``principal`` may know of as their owner."""
+        seen = (each for each in self.memories.values() if policy.may_see_about(principal, each.namespace))
+        return sorted(seen, key=lambda each: (each.at, each.memory_id), reverse=True)
+
     # -- writing -----------------------------------------------------------
 
-    def record_file(self, context: Context, use: travel.FileUse) -> None:
-        """Record a use of a file; beyond the most there may be, the least important one goes."""
+    def record_file(self, context: Context, use: travel.FileUse, times: int = 1) -> None:
+        """Record uses of a file; beyond the most there may be, the least important one goes."""
         key = self._prefix + b"f" + _digest(use.path)
         old = self.files.get(key)
-        given, note, uses = use.importance, use.note, 1
+        given, note, uses = use.importance, use.note, times
         if old is not None:
             given = old.given if given is None else given
             note = old.note if note is None else note
-            uses = old.uses + 1
+            uses += old.uses
         self.put_file(context, StoredFile(use.path, uses, context.now, given, note))
 
     def put_file(self, context: Context, file: StoredFile) -> None:
@@ -189,9 +201,11 @@ class WorkContext:
         self, context: Context, table: dict[bytes, Any], letter: bytes, entry: Any, most: int
     ) -> None:
         prefix = self._prefix + letter + max(0, entry.at).to_bytes(8)
-        number = 0
-        while (key := prefix + number.to_bytes(2)) in table:
-            number += 1
+        taken = [key for key in table if key.startswith(prefix)]
+        number = (
+            int.from_bytes(max(taken)[len(prefix) :]) + 1 if taken else 0
+        )  # what was dropped leaves a gap
+        key = prefix + number.to_bytes(2)
         table[key] = entry
         context.put(key, entry)
         if len(table) > most:
@@ -200,8 +214,13 @@ class WorkContext:
             context.delete(oldest)
 
 
-def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
-    """Return a reader's view: its own part, and the common one."""
+def view(
+    own: WorkContext, common: WorkContext, principal: Principal, alone: WorkContext | None = None
+) -> travel.SessionContext:
+    """Return a reader's view: its own part, the common one, and what is for it alone where that is given."""
+    searches = [*_newest(own.searches), *_newest({} if alone is None else alone.searches)]
+    searches.sort(key=lambda search: search.at, reverse=True)
+    newest = {search.query: search for search in reversed(searches)}
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
     return travel.SessionContext(
@@ -215,13 +234,10 @@ def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
             )
             for file in files
         ],
-        recent_searches=[with_datetime(travel.SearchView, search) for search in _newest(own.searches)],
-        memories=[
-            with_datetime(travel.MemoryUse, memory)
-            for memory in sorted(
-                own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
-            )
-        ],
+        recent_searches=[
+            with_datetime(travel.SearchView, search) for search in searches if newest[search.query] is search
+        ][:MOST_SEARCHES],
+        memories=[with_datetime(travel.MemoryUse, memory) for memory in own.seen_memories(principal)],
         decisions=[_without_user(travel.DecisionView, made) for made in common.newest_decisions()],
         workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
     )
@@ -233,7 +249,7 @@ def view_of_user(own: WorkContext, common: WorkContext, principal: Principal) ->
     part.decisions = {key: made for key, made in common.decisions.items() if _is_own(made, principal)}
     if common.workflow is not None and _is_own(common.workflow, principal):
         part.workflow = common.workflow
-    return view(own, part)
+    return view(own, part, principal)
 
 
 def _is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:

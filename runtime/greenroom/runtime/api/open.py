@@ -113,7 +113,7 @@ class RuntimeFactory:
         self.codec = config.get("codec")
         if self.codec is not None and self.encryption is not None:
             raise ConfigurationError(
-                "codec and encryption are both given, but a store is sealed by one codec"
+                "codec and encryption are both given, but one codec seals a store; give one of them"
             )
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:

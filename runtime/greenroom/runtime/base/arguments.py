@@ -1,4 +1,4 @@
-"""Options that are given by name: an unknown one is refused, with the one that was probably meant."""
+"""Options by name: an unknown one is refused, with the nearest known one."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def option_names(declared: Any) -> frozenset[str]:
 
 
 def check_options(declared: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check the options of a function at its call: those of its signature and of a ``TypedDict``.
+    """Refuse unknown options of a function at its call.
 
-    Python itself takes whatever is given where a function has ``**options``.
+    It knows those of its signature and of a ``TypedDict``. Python itself takes any name where a function has
+    ``**options``.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -181,7 +181,7 @@ def open_seal(
     elif is_empty:
         if unlock is None or len(unlock) != KEY_BYTES:
             raise StoreKeyError(
-                f"{name} is not made: the key that was given for it has not {KEY_BYTES} bytes"
+                f"{name} is not made: the given key has not {KEY_BYTES} bytes; give another one"
             )
         data_key = os.urandom(KEY_BYTES)
         with environment.begin(write=True) as transaction:
@@ -195,7 +195,7 @@ def open_seal(
 
 
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
-    """Compare the key of a store that another process has open with the one that is given.
+    """Compare a key with that of a store that another process has open.
 
     Args:
         encryption: What is wanted.

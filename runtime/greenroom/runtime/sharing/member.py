@@ -36,6 +36,7 @@ class Member:
         became_owner: Set then.
         is_closed: Whether it has ended without owning the folder.
         secret: The store's, while this process is attached to an owner that has one.
+        has_secret: Set once an owner was reached, so that keys can be derived.
     """
 
     def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
@@ -48,6 +49,7 @@ class Member:
         self.became_owner = trio.Event()
         self.is_closed = False
         self.secret: Secret | None = None
+        self.has_secret = trio.Event()
 
     @property
     def has_ended(self) -> bool:
@@ -73,6 +75,7 @@ class Member:
         """
         if mark and (self.secret is None or self.secret.mark != mark):
             self.secret = self.factory.find_secret(folder, store_id, mark)
+        self.has_secret.set()
 
     def check_key(self, folder: Path, mark: str | None) -> None:
         """Compare the owner's store with the encryption that this process was given.
@@ -119,6 +122,7 @@ class Member:
         self.leader.answer_own(self.follower.relay, self.follower.hand_over(kernel))
         if self.follower.attachments:
             self.follower.renew_subscriptions()
+        self.has_secret.set()
         self.became_owner.set()
 
 

@@ -49,6 +49,10 @@ class SharedRuntime(RuntimeClient):
         """Wait until this process owns the folder."""
         await self._member.became_owner.wait()
 
+    async def wait_until_reached(self) -> None:
+        """Wait until this process owns the folder or its owner has answered: from then on `derive` works."""
+        await self._member.has_secret.wait()
+
     def hold_dispatch(self) -> AbstractContextManager[None]:
         """Return a block that is to be ended with `run_ready`, as `Runtime.hold_dispatch` does."""
         runtime = self._member.runtime

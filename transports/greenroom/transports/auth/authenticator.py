@@ -42,7 +42,7 @@ RATE: Final = 100
 BURST: Final = 20
 LINK_RATE: Final = 30
 LINK_BURST: Final = 10
-"""How often one address may open links that need no key, be they right or wrong."""
+"""How many links that open nothing one address may try: of those that log in, and of those to passports."""
 FRAMES_PER_REQUEST: Final = 10
 """Frames of any kind allowed per allowed request: notifications, pings, what cannot be parsed."""
 
@@ -95,13 +95,20 @@ class Authenticator(Protocol):
             HttpRefusedError: its key opens nothing any more, or too much came by it.
         """
 
-    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
-        """Count somebody who opens a one-time link, of whom no key is asked; return the address.
+    def address_of(self, caller: Caller, headers: Headers) -> str | None:
+        """Return the address that a request without a key comes from.
 
         Args:
             caller: The address that the connection comes from.
             headers: The headers of its request.
-            action: What the audit log calls it.
+        """
+
+    def count_wrong(self, address: str | None, action: str) -> None:
+        """Count a one-time link that opens nothing; right ones are not counted.
+
+        Args:
+            address: Where it came from, as `address_of` returns it.
+            action: What the audit log calls the opening; those of each action are counted for themselves.
 
         Raises:
             HttpRefusedError: too many came from there.
@@ -150,9 +157,12 @@ class OpenAuthenticator:
         """Return the caller as it is."""
         return caller
 
-    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:  # noqa: ARG002  (as above)
+    def address_of(self, caller: Caller, headers: Headers) -> str | None:  # noqa: ARG002  (as above)
         """Return the address that the connection comes from."""
         return caller.address
+
+    def count_wrong(self, address: str | None, action: str) -> None:
+        """Count nothing: there is no limit."""
 
     def is_valid(self, key_id: str | None) -> bool:  # noqa: ARG002  (everybody is let in)
         """Return True."""
@@ -217,7 +227,7 @@ class KeyAuthenticator:
         self._requests = TokenBuckets(rate, burst)
         self._frames = TokenBuckets(rate * FRAMES_PER_REQUEST, burst * FRAMES_PER_REQUEST)
         self._failures = TokenBuckets(rate, burst)
-        self._links = TokenBuckets(LINK_RATE, LINK_BURST)
+        self._wrong_links: dict[str, TokenBuckets] = {}
         self._trusted = trusted
         self._tokens = tokens
         self._challenge = challenge
@@ -266,14 +276,17 @@ class KeyAuthenticator:
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
 
-    def check_link(self, caller: Caller, headers: Headers, action: str) -> str | None:
-        """Count somebody who opens a one-time link; return the address, see `Authenticator`."""
-        address = self._address(caller, headers)
-        wait = self._links.of(address_prefix(address)).take(trio.current_time())
+    def address_of(self, caller: Caller, headers: Headers) -> str | None:
+        """Return the address that a request without a key comes from, see `Authenticator`."""
+        return self._address(caller, headers)
+
+    def count_wrong(self, address: str | None, action: str) -> None:
+        """Count a one-time link that opens nothing, see `Authenticator`."""
+        buckets = self._wrong_links.setdefault(action, TokenBuckets(LINK_RATE, LINK_BURST))
+        wait = buckets.of(address_prefix(address)).take(trio.current_time())
         if wait > 0:
             self._record(action, address, None, HTTPStatus.TOO_MANY_REQUESTS)
-            raise too_many_requests(wait, "too many links were opened from your address")
-        return address
+            raise too_many_requests(wait, "too many links from your address opened nothing")
 
     def is_valid(self, key_id: str | None) -> bool:
         """Return whether a key still opens this server; a token whose time nobody knows any more does."""

@@ -336,7 +336,7 @@ def _texts_in(listed: object) -> list[str]:
 
 
 def _check_types(claims: Mapping[str, Any]) -> None:
-    """Check the types of claims that say who somebody is and until when; the library takes other ones, too.
+    """Check the types of claims about the holder and the times; the library does not.
 
     Raises:
         ValueError: one is of another type, or the subject is blank.

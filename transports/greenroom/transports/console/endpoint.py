@@ -2,7 +2,8 @@
 
 Invariants:
 
-- A page only reads. What changes something is asked below `/api/v1`.
+- A page only reads. What changes something is asked below `/api/v1`. Where a page or a file asks for a
+  confirmation, a form sends that to the same address.
 - Whoever has not logged in sees the log-in, whatever the path, and hears nothing of what is there.
 """
 
@@ -31,10 +32,11 @@ from greenroom.transports.mcp.tool_errors import Failure
 from greenroom.transports.rest.asking import Asking, More
 from greenroom.transports.rest.browser_checks import is_token
 from greenroom.transports.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
+from greenroom.transports.rest.confirmation import ConfirmationNeededError
 from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.reading import any_query, check_method, form
 from greenroom.transports.rest.safe_headers import NOT_KEPT, SAFE
-from greenroom.transports.rest.seeing_as import PARAMETERS, Asked
+from greenroom.transports.rest.seeing_as import PARAMETERS, Asked, seen_as
 from greenroom.transports.rest.visitors import Visitor, Visitors
 
 HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -86,6 +88,8 @@ class ConsoleEndpoint:
         exchange.extra = [*exchange.extra, NOT_KEPT]
         try:
             response = await self._answer(exchange, caller)
+        except ConfirmationNeededError as error:
+            response = self._confirmation_page(exchange.head, error)
         except HttpRefusedError as error:
             response = _refusal_page(path, error)
         if response is not None:
@@ -99,11 +103,44 @@ class ConsoleEndpoint:
         if head.path == _LOG_OUT:
             check_method(head, "POST")
             return await self._log_out(exchange, caller)
+        if head.method == "POST" and self._asks(head):
+            return await self._confirmed(exchange, caller)
         check_method(head, "GET")
         await exchange.discard()
         if head.path.startswith(LINKS):
             return _link_page(head.path)
         return await self._page(exchange, caller)
+
+    # -- what asks for a confirmation --------------------------------------------------------------
+
+    def _asks(self, head: RequestHead) -> bool:
+        """Return whether a page or a file may ask for a confirmation by a form."""
+        first, _, rest = head.path.removeprefix("/").partition("/")
+        entry = self._entries.get(first)
+        return entry is not None and (rest in entry.files or seen_as(head) is not None)
+
+    async def _confirmed(self, exchange: Exchange, caller: Caller) -> Response | None:
+        """Answer the form of `_confirmation_page`.
+
+        After it a page that is seen as another agent is opened again.
+        """
+        sent = await form(exchange, "csrf_token", "confirmation")
+        if self._visitors.seen(exchange.head) is None:
+            raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
+        shown = sent.get("confirmation", "").strip()
+        visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""), shown)
+        if visitor.seen is None:
+            return await self._shown_to(exchange, visitor)
+        return Response(HTTPStatus.SEE_OTHER, [(b"location", f"?{exchange.head.query}".encode())], b"")
+
+    def _confirmation_page(self, head: RequestHead, error: ConfirmationNeededError) -> Response:
+        """Return the page whose form sends a code or a key to the same address."""
+        session = self._visitors.seen(head)
+        if error.by is None or session is None:
+            return _refusal_page(head.path, error)
+        values = {"sentence": str(error), "by": error.by, "csrf_token": session.csrf_token}
+        is_wrong = "yes" if error.is_wrong else ""
+        return _plain_page("confirm.html", head.path, "Confirm it", error.status, is_wrong=is_wrong, **values)
 
     # -- pages -----------------------------------------------------------------------------------
 
@@ -111,7 +148,10 @@ class ConsoleEndpoint:
         head = exchange.head
         if self._visitors.seen(head) is None:
             return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
-        visitor = await self._visitors.let_in(exchange, caller)
+        return await self._shown_to(exchange, await self._visitors.let_in(exchange, caller))
+
+    async def _shown_to(self, exchange: Exchange, visitor: Visitor) -> Response | None:
+        head = exchange.head
         first, _, rest = head.path.removeprefix("/").partition("/")
         if first not in self._entries:  # the log-in, for who has logged in
             return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
@@ -238,3 +278,33 @@ def _address(head: RequestHead) -> str:
 def _to(address: str, header: Header) -> Response:
     """Return what leads a browser to a page, with a cookie set or cleared."""
     return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
+
+
+class FrontPage:
+    """Answers at `/` how to open the console, where that lies below a secret path."""
+
+    def serves(self, path: str) -> bool:
+        """Return whether it answers at a path."""
+        return path == "/" or path.startswith(static_files.PREFIX)
+
+    def refused(self, error: HttpRefusedError) -> Response:
+        """Return the page that says why something is refused."""
+        return _refusal_page("/", error)
+
+    def stop(self) -> None:
+        """Do nothing: it is answered whole."""
+
+    def fail_open_requests(self) -> None:
+        """Do nothing, likewise."""
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002  (all see the same)
+        """Answer one request, see `http.endpoint.Endpoint`."""
+        head = exchange.head
+        exchange.extra = [*exchange.extra, *SAFE]
+        check_method(head, "GET")
+        await exchange.discard()
+        if head.path != "/":
+            await exchange.reply(static_files.static_file(head))
+            return
+        exchange.extra = [*exchange.extra, NOT_KEPT]
+        await exchange.reply(_plain_page("how_to_open.html", "/", "Greenroom"))

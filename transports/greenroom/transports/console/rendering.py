@@ -88,7 +88,7 @@ def _environment() -> Environment:
 
 
 def author(written: MemoryView | ListedMemory | VersionView) -> str:
-    """Return who wrote a memory or a version, and what the source says of one that was imported."""
+    """Return the author of a memory or a version, with what its source says."""
     return author_text(written.author, written.imported)
 
 

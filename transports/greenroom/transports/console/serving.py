@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.console.endpoint import ConsoleEndpoint
+from greenroom.transports.console.endpoint import ConsoleEndpoint, FrontPage
 from greenroom.transports.http.endpoint import Endpoint
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.rest.asking import Asking
+from greenroom.transports.rest.browser_checks import SessionCookie
 from greenroom.transports.rest.browser_sessions import BrowserSessions
 from greenroom.transports.rest.endpoint import ApiEndpoint
+from greenroom.transports.rest.mounted import MountedEndpoints
 from greenroom.transports.rest.visitors import Visitors
 
 
@@ -25,7 +27,7 @@ def browser_endpoints(
     *,
     limits: Limits,
     base_url: str | None = None,
-    is_secure: bool = False,
+    path: str | None = None,
 ) -> tuple[Endpoint, ...]:
     """Return what answers below `/api` and the console, beside the tools that a server serves.
 
@@ -36,11 +38,12 @@ def browser_endpoints(
         sessions: The browsers that have logged in.
         limits: What one client may take.
         base_url: The URL by which browsers reach the server, where that is known.
-        is_secure: Whether they come over TLS.
+        path: The secret path below which they find all of it (`browser_path`); None: they come over TLS, at
+            `/`.
     """
-    scheme, _, rest = (base_url or "").lower().partition("://")
-    origin = None if base_url is None else f"{scheme}://{rest.partition('/')[0]}"
-    visitors = Visitors(authenticator, sessions, is_secure=is_secure, own_origin=origin)
+    scheme, _, rest = (base_url or "").partition("://")
+    authority, slash, above = rest.rstrip("/").partition("/")
+    origin = None if base_url is None else f"{scheme}://{authority}".lower()
     asking = Asking(
         agent_for,
         authenticator,
@@ -49,4 +52,16 @@ def browser_endpoints(
         request_timeout=server.request_timeout,
         debounce=server.debounce,
     )
-    return ApiEndpoint(visitors, asking, frame=limits.frame), ConsoleEndpoint(visitors, asking)
+
+    def visitors(cookie: SessionCookie | None) -> Visitors:
+        return Visitors(authenticator, sessions, cookie=cookie, own_origin=origin)
+
+    def api(comes: Visitors) -> Endpoint:
+        return ApiEndpoint(comes, asking, frame=limits.frame)
+
+    if path is None:
+        people = visitors(SessionCookie(None))
+        return api(people), ConsoleEndpoint(people, asking)
+    people = visitors(SessionCookie(f"{slash}{above}{path}"))
+    below = MountedEndpoints(path, api(people), ConsoleEndpoint(people, asking))
+    return api(visitors(None)), FrontPage(), below

@@ -109,7 +109,7 @@ class Reader:
         return may_ask(self.who, name)
 
     def check_scope(self, request: type[Any]) -> None:
-        """Check that who looks may ask a type of request, before anything in the URL is read for it.
+        """Check that the reader may ask a type of request, before the URL is read.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``.

@@ -77,13 +77,23 @@ class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
 class Link(_Line, frozen=True, kw_only=True, tag="link"):
     """Make a link that logs a browser in as the folder's owner; the result has its `url`.
 
-    `read_only`: who comes by it changes nothing.
+    `read_only`: who comes by it changes nothing. `as_file`: the result has the path of a `file` that leads
+    there, or null where there can be none. `terminal`: what the terminal names itself by that is to ask for
+    codes; who came by a link of none confirms nothing.
     """
 
     read_only: bool = False
+    as_file: bool = False
+    terminal: str | None = None
 
 
-Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link
+class Code(_Line, frozen=True, kw_only=True, tag="code"):
+    """Make a code for the browser of a terminal's link; the result has the `code`."""
+
+    terminal: str
+
+
+Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link | Code
 
 
 class Done(_Line, frozen=True, kw_only=True, tag="done"):

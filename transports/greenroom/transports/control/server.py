@@ -34,6 +34,7 @@ from greenroom.transports.control.client import (
     REQUEST_LIMIT,
     SOCKET_NAME,
     Backup,
+    Code,
     Done,
     Drain,
     Failed,
@@ -55,19 +56,34 @@ NO_LINK: Final = (
     "the process that owns the folder serves no browser, or does not know at which URL: start it with "
     "`greenroom serve --http 127.0.0.1:8080`, and behind a proxy with --base-url"
 )
+NO_TERMINAL: Final = "the link of this terminal is not known here any more; run `greenroom console` again"
 _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 logger = logging.getLogger(__name__)
 
 CarryOut = Callable[[Request], Awaitable[bytes]]
+CodeMaker = Callable[[str], str | None]
+"""Returns a new code for the browser that came by a terminal's link; None where it is not known."""
 
 
 class Linker(Protocol):
     """Makes links by which a browser logs in as the folder's owner."""
 
-    def __call__(self, *, read_only: bool) -> str | None:
-        """Return the URL of a new link; None where no browser reaches this process."""
+    def __call__(self, *, read_only: bool, terminal: str | None = None) -> str | None:
+        """Return the URL of a new link; None where no browser reaches this process.
+
+        Args:
+            read_only: Whether who comes by it changes nothing.
+            terminal: What the terminal names itself by that asks for codes.
+        """
+
+
+class LinkFiler(Protocol):
+    """Writes files that lead to links."""
+
+    def write(self, url: str) -> Path | None:
+        """Return a new file that leads to a link; None where there can be none."""
 
 
 class Drainer(Protocol):
@@ -85,6 +101,8 @@ async def serve_control(
     observed: ObservedServer,
     drain: Drainer | None = None,
     link: Linker | None = None,
+    files: LinkFiler | None = None,
+    new_code: CodeMaker | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -95,6 +113,8 @@ async def serve_control(
         observed: The server.
         drain: Takes what waits in the spool; None where nobody does.
         link: Makes links for browsers; None where nobody does.
+        files: Writes files that lead to them.
+        new_code: Makes codes for browsers, likewise.
         task_status: Told when it listens.
 
     Without a socket the server does its main job all the same, so a socket that cannot be
@@ -113,7 +133,7 @@ async def serve_control(
             return
         task_status.started()
         places = trio.Semaphore(CONNECTIONS)
-        carry_out = partial(perform, observed, drain=drain, link=link)
+        carry_out = partial(perform, observed, drain=drain, link=link, files=files, new_code=new_code)
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
@@ -121,7 +141,12 @@ async def serve_control(
 
 
 async def perform(
-    observed: ObservedServer, request: Request, drain: Drainer | None = None, link: Linker | None = None
+    observed: ObservedServer,
+    request: Request,
+    drain: Drainer | None = None,
+    link: Linker | None = None,
+    files: LinkFiler | None = None,
+    new_code: CodeMaker | None = None,
 ) -> bytes:
     """Carry a request out on a server and return the result as JSON; for the rest see `serve_control`."""
     result: object
@@ -149,16 +174,24 @@ async def perform(
             result = {"draining": True}
         case Hook():
             result = await _answer_hook(runtime, request, drain)
-        case Link():
-            result = {"url": _link(link, request)}
+        case Link() | Code():
+            result = _for_browser(request, link, files, new_code)
     return as_json(result)
 
 
-def _link(link: Linker | None, request: Link) -> str:
-    url = None if link is None else link(read_only=request.read_only)
+def _for_browser(
+    request: Link | Code, link: Linker | None, files: LinkFiler | None, new_code: CodeMaker | None
+) -> dict[str, str | None]:
+    if isinstance(request, Code):
+        code = None if new_code is None else new_code(request.terminal)
+        if code is None:
+            raise GreenroomError(NO_TERMINAL)
+        return {"code": code}
+    url = None if link is None else link(read_only=request.read_only, terminal=request.terminal)
     if url is None:
         raise GreenroomError(NO_LINK)
-    return url
+    file = files.write(url) if files is not None and request.as_file else None
+    return {"url": url, "file": None if file is None else str(file)}
 
 
 async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | None) -> HookAnswer:

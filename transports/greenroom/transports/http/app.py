@@ -235,9 +235,8 @@ class HttpApp:
             await self._check_administrator(exchange, caller)
             await route(scope, receive, send)
         else:
-            raise HttpRefusedError(
-                HTTPStatus.NOT_FOUND, f"there is nothing at {head.path[:100]!r}; MCP is at {PATH}"
-            )
+            # What stands in the path may be a secret with a typing error: it is not repeated, nor logged.
+            raise HttpRefusedError(HTTPStatus.NOT_FOUND, f"there is nothing at this path; MCP is at {PATH}")
 
     def _check_not_stopping(self) -> None:
         if self._stopping:

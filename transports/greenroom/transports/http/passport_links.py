@@ -43,7 +43,7 @@ async def serve_link(
     Args:
         exchange: The request.
         caller: The address that it comes from.
-        authenticator: Counts who comes.
+        authenticator: Counts who comes in vain.
         open_link: Opens links; None where there are none.
 
     Raises:
@@ -57,7 +57,7 @@ async def serve_link(
     if any(_BEFOREHAND.search(head.headers.get(name, b"")) for name in _PURPOSES):
         sentence = "a link works once, and is not fetched before somebody opens it"
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
-    address = authenticator.check_link(caller, head.lines, DEED)
+    address = authenticator.address_of(caller, head.lines)
     await exchange.discard()
     token = head.path.removeprefix(LINK_PATH)
     try:
@@ -66,6 +66,7 @@ async def serve_link(
         sentence = "the link cannot be opened now"
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence) from None
     if opened is None:
+        authenticator.count_wrong(address, DEED)
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link, or it was used, or has expired")
     name = f'attachment; filename="{opened.session_id}.passport.json"'
     headers = [JSON, (b"content-disposition", name.encode())]

@@ -33,6 +33,7 @@ ORIGIN: Final = b"origin"
 SESSION_ID: Final = b"mcp-session-id"
 VERSION: Final = b"mcp-protocol-version"
 
+_SITE: Final = b"sec-fetch-site"
 _ONCE: Final = (b"authorization", CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
 _REMEMBERED: Final = 256
 _ASKED_METHOD: Final = b"access-control-request-method"
@@ -94,7 +95,7 @@ class RequestHead:
         headers = self.headers
         if not any_host:
             check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
-        if ORIGIN in headers:
+        if ORIGIN in headers and not self.is_form_of_own_page():
             for value in header_values(self.lines, ORIGIN):
                 check_origin(value, allowed_origins)
         if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
@@ -112,6 +113,14 @@ class RequestHead:
         if not query and IDENTITY_HEADERS.isdisjoint(headers):
             return NOBODY
         return caller_of(query, self.lines)
+
+    def is_form_of_own_page(self) -> bool:
+        """Return whether a browser says that a page of this origin sent the form.
+
+        For a form on a page without referrers a browser sends ``Origin: null``. It sends the same for a page
+        in a sandbox, but to such a page every origin is another site.
+        """
+        return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 
     def check_content_type(self) -> None:
         """Refuse a body that is not announced as JSON.
@@ -144,7 +153,7 @@ def cors_headers(head: RequestHead) -> list[Header]:
     The origin has passed `RequestHead.check_caller`: it is of this machine, or `--allow-origin` names it.
     """
     origin = head.headers.get(ORIGIN)
-    if origin is None:
+    if origin is None or head.is_form_of_own_page():
         return []
     return [
         (b"access-control-allow-origin", origin),

@@ -50,7 +50,7 @@ class AgentPort(Protocol):
         """Return whether a request is to be asked and cannot be posted."""
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Refuse a type of request that the agent's scopes do not open, before its arguments are read."""
+        """Refuse a request that the agent's scopes do not open, before arguments are read."""
 
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None

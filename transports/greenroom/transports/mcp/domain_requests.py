@@ -62,7 +62,7 @@ class DomainRequests:
         self._on_failure = on_failure
 
     def denial(self, request: type[Any], arguments: bytes = b"") -> Exception | None:
-        """Return why the client may not ask a type of request, whatever it sends; None where it may."""
+        """Return why the client may not ask a type of request; None where it may."""
         try:
             self._identity.agent.check_scope(request, arguments)
         except Exception as error:  # noqa: BLE001  (as in `ask`)

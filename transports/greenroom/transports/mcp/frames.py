@@ -343,7 +343,7 @@ def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
 
 
 def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes, str]:
-    """Return the parameters decoded, a call's tool and raw arguments, and what is wrong with arguments.
+    """Return the parameters, a call's tool and raw arguments, and what is wrong with these.
 
     Raises:
         ValueError: its text says what is wrong with other parameters.

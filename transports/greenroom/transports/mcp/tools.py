@@ -147,28 +147,27 @@ _ALL = (
     Tool(
         name="create_session",
         title="Create session",
-        description="Make a new shared session that other agents can join, under an id of your choice. "
-        "To begin work where another tool ended: start_session.",
+        description="Make a shared session under an id of your choice. To begin or take over work: "
+        "start_session.",
     ),
     Tool(
         name="get_session",
         title="Get session",
-        description="Look at one session: what it is for, which agents take part, is it still open, how "
-        "many messages there are, when it was last active.",
+        description="Look at one session: its purpose and status, who takes part, is it still open, how many "
+        "messages it holds, when it was last used.",
         weight=4,
     ),
     Tool(
         name="list_sessions",
         title="List sessions",
-        description="See all sessions, or those of one project: which pieces of work are open, what "
-        "everybody is working on at the moment, which one you could join.",
+        description="See all sessions, or those of one project: which pieces of work are open or running, "
+        "across all agents, what everybody is working on at the moment, which you could join.",
         weight=4,
     ),
     Tool(
         name="update_session",
         title="Update session",
-        description="Change a session's status, metadata or state, for example to pause or terminate it. "
-        "To say something in it, use add_message.",
+        description="Change a session's status, metadata or state, for example to pause or terminate it.",
         overwrites=True,
         repeatable=True,
         weight=4,
@@ -176,29 +175,29 @@ _ALL = (
     Tool(
         name="reopen_session",
         title="Reopen session",
-        description="Open a session again that was terminated, so that work in it can go on.",
+        description="Open a terminated session again, so that work in it can go on.",
     ),
     Tool(
         name="add_message",
         title="Add message",
-        description="Tell the other agents in a session, such as a planner, tester or reviewer: let "
-        "them know, ask, answer or reply, pass on, report or post results for everybody "
-        "here.",
+        description="Tell the other agents who work with you, such as a planner, tester or reviewer: let them"
+        " know, warn, ask or answer a question, reply, pass on, report or post results for "
+        "everybody here.",
     ),
     Tool(
         name="get_messages",
         title="Get messages",
-        description="Read what was said in a session, the whole conversation in order: from the start, "
-        "the last ones, or with since_id what is new, what has come in and others have "
-        "written since you last looked.",
+        description="Read what was said in a session, the whole conversation in order: from the start, the "
+        "latest replies, or with since_id the new ones: what has come in, who has answered, what "
+        "others have written since you last looked.",
         weight=4,
     ),
     Tool(
         name="search_context",
         title="Search session",
-        description="Find the place in this conversation where something was said: who said, mentioned, "
-        "discussed, proposed or talked about it in this session, or what you saw here "
-        "earlier. For what is known beyond it: memory_search.",
+        description="Find the place in a conversation or chat where something was said: who said, mentioned, "
+        "discussed, proposed or talked about it, brought it up, or what you saw in this session "
+        "earlier. For all that is known: memory_search.",
         weight=4,
     ),
     Tool(
@@ -216,17 +215,16 @@ _ALL = (
     Tool(
         name="set_memory",
         title="Set memory",
-        description="Remember a JSON value under a key, for yourself alone: everywhere, "
-        "or in one session with session_id; for good, or for expires_in seconds. "
-        "Other agents never see it; to tell them, use add_message.",
+        description="Keep a JSON value under a key for yourself alone, everywhere or in one session, for good"
+        " or for expires_in seconds.",
         overwrites=True,
     ),
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Give the value that is stored under a key: read or fetch exactly the one entry "
-        "whose name you know, your own first, then your user's, then a project's. If you "
-        "don't know its key: memory_search.",
+        description="Open one remembered item by its key: read or fetch exactly what is stored under it, the "
+        "whole text or value with its tags, your own first, then your user's, then a project's. "
+        "If you don't know its key: memory_search.",
         weight=1,
     ),
     Tool(
@@ -245,64 +243,63 @@ _ALL = (
     Tool(
         name="store_memory",
         title="Remember",
-        description="Remember something from now on and for the future, in every tool of your user: "
-        "save, note, put down or hold on to a fact, rule, date or preference that you "
-        "learned and should keep in mind for next time and not forget; for good or until it "
-        "expires.",
+        description="Remember from now on, for every project and tool: note, put down or save a fact, date, "
+        "rule, decision or preference that you learned or settled and should keep in mind for "
+        "next time and not forget; for good or until it expires.",
         overwrites=True,
     ),
     Tool(
         name="retrieve_memory",
         title="Retrieve memory",
-        description="Recall from your user's memory by words, or by key from everywhere. "
-        "To search projects and your own keys, too, or by time: memory_search.",
+        description="Recall from your user's memory by words, or by key from everywhere. For projects, your "
+        "own keys or a time: memory_search.",
         weight=4,
     ),
     Tool(
         name="memory_search",
         title="Search memories",
-        description="Find the answer to a question in all memories: do we know or remember anything "
-        "about it, is there a rule, what was told, written down or decided and why, who was "
-        "responsible for it, what people think or prefer. Looks it up by meaning, words, "
-        "time or tags.",
+        description="Find the answer to a question in all memories: do we know or remember anything about it,"
+        " is there a rule or preference, what was ever told, written down or decided and why, who"
+        " was responsible for it, what people think, like or prefer. Looks it up by meaning, "
+        "words, time or tags.",
         weight=4,
     ),
     Tool(
         name="recall_context",
         title="Recall for a task",
-        description="Before you start on a task or touch something: be briefed. Collects the background "
-        "that will help and matters, all that you should know first, as much as fits into "
-        "your prompt.",
+        description="Before you start on a task or touch something: be briefed. Puts together the background "
+        "that will help and matters, all that you should know and be aware of first, as much as "
+        "fits into your prompt.",
         weight=4,
     ),
     Tool(
         name="semantic_search",
         title="Search documents",
-        description="Look up what documents such as manuals, guides, a handbook or docs say about "
-        "something, and on which page: finds passages by words and meaning. Ask with "
-        "detail_level metadata first, then open the best three with get_full_content.",
+        description="Look up what documents say about something, such as policies and rules, handbooks, "
+        "papers, docs or a manual, and on which page: finds passages. Ask with detail_level "
+        "metadata first, then open the best three with get_full_content.",
         weight=4,
     ),
     Tool(
         name="get_full_content",
         title="Read passages",
-        description="Open and read in full passages that semantic_search found, by their ids: the whole "
-        "text, where it stands, and what stands before and after it.",
+        description="Open and read in full what semantic_search found: the entire text of passages or a "
+        "document, not just excerpts, and what stands before and after.",
         weight=4,
     ),
     Tool(
         name="list_corpora",
-        title="List corpora",
-        description="List the collections of documents that there are for you to search, how much is in "
-        "each and how old its index is.",
+        title="See collections of documents",
+        description="See which collections of documents, bodies of text, there are to search, how big each is"
+        " and how old its index.",
         weight=4,
     ),
     Tool(
         name="ingest_documents",
-        title="Ingest documents",
-        description="Index files, folders or a text that you send, and make them searchable for "
-        "semantic_search. Again, it takes in only pages that changed; when complete is false, "
-        "call it again. Says what it left out and why. remove takes out what you sent.",
+        title="Add documents",
+        description="Index files, folders or a text: add or load them into a collection, to make them "
+        "searchable and ask about them. Again, it takes in only pages that changed; when complete"
+        " is false, call it again. Says what it left out and why.",
         overwrites=True,
         repeatable=True,
         weight=1,
@@ -325,7 +322,7 @@ _ALL = (
         name="outline",
         title="Outline code",
         description="See what is in a file or a folder of the workspace without reading it: its symbols with "
-        "their lines and signatures, within max_tokens.",
+        "their lines and signatures.",
         weight=1,
     ),
     Tool(
@@ -338,8 +335,8 @@ _ALL = (
     Tool(
         name="similar_files",
         title="Find similar files",
-        description="Find files of the workspace that are like a given one, such as its test or another way "
-        "to do the same, and what they have in common.",
+        description="Find files of the workspace that are like a given one, such as its test, and what they "
+        "have in common.",
         weight=1,
     ),
     Tool(
@@ -359,31 +356,32 @@ _ALL = (
     Tool(
         name="find_vendor_info",
         title="Find vendors and libraries",
-        description="Find what documents say of a vendor, library, framework or service: where and how "
-        "often it is mentioned, and what it has to do with others. Typing errors are "
-        "forgiven.",
+        description="Find what documents say of a supplier, vendor, library, framework or service: where in "
+        "the docs and how often it is mentioned, and what it has to do with others. Typing errors"
+        " are forgiven.",
         weight=4,
     ),
     Tool(
         name="find_entity",
-        title="Find an entity everywhere",
-        description="Find everywhere a vendor, library, framework or service is mentioned by anybody: "
-        "documents as find_vendor_info, and also memories, notes and sessions.",
+        title="Find all mentions",
+        description="Find every place where a name turns up, however written: a vendor, project, product or "
+        "library, counting its other names too, in files, memories, notes and sessions.",
         weight=4,
     ),
     Tool(
         name="suggest_entities",
-        title="Suggest entities",
-        description="Propose names, products and identifiers that the documents repeat and nobody has "
-        "declared yet, with counts; track those that matter with define_entities.",
+        title="Suggest names",
+        description="Propose names, products and identifiers worth tracking, that documents repeat and nobody"
+        " has declared yet, with counts; declare those that matter with define_entities.",
         weight=4,
     ),
     Tool(
         name="define_entities",
         title="Define entities",
-        description="Tell the index of vendors, libraries, frameworks and services that documents "
-        "mention: other names that are one thing, and relations; here, or in YAML or "
-        "manifests. Also rename and remove them.",
+        description="Register names that documents mention, of vendors, products or libraries, and put "
+        "suggested candidates in force: names and abbreviations that are one and the same and "
+        "count as a single name, and relations; here, or in YAML or manifests. Also rename and "
+        "remove names.",
         overwrites=True,
         repeatable=True,
         weight=4,
@@ -391,8 +389,9 @@ _ALL = (
     Tool(
         name="update_memory",
         title="Update memory",
-        description="Correct or change a memory that you have: fix or replace a fact or preference that "
-        "was wrong or is different now, add a tag to a note, raise how important it is.",
+        description="Correct, edit or change a memory: fix or replace a fact or preference that you noted and"
+        " that was wrong, is out of date or different now, add a tag to a note, raise how "
+        "important it is.",
         overwrites=True,
         repeatable=True,
     ),
@@ -406,17 +405,17 @@ _ALL = (
     Tool(
         name="forget_memory",
         title="Forget",
-        description="Forget or delete what should be known no longer: drop, erase or remove one note, "
-        "or all that fit filters (only listed first, until confirm). History stays unless "
-        "purge.",
+        description="Forget or delete what should be held or known no longer: drop, erase or remove one note "
+        "or entry, or all memories that fit filters (only listed first, until confirm). History "
+        "stays unless purge.",
         overwrites=True,
         repeatable=True,
     ),
     Tool(
         name="list_memories",
         title="List memories",
-        description="Show everything in memory, all notes and facts page by page, newest first, or "
-        "those that were saved since a date or have a certain tag or kind.",
+        description="Show everything that is kept in memory, all notes and facts page by page, newest first, "
+        "or notes that were saved since a date or have a certain tag or kind.",
         weight=4,
     ),
     Tool(
@@ -442,24 +441,24 @@ _ALL = (
     Tool(
         name="import_memories",
         title="Import memories",
-        description="Store many memories at once from JSON Lines, all or none; a bad line is named. "
-        "Repeating it changes nothing. dry_run first shows what would happen.",
+        description="Store many memories at once from JSON Lines, all or none; a bad line is named. Repeating"
+        " it changes nothing.",
         overwrites=True,
         repeatable=True,
     ),
     Tool(
         name="export_memories",
         title="Export memories",
-        description="Write the memories that you may see, of a namespace or all, into files to be read as "
-        "resources: the answer links to them. import_memories takes the same lines.",
+        description="Write memories that you may see into files, which the answer links to as resources. "
+        "import_memories takes the same lines.",
     ),
     Tool(
         name="start_session",
         title="Start session",
-        description="Your first call: begin with a new job, or continue the work that another tool, "
-        "editor or agent left unfinished: go on where it stopped, pick it up, take it over. "
-        "If several could be meant, choose one (offered). Opens a session, a place where "
-        "others can work together with you.",
+        description="Your first call: begin a new job, or continue and carry on where another tool, editor or"
+        " agent left off: go on where it stopped, pick it up, take it over. If several could be "
+        "meant, choose one (offered). Opens a session, a place where others can join and work "
+        "together with you.",
         weight=1,
     ),
     Tool(
@@ -479,9 +478,10 @@ _ALL = (
     Tool(
         name="record_context",
         title="Record context",
-        description="Record in the session, for the next tool or whoever follows you, which files you "
-        "opened, read or changed, which searches you did, what you chose and why, at which "
-        "step you are. Save often how far you got: you may be cut off.",
+        description="Keep on the session's record, for the next agent or whoever follows you, which files you"
+        " opened, touched or changed, what you searched for, what you chose and why, how far you "
+        "got, what is done and what remains. Save it often, as handover notes: you may be cut "
+        "off.",
     ),
     Tool(
         name="migrate_session",
@@ -493,14 +493,14 @@ _ALL = (
         name="export_session",
         title="Export session",
         description="Write the session into a signed passport that another server restores; private memory "
-        "only with include_memories. For a tool at this server, take migrate_session.",
+        "only with include_memories. At this server: migrate_session.",
         weight=1,
     ),
     Tool(
         name="end_session",
         title="End session",
-        description="Close the session when all is done: finish the job, shut it, wrap up, say what "
-        "came out. It stays readable.",
+        description="Close the session when all is done: finish, shut it down, wrap the work up, say what the"
+        " result is. It stays readable.",
         overwrites=True,
         repeatable=True,
     ),
@@ -514,8 +514,8 @@ _ALL = (
     Tool(
         name="get_stats",
         title="Statistics",
-        description="See what your calls saved: tokens, cost and times by operation, beside what would have "
-        "been read otherwise, and cache hits; administrators also see the server's figures.",
+        description="See what your calls saved: tokens, cost and time by operation, and cache hits; "
+        "administrators also see the server's figures.",
         weight=1,
     ),
     Tool(
@@ -532,15 +532,14 @@ _ALL = (
     Tool(
         name="get_workflow_patterns",
         title="Get workflow patterns",
-        description="See which commands are done again and again in this order here, or go on from the "
-        "commands so far: how sure, how successful, how long.",
+        description="See which commands often follow one another here, or come after those so far: how sure, "
+        "how successful, how long.",
         weight=1,
     ),
     Tool(
         name="suggest_next_action",
         title="Suggest next action",
-        description="Ask which command or tool usually comes next after the last ones; never one that "
-        "failed every time.",
+        description="Ask which command or tool usually comes next; never one that failed every time.",
         weight=1,
     ),
     Tool(

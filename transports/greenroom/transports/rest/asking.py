@@ -23,7 +23,8 @@ from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.observability.meter import API, RequestMeter
-from greenroom.transports.rest.browser_sessions import BrowserSessions
+from greenroom.transports.rest.browser_sessions import BrowserSessions, principal_for
+from greenroom.transports.rest.confirmation import ConfirmedAgent
 from greenroom.transports.rest.events import EventStream
 from greenroom.transports.rest.problems import failure_response
 from greenroom.transports.rest.seeing_as import Asked, LookedAt, Onlooker
@@ -183,6 +184,9 @@ class Asking:
             response = await exchange.while_there(work)
             is_ok = response is None or response.status < HTTPStatus.BAD_REQUEST
             outcome = "ok" if is_ok else "tool_error"
+        except HttpRefusedError:
+            outcome = "tool_error"
+            raise
         finally:
             self._meter.record(API, name, outcome, trio.current_time() - began)
         return response
@@ -203,7 +207,7 @@ class Asking:
                     part = await self._part(more)
                     await exchange.send_part(part)
                 return None
-        except (ClientGoneError, StoreFailedError):
+        except (ClientGoneError, StoreFailedError, HttpRefusedError):
             raise
         except Exception as error:
             if not has_begun:
@@ -230,7 +234,7 @@ class Asking:
             self._open.add(scope)
             try:
                 response = await work(agent)
-            except StoreFailedError:
+            except (StoreFailedError, HttpRefusedError):
                 raise
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
                 response = failed(tool_failure(error))
@@ -246,15 +250,19 @@ class Asking:
     def agent(self, visitor: Visitor) -> Asked:
         """Return what asks the domain in the name of a visitor; close it.
 
-        What somebody sees who looks on as another agent is recorded.
+        What a visitor sees as another agent is recorded. Some things a browser confirms.
         """
         is_person = visitor.session is not None
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
-        agent = self._agent_for(caller, visitor.agent)
-        if visitor.looker is None or caller.credential is None:
+        agent: Asked = self._agent_for(caller, visitor.agent)
+        if visitor.looker is not None and caller.credential is not None:
+            seen = caller.credential.grant
+            looked = partial(self._looked_at.record, visitor.holder, visitor.looker, seen)
+            agent = Onlooker(agent, looked)
+        if visitor.session is None or visitor.confirm is None:
             return agent
-        seen = caller.credential.grant
-        return Onlooker(agent, partial(self._looked_at.record, visitor.holder, visitor.looker, seen))
+        scopes = principal_for(caller, visitor.agent).scopes
+        return ConfirmedAgent(agent, visitor.session, scopes, visitor.confirm)
 
     def _check_still(self, visitor: Visitor) -> None:
         ended: list[str] = []
@@ -290,7 +298,11 @@ class Asking:
                     subscriber.add(uri)
             except GreenroomError as error:
                 return failure_response(tool_failure(error))
-            stream = EventStream(exchange.wake, self._check(visitor), uris if comes_back else ())
+            stream = EventStream(
+                exchange.wake,
+                lambda: self._check(visitor, stream.end),
+                uris if comes_back else (),
+            )
             stack.enter_context(self._held(visitor, stream.end))
             stack.enter_context(self._counted(visitor.holder, stream))
             async with trio.open_nursery() as nursery:
@@ -311,11 +323,17 @@ class Asking:
             if not self._streams_of[holder]:
                 del self._streams_of[holder]
 
-    def _check(self, visitor: Visitor) -> Callable[[], object]:
-        """Return what ends a browser's session, and its streams with it, once its time is over."""
-        if visitor.session is None:
-            return _nothing
-        return partial(self._sessions.ended_by_time, visitor.session)
+    def _check(self, visitor: Visitor, end: Callable[[str], None]) -> None:
+        """End a browser's session and its streams once its time is over.
+
+        A stream that is seen as another agent ends with the confirmation of that.
+        """
+        session = visitor.session
+        if session is None:
+            return
+        self._sessions.ended_by_time(session)
+        if visitor.seen is not None and not session.sees(visitor.seen):
+            end(f"what the agent {visitor.seen.agent!r} sees is to be confirmed again")
 
     def _held(self, visitor: Visitor, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Return a block within which `end` is called when what a visitor came by ends, or has ended."""
@@ -332,10 +350,6 @@ async def _reply(body: bytes, request: type[Any], parse: Callable[[bytes], Any],
         asked = parse(body)
     reply = await agent.ask(asked, checked=True)
     return Response(HTTPStatus.OK, [JSON], msgspec.json.encode(reply))
-
-
-def _nothing() -> None:
-    """Stand for a check that is not needed."""
 
 
 def _never_whole(_line: bytes) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Final
 
 from greenroom.transports.auth.caller import header_values
@@ -14,21 +15,24 @@ _SITE: Final = b"sec-fetch-site"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """What a browser says of its own page's requests, and of what somebody typed or opened from elsewhere."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_MARK: Final = 16
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 
 
 class SessionCookie:
     """The cookie of a browser's session.
 
-    A browser sends it to every port of a host, so over HTTP in the clear the port stands in its name: servers
-    beside each other do not overwrite each other's.
+    A browser sends it to every port of a host, and takes one of its name from every port. So in the clear it
+    is for a path that no other port knows, and a digest of the path stands in its name: no other port sets
+    one that is taken for it. The port stands there as well, for servers of one store share the path.
 
     Args:
-        is_secure: Whether browsers come over TLS; the cookie is sent over nothing else then.
+        path: The path for which it is; None where browsers come over TLS, and it is sent over nothing else.
     """
 
-    def __init__(self, *, is_secure: bool) -> None:
-        self._is_secure = is_secure
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._mark = "" if path is None else sha256(path.encode()).hexdigest()[:_MARK]
 
     def read(self, head: RequestHead) -> str | None:
         """Return the value that a request shows; None without one, or where it is not clear which."""
@@ -46,15 +50,16 @@ class SessionCookie:
         return self._header(head, "", "Max-Age=0")
 
     def _header(self, head: RequestHead, value: str, *more: str) -> Header:
-        secure = ("Secure",) if self._is_secure else ()
-        parts = [f"{self._name(head)}={value}", "Path=/", "HttpOnly", "SameSite=Strict", *secure, *more]
+        secure = ("Secure",) if self._path is None else ()
+        path = f"Path={self._path or '/'}"
+        parts = [f"{self._name(head)}={value}", path, "HttpOnly", "SameSite=Strict", *secure, *more]
         return b"set-cookie", "; ".join(parts).encode()
 
     def _name(self, head: RequestHead) -> str:
-        if self._is_secure:
+        if self._path is None:
             return "__Host-greenroom"
         port = _PORT.search(head.text(b"host") or "")
-        return f"greenroom-{port[1] if port else 80}"
+        return f"greenroom-{port[1] if port else 80}-{self._mark}"
 
 
 def is_token(text: str) -> bool:
@@ -73,7 +78,7 @@ def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
     if site is not None and site.lower() not in _OWN_SITES:
         return False
     origin = head.text(ORIGIN)
-    if origin is None:
+    if origin is None or head.is_form_of_own_page():
         return True
     authority = origin.lower().partition("://")[2]
     return authority == (head.text(b"host") or "").lower() or origin.lower() == own_origin

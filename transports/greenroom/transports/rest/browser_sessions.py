@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
 
 from greenroom.actors.auth.grants import Credential, Grant, principal_of
-from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.principal import LINK, Principal
 from greenroom.actors.schemas.presence import ConnectedClient
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
+from greenroom.transports.rest.link_files import LinkFiles
+from greenroom.transports.rest.terminal_codes import TerminalCodes, Terminals
 
 CSRF_HEADER: Final = "X-CSRF-Token"
 IDLE: Final = 1_800.0
@@ -38,9 +41,12 @@ MOST: Final = 1_024
 """Sessions at once; those of one key may be `MOST_OF_ONE`. The one that was used longest ago makes room."""
 MOST_OF_ONE: Final = 32
 MOST_LINKS: Final = 64
+MOST_SEEN: Final = 32
+"""Agents as which one browser may look on without being asked again."""
+MOST_EXPORTED: Final = 1_000
 READ_ONLY: Final = frozenset({"*:read"})
 CONSOLE: Final = "console"
-"""What a browser's agent is called where nothing else says so; and how ids begin of who came by a link."""
+"""What a browser's agent is called where nothing else says so."""
 _FOREVER: Final = 1 << 62
 _BYTES: Final = 32
 
@@ -92,9 +98,12 @@ class BrowserSession:
         used: When it asked last.
         began_at: The same by the wall clock.
         has_ended: Whether it has.
+        codes: Those of the terminal in which its link was made; None where there was none, or for a key.
+        seeing: The agents as which it may look on, as was confirmed, and until when.
+        exported: URIs of the parts of memories that it exported last, as was confirmed.
     """
 
-    def __init__(self, digest: bytes, caller: Caller) -> None:
+    def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:
         self.id = secrets.token_hex(8)
         self.caller = caller
         self.csrf_token = secrets.token_urlsafe(_BYTES)
@@ -102,6 +111,9 @@ class BrowserSession:
         self.began_at = datetime.now(UTC)
         self.has_ended = False
         self.digest = digest
+        self.codes = codes
+        self.seeing: dict[Hashable, float] = {}
+        self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)
         self.kept = ExitStack()
         self.open: set[Callable[[str], None]] = set()
 
@@ -114,6 +126,17 @@ class BrowserSession:
     def ends_at(self) -> float:
         """When it ends unless something is asked before."""
         return min(self.used + IDLE, self.began + LIFETIME)
+
+    def sees(self, seen: Hashable) -> bool:
+        """Return whether it was confirmed that it looks on so, not too long ago."""
+        return trio.current_time() < self.seeing.get(seen, 0.0)
+
+    def begin_seeing(self, seen: Hashable, seconds: float) -> None:
+        """Have it look on so for a time; of too many the oldest ends."""
+        self.seeing.pop(seen, None)
+        while len(self.seeing) >= MOST_SEEN:
+            del self.seeing[next(iter(self.seeing))]
+        self.seeing[seen] = trio.current_time() + seconds
 
     def has_token(self, shown: str) -> bool:
         """Return whether a text is its CSRF token, in a time that tells nothing."""
@@ -131,6 +154,12 @@ class BrowserSession:
             self.open.discard(end)
 
 
+class _Link(NamedTuple):
+    until: float
+    read_only: bool
+    codes: TerminalCodes | None
+
+
 class BrowserSessions:
     """The sessions of one server's browsers.
 
@@ -138,17 +167,23 @@ class BrowserSessions:
         authenticator: Says when keys end.
         owner: Who comes by a link.
         note: Notes in the audit log links, and who logs in and out.
+        files: The files of links; None where links are only printed.
 
     Attributes:
         note: The same, for what else browsers do.
+        files: The files.
     """
 
-    def __init__(self, authenticator: Authenticator, owner: Grant, note: AuditHook) -> None:
+    def __init__(
+        self, authenticator: Authenticator, owner: Grant, note: AuditHook, files: LinkFiles | None = None
+    ) -> None:
+        self.files = files
         self._authenticator = authenticator
         self._owner = owner
         self.note = note
         self._sessions: dict[bytes, BrowserSession] = {}
-        self._links: dict[bytes, tuple[float, bool]] = {}
+        self._links: dict[bytes, _Link] = {}
+        self._terminals = Terminals()
         self._one_ended = trio.Event()
 
     def __len__(self) -> int:
@@ -156,41 +191,59 @@ class BrowserSessions:
 
     # -- links -----------------------------------------------------------------------------------
 
-    def make_link(self, *, read_only: bool = False) -> str:
-        """Return the token of a new link; of too many the oldest works no more."""
+    def make_link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
+        """Return the token of a new link; of too many the oldest works no more.
+
+        Args:
+            read_only: Whether who comes by it changes nothing.
+            terminal: What the terminal names itself by where codes are printed; None where there is none.
+        """
         token = secrets.token_urlsafe(_BYTES)
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
-        self._links[_digest(token)] = trio.current_time() + LINK_SECONDS, read_only
+        codes = None if terminal is None else self._terminals.open(terminal)
+        self._links[_digest(token)] = _Link(trio.current_time() + LINK_SECONDS, read_only, codes)
         self.note("make_link", read_only=read_only)
         return token
 
-    def use_link(self, token: str, address: str | None) -> Caller | None:
-        """Use a link up, and return who comes by it; None, whichever the reason, where it opens nothing."""
-        until, read_only = self._links.pop(_digest(token), (0.0, True))
-        if trio.current_time() >= until:
+    def use_link(self, token: str, address: str | None) -> tuple[Caller, TerminalCodes | None] | None:
+        """Use a link up; return who comes by it, and the codes of its terminal.
+
+        None, whichever the reason, where it opens nothing.
+        """
+        if self.files is not None:
+            self.files.used(token)
+        link = self._links.pop(_digest(token), None)
+        if link is None or trio.current_time() >= link.until:
             self.note("log_in", outcome="denied", address=address, by="link")
             return None
-        grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if read_only else self._owner
-        name = f"{CONSOLE}:{secrets.token_hex(8)}"
+        grant = msgspec.structs.replace(self._owner, scopes=READ_ONLY) if link.read_only else self._owner
+        name = f"{LINK}{secrets.token_hex(8)}"
         credential = Credential(
             id=name, grant=grant, by_key=False, expires=_FOREVER, holder=name, is_limited=False
         )
-        return Caller(credential=credential, address=address)
+        return Caller(credential=credential, address=address), link.codes
+
+    def new_code(self, terminal: str) -> str | None:
+        """Return a new code for the browser of a terminal; None where that is unknown."""
+        return self._terminals.new_code(terminal)
 
     # -- sessions --------------------------------------------------------------------------------
 
-    def begin(self, caller: Caller, *, by: str) -> tuple[str, BrowserSession]:
+    def begin(
+        self, caller: Caller, *, by: str, codes: TerminalCodes | None = None
+    ) -> tuple[str, BrowserSession]:
         """Return the cookie's value of a new session, and the session.
 
         Args:
             caller: Who logs in, authenticated.
             by: What they showed: ``key`` or ``link``.
+            codes: Those of the link's terminal.
         """
         assert caller.credential is not None, "nobody logs in without anything"
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
-        session = self._sessions[_digest(token)] = BrowserSession(_digest(token), caller)
+        session = self._sessions[_digest(token)] = BrowserSession(_digest(token), caller, codes)
         self.note("log_in", address=caller.address, key_id=caller.credential.id, by=by)
         if not session.is_of_owner:
             hold = self._authenticator.hold_connection(caller, partial(self.end, session))
@@ -253,7 +306,7 @@ class BrowserSessions:
             for session in list(self._sessions.values()):
                 self.ended_by_time(session)
             ends = [session.ends_at for session in self._sessions.values()]
-            ends += [until for until, _read_only in self._links.values()]
+            ends += [link.until for link in self._links.values()]
             if max(ends, default=0.0) <= trio.current_time():
                 return
             with trio.move_on_at(max(ends)):
@@ -322,7 +375,7 @@ def _seen(session: BrowserSession) -> ConnectedClient:
 
 def is_of_owner(caller: Caller) -> bool:
     """Return whether a caller came by a link, which only the folder's owner can make."""
-    return caller.credential is not None and caller.credential.id.startswith(f"{CONSOLE}:")
+    return caller.credential is not None and caller.credential.id.startswith(LINK)
 
 
 def _holder(session: BrowserSession) -> str | None:

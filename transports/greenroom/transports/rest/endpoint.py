@@ -84,7 +84,7 @@ class ApiEndpoint:
         """Answer one request, see `http.endpoint.Endpoint`."""
         exchange.extra = [*exchange.extra, NOT_KEPT, *SAFE]
         path = exchange.head.path
-        if path == f"{openapi.ROOT}/login":
+        if path == f"{openapi.ROOT}/login" and self._visitors.browsers_log_in:
             check_method(exchange.head, "POST")
             await self._log_in(exchange, caller)
         else:
@@ -101,14 +101,12 @@ class ApiEndpoint:
     # -- requests --------------------------------------------------------------------------------
 
     async def _request(self, name: str, exchange: Exchange, visitor: Visitor) -> None:
-        if content_type(exchange.head) != _JSON:
-            sentence = "the body is the request's arguments as JSON; say Content-Type: application/json"
-            raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
         response = self._asking.limited(visitor)
         if response is None:
             body = await exchange.body(self._frame)
             kind = API_REQUESTS[name]
-            parse = partial(parse_request, kind)
+            is_json = content_type(exchange.head) == _JSON
+            parse: Callable[[bytes], Any] = partial(parse_request, kind) if is_json else _no_json
             response = await self._asking.request(exchange, visitor, name, body, kind, parse)
         await exchange.reply(response)
 
@@ -169,6 +167,12 @@ class ApiEndpoint:
         await exchange.reply(
             Response(HTTPStatus.NO_CONTENT, [self._visitors.log_out(exchange, visitor)], b"")
         )
+
+
+def _no_json(_body: bytes) -> Any:
+    """Refuse a body that says it is something else; who lacks the scope has been refused by now."""
+    sentence = "the body is the request's arguments as JSON; say Content-Type: application/json"
+    raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
 
 
 def _checked(request: Any, _body: bytes) -> Any:

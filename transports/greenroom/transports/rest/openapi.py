@@ -25,6 +25,8 @@ _CHANGES: Final = ("bearer",), ("session", "csrf")
 _INTRODUCTION: Final = """\
 Every request of Greenroom's tools, as HTTP and JSON. A program shows an API key or an access token; a \
 browser logs in and has a cookie, and sends the CSRF token that log-in answered with whatever it posts. \
+Making keys, exports, and seeing as another agent ask a browser once more (`CONFIRMATION_NEEDED`): it sends \
+the code of its terminal, or its key, in the header X-Confirmation. \
 Failures are problem documents (RFC 9457) with the codes that tools answer."""
 
 

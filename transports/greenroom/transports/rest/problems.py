@@ -12,6 +12,7 @@ import msgspec
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.responses import Header, Response
 from greenroom.transports.mcp.tool_errors import Failure
+from greenroom.transports.rest.confirmation import CONFIRMATION_NEEDED, ConfirmationNeededError
 
 PROBLEM: Final = (b"content-type", b"application/problem+json")
 
@@ -61,7 +62,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         title: What the status means.
         status: The HTTP status.
         detail: What was wrong, with which value, and what to do.
-        code: The code of a request's failure; None for what is wrong about HTTP.
+        code: The code of a request's failure, or CONFIRMATION_NEEDED; None for what else is wrong about HTTP.
         details: What belongs to the code, such as the field.
     """
 
@@ -84,6 +85,8 @@ def failure_response(failure: Failure) -> Response:
 def refusal_response(error: HttpRefusedError) -> Response:
     """Return the answer to a request that did not come as far as the domain."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
+    if isinstance(error, ConfirmationNeededError):
+        return _response(error.status, str(error), headers, code=CONFIRMATION_NEEDED, details=error.details)
     return _response(error.status, str(error), headers)
 
 

@@ -21,8 +21,7 @@ SAFE: Final[tuple[Header, ...]] = (
     (b"content-security-policy", "; ".join(_SOURCES).encode()),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    # Not `no-referrer`: with it a browser says `Origin: null` of the forms here.
-    (b"referrer-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),  # so of forms here a browser says `Origin: null`
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )

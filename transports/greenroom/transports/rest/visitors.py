@@ -4,11 +4,13 @@ Invariants:
 
 - Nobody is let in who has shown nothing, also where other transports let everybody in.
 - A cookie counts for pages of this server alone, and whatever is posted with it shows the CSRF token.
-- Attempts to log in are counted by address before anything is read.
+- Attempts to log in that are wrong are counted by address, keys and links each for themselves. Before that
+  nothing is done but to read a short body and to look what it shows up in memory.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -31,11 +33,19 @@ from greenroom.transports.rest.browser_sessions import (
     LogIn,
     principal_for,
 )
+from greenroom.transports.rest.confirmation import (
+    CONFIRMATION_HEADER,
+    SEE_AS,
+    SEEING_SECONDS,
+    Confirm,
+    Confirmations,
+    by_key,
+)
 from greenroom.transports.rest.seeing_as import SeenAs, looking_on, seen_as
 
 _CSRF: Final = CSRF_HEADER.lower().encode()
+_CONFIRMATION: Final = CONFIRMATION_HEADER.lower().encode()
 _READS: Final = frozenset({"GET", "HEAD"})
-_NOT_SENT: Final = frozenset({AUTHORIZATION, b"cookie"})
 
 
 class Visitor(NamedTuple):
@@ -45,11 +55,15 @@ class Visitor(NamedTuple):
         caller: Who it is, with a credential.
         session: The browser's session; None for who shows a key.
         looker: Who it is itself, where it looks on as another agent; then the caller is that one.
+        confirm: Checks what the request shows to confirm something; None for who shows a key.
+        seen: The agent as which it looks on.
     """
 
     caller: Caller
     session: BrowserSession | None = None
     looker: Principal | None = None
+    confirm: Confirm | None = None
+    seen: SeenAs | None = None
 
     @property
     def holder(self) -> str:
@@ -71,7 +85,7 @@ class Visitor(NamedTuple):
             AccessDeniedError: it may not.
         """
         looker = principal_for(self.caller, self.agent)
-        return self._replace(caller=looking_on(self.caller, looker, seen), looker=looker)
+        return self._replace(caller=looking_on(self.caller, looker, seen), looker=looker, seen=seen)
 
 
 class Visitors:
@@ -80,7 +94,7 @@ class Visitors:
     Args:
         authenticator: Knows keys and tokens.
         sessions: The browsers that have logged in.
-        is_secure: Whether browsers come over TLS.
+        cookie: That of browsers; None lets programs in alone, by their keys.
         own_origin: The origin by which they reach this server, where that is known.
     """
 
@@ -89,21 +103,34 @@ class Visitors:
         authenticator: Authenticator,
         sessions: BrowserSessions,
         *,
-        is_secure: bool,
+        cookie: SessionCookie | None,
         own_origin: str | None,
     ) -> None:
         self._authenticator = authenticator
         self._sessions = sessions
-        self._cookie = SessionCookie(is_secure=is_secure)
+        self._confirmations = Confirmations(authenticator, sessions.note)
+        self._cookie = cookie
         self._own_origin = own_origin
 
-    async def let_in(self, exchange: Exchange, caller: Caller, csrf_token: str | None = None) -> Visitor:
+    @property
+    def browsers_log_in(self) -> bool:
+        """Whether browsers log in here."""
+        return self._cookie is not None
+
+    async def let_in(
+        self,
+        exchange: Exchange,
+        caller: Caller,
+        csrf_token: str | None = None,
+        confirmation: str | None = None,
+    ) -> Visitor:
         """Return who sends a request; where it says as whom it wants to look on, as `Visitor.seeing_as` does.
 
         Args:
             exchange: The request.
             caller: Whom its headers say it is.
             csrf_token: The token, where a form of ours sends it in its body.
+            confirmation: A code or a key, likewise.
 
         Raises:
             HttpRefusedError: it has shown nothing right, or may not use what it has.
@@ -111,28 +138,35 @@ class Visitors:
         head = exchange.head
         session = None if AUTHORIZATION in head.headers else self._session(head)
         if session is not None:
-            return self._seeing(head, self._by_session(exchange, session, csrf_token))
+            visitor = self._by_session(exchange, session, csrf_token)
+            shown = confirmation if confirmation is not None else head.text(_CONFIRMATION)
+            confirm = partial(self._confirmations.confirm, session, visitor.caller, head.lines, shown)
+            return await self._seeing(head, visitor._replace(confirm=confirm))
         caller = await authenticated(exchange, caller, self._authenticator)
         if caller.credential is None:
             raise unauthorized("log in, or show a key, which `greenroom keys create` makes on the server")
-        return self._seeing(head, Visitor(caller))
+        return await self._seeing(head, Visitor(caller))
 
-    def _seeing(self, head: RequestHead, visitor: Visitor) -> Visitor:
+    async def _seeing(self, head: RequestHead, visitor: Visitor) -> Visitor:
         seen = seen_as(head)
         if seen is None:
             return visitor
         try:
-            return visitor.seeing_as(seen)
+            looking = visitor.seeing_as(seen)
         except AccessDeniedError:
             self._authenticator.record_denial(visitor.caller, head.lines, HTTPStatus.FORBIDDEN, "see_as")
             raise
+        if visitor.session is not None and visitor.confirm is not None and not visitor.session.sees(seen):
+            await visitor.confirm(SEE_AS)
+            visitor.session.begin_seeing(seen, SEEING_SECONDS)
+        return looking
 
     def seen(self, head: RequestHead) -> BrowserSession | None:
         """Return the session of a browser that opens a page; None where it has none."""
         return self._session(head) if is_own_page(head, self._own_origin) else None
 
     def _session(self, head: RequestHead) -> BrowserSession | None:
-        token = self._cookie.read(head)
+        token = None if self._cookie is None else self._cookie.read(head)
         return None if token is None else self._sessions.find(token)
 
     def _by_session(self, exchange: Exchange, session: BrowserSession, csrf_token: str | None) -> Visitor:
@@ -150,17 +184,16 @@ class Visitors:
     # -- logging in and out ----------------------------------------------------------------------
 
     def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
-        """Count an attempt to log in; return the caller with the address that it comes from.
+        """Check where an attempt to log in comes from; return the caller with that address.
 
         Raises:
-            HttpRefusedError: too many came from there, or a page of somebody else's sent it.
+            HttpRefusedError: a page of another origin sent it.
         """
         head, caller = exchange.head, msgspec.structs.replace(caller, address=exchange.address)
         self._check_page(head, caller, "log_in")
         if by_form and not comes_from_page(head):
             raise self._denied(head, caller, "log_in", "no browser says that a page of this server sent this")
-        address = self._authenticator.check_link(caller, head.lines, "log_in")
-        return msgspec.structs.replace(caller, address=address)
+        return msgspec.structs.replace(caller, address=self._authenticator.address_of(caller, head.lines))
 
     async def log_in(self, exchange: Exchange, caller: Caller, shown: LogIn) -> tuple[Visitor, Header]:
         """Return who logs in, and the header with the cookie.
@@ -173,27 +206,24 @@ class Visitors:
         Raises:
             HttpRefusedError: what is shown opens nothing.
         """
+        assert self._cookie is not None, "browsers do not log in here"
         if (shown.key is None) == (shown.link is None):
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "log in with one of: key, link")
         if shown.link is not None:
             known = is_token(shown.link)
-            comes = self._sessions.use_link(shown.link, caller.address) if known else None
-            if comes is None:
+            found = self._sessions.use_link(shown.link, caller.address) if known else None
+            if found is None:
+                self._authenticator.count_wrong(caller.address, "log_in")
                 sentence = "there is no such link, or it was used, or has expired"
                 raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, sentence)
+            comes, codes = found
+            token, session = self._sessions.begin(comes, by="link", codes=codes)
         else:
-            comes = await self._by_key(exchange, caller, (shown.key or "").strip())
-        by = "key" if shown.link is None else "link"
-        token, session = self._sessions.begin(comes, by=by)
+            caller = msgspec.structs.replace(caller, address=exchange.address)
+            key = (shown.key or "").strip()
+            comes = await by_key(self._authenticator, caller, exchange.head.lines, key)
+            token, session = self._sessions.begin(comes, by="key")
         return Visitor(comes, session), self._cookie.setting(exchange.head, token)
-
-    async def _by_key(self, exchange: Exchange, caller: Caller, key: str) -> Caller:
-        if not key.isascii() or not key.isprintable():
-            raise unauthorized("this is no key of this server")
-        lines = [line for line in exchange.head.lines if line[0] not in _NOT_SENT]
-        lines.append((AUTHORIZATION, b"Bearer " + key.encode()))
-        caller = msgspec.structs.replace(caller, address=exchange.address)
-        return await self._authenticator.authenticate(caller, lines)
 
     def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
         """End a browser's session; return the header that has it forget the cookie.
@@ -205,6 +235,7 @@ class Visitors:
             raise HttpRefusedError(HTTPStatus.FORBIDDEN, "who looks on as another agent logs out as itself")
         if visitor.session is None:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
+        assert self._cookie is not None, "no browser has logged in here"
         self._sessions.log_out(visitor.session)
         return self._cookie.clearing(exchange.head)
 

@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import trio
 
+from greenroom.actors.auth.key_format import has_key
 from greenroom.transports.setup.change import SetupError, configured
 from greenroom.transports.setup.clients import Client
 from greenroom.transports.setup.files import read
 from greenroom.transports.setup.run import run
 
 _PATIENCE: Final = 20.0  # seconds; Claude Code takes a fifth of one
+_WITHOUT_KEYS: Final = frozenset({"type", "command", "args"})
 
 
 async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> str:
@@ -32,9 +34,13 @@ async def taken_by_client(client: Client, program: str, earlier: Any) -> None:
     """Have a client take the entry out of its file, and put back what stood there before, if anything did.
 
     Raises:
-        SetupError: It does not stand there as before.
+        SetupError: It does not stand there as before, or may hold keys, which no argument may have.
     """
     assert client.own is not None
+    if earlier is not None and not _may_be_argument(earlier):
+        raise SetupError(
+            "what stood there before may hold keys, and every user sees the arguments of programs"
+        )
     said = await _run(program, client.own.remove)
     if earlier is not None:
         said = await _run(program, (*client.own.add, json.dumps(earlier, ensure_ascii=False)))
@@ -46,6 +52,11 @@ def _checked(client: Client, wanted: Any, said: str) -> str:
     if configured(client, text) != wanted:
         raise SetupError(f"its own command did not do it ({said or 'it said nothing'})")
     return text or ""
+
+
+def _may_be_argument(entry: Any) -> bool:
+    """Return whether an entry may stand in arguments: it has no place for keys."""
+    return isinstance(entry, dict) and entry.keys() <= _WITHOUT_KEYS and not has_key(json.dumps(entry))
 
 
 async def _run(program: str, arguments: tuple[str, ...]) -> str:

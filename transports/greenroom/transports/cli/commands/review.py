@@ -15,7 +15,7 @@ import msgspec
 from greenroom.actors import Agent, ForgetMemory, ListMemories, Principal, UpdateMemory
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
-from greenroom.actors.schemas.memory_types import author_text
+from greenroom.actors.schemas.memory_types import author_text, changer
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
@@ -97,7 +97,8 @@ def _source(memory: MemoryView) -> str:
     told = json.loads(bytes(memory.metadata or b"{}"))
     provenance = told.get("provenance")
     if not isinstance(provenance, dict):
-        written = author_text(memory.author, memory.imported)
+        changed_by = changer(memory.author, memory.updated_by)
+        written = author_text(memory.author, memory.imported, changed_by)
         return printable(written if memory.imported else f"by {written or 'nobody'}")
     client, rule = (printable(str(provenance.get(name, "?"))) for name in ("client", "rule"))
     return f"{rule}, from {client}, in {printable(memory.namespace)}"

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,14 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import trio
 
-from greenroom.actors import Agent, EmbedderChoice, PassportOptions, open_prompts, open_savings
+from greenroom.actors import (
+    Agent,
+    EmbedderChoice,
+    PassportOptions,
+    open_prompts,
+    open_savings,
+    open_work_notes,
+)
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.ingest.places import Reach
@@ -64,7 +71,8 @@ from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
-from greenroom.transports.rest.browser_sessions import LINKS, BrowserSessions
+from greenroom.transports.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
+from greenroom.transports.rest.link_files import FOLDER, LinkFiles
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
@@ -180,15 +188,15 @@ async def _serve(
                 settings.token_price,
             )
         )
+        notes = await stack.enter_async_context(open_work_notes(runtime))
         stack.enter_context(export_metrics(os.environ, savings.statistics))
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
-        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime))
+        files = _link_files(nursery, settings)
+        sessions = BrowserSessions(authenticator, authentication.owner(), partial(tell, runtime), files)
 
-        def link(*, read_only: bool) -> str | None:
-            base = sockets.base_url()
-            return None if base is None else f"{base}{LINKS}{sessions.make_link(read_only=read_only)}"
+        link = _linker(sockets.base_url(), partial(sockets.browser_path, runtime), sessions)
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -208,6 +216,7 @@ async def _serve(
                 server=observed,
                 learns_workflows=settings.learn_workflows,
                 prompts=library,
+                notes=notes,
             )
 
         await nursery.start(_stop_on_signal, stop)
@@ -226,11 +235,8 @@ async def _serve(
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
-        if runtime.role == "owner":
-            nursery.start_soon(drain.run)
-            await nursery.start(serve_control, settings.data, observed, drain, link)
-        else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, observed, drain, link)
+        control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
+        await _start_control(nursery, runtime, drain, control)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -249,6 +255,7 @@ async def _serve(
                     on_export=access.record_export,
                 ),
                 sessions,
+                runtime,
             )
             if purpose.opened is not None:
                 nursery.start_soon(purpose.opened, link, sessions, stop)
@@ -262,6 +269,32 @@ async def _serve(
     return code
 
 
+def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
+    """Return the files of links, which go in time while the nursery is open."""
+    files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
+    nursery.start_soon(files.run)
+    return files
+
+
+def _linker(base_url: str | None, path: Callable[[], str | None], sessions: BrowserSessions) -> Linker:
+    """Return what makes links to the console.
+
+    Args:
+        base_url: The server's; None where it shows nothing to browsers.
+        path: Returns the secret path below which the console lies, if it does; asked when a link is made,
+            since a server starts also where the folder's owner does not answer.
+        sessions: Whose links they are.
+    """
+
+    def link(*, read_only: bool, terminal: str | None = None) -> str | None:
+        if base_url is None:
+            return None
+        token = sessions.make_link(read_only=read_only, terminal=terminal)
+        return f"{base_url}{path() or ''}{LINKS}{token}"
+
+    return link
+
+
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
     # Programs that start us read these lines for the ports; they stay as they are.
     for _, url in sockets.urls():
@@ -273,14 +306,25 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
+async def _start_control(
+    nursery: trio.Nursery, runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
+) -> None:
+    """Serve the control socket and take what hooks left, as the folder's owner or once it is that."""
+    if runtime.role == "owner":
+        nursery.start_soon(drain.run)
+        await nursery.start(control)
+    else:
+        nursery.start_soon(_control_when_owner, runtime, drain, control)
+
+
 async def _control_when_owner(
-    runtime: SharedRuntime, folder: Path, observed: ObservedServer, drain: Drain, link: Linker
+    runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await serve_control(folder, observed, drain, link)
+        await control()
 
 
 def _tell_presence(

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent
+from greenroom.runtime import RuntimeClient, SharedRuntime
 from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.support.authentication import is_reachable_by_others
@@ -19,6 +20,7 @@ from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.net.listen import Listener, allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
 from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.rest.browser_path import browser_path
 from greenroom.transports.rest.browser_sessions import BrowserSessions
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Sockets:
         authenticator: Authenticator,
         open_link: OpenLink,
         sessions: BrowserSessions,
+        runtime: SharedRuntime,
     ) -> None:
         """Start serving; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -65,6 +68,7 @@ class Sockets:
             authenticator: Decides who comes in.
             open_link: Opens one-time links to passports.
             sessions: The browsers that have logged in.
+            runtime: From whose secret the path of the console follows: HTTP waits until it is known.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
@@ -91,6 +95,7 @@ class Sockets:
             from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - likewise
 
+            await runtime.wait_until_reached()
             browsers = browser_endpoints(
                 server,
                 agent_for,
@@ -98,7 +103,7 @@ class Sockets:
                 sessions,
                 limits=limits,
                 base_url=self.base_url(),
-                is_secure=self._is_secure(),
+                path=self.browser_path(runtime),
             )
             http_options = HttpOptions(
                 limits=limits,
@@ -128,6 +133,10 @@ class Sockets:
         if settings.behind_proxy or settings.http.is_unspecified:
             return None
         return url_of(self._http[0], "http", "")
+
+    def browser_path(self, runtime: RuntimeClient) -> str | None:
+        """Return the secret path of the console; None where browsers come over TLS."""
+        return None if self._is_secure() else browser_path(runtime)
 
     def _is_secure(self) -> bool:
         """Return whether browsers come over TLS, that of a proxy included."""

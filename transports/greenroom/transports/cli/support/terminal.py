@@ -127,7 +127,7 @@ def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
     Where standard input is no terminal of ours nobody presses anything, and it only waits. The terminal is
     left as it was found.
     """
-    if sys.stdin is None or not sys.stdin.isatty() or not _is_ours(sys.stdin.fileno()):
+    if sys.stdin is None or not sys.stdin.isatty() or not is_ours(sys.stdin.fileno()):
         yield time.sleep
         return
     descriptor = sys.stdin.fileno()
@@ -150,7 +150,7 @@ def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def _is_ours(descriptor: int) -> bool:
+def is_ours(descriptor: int) -> bool:
     """Whether we may read from a terminal: a program in the background would be stopped by it."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
