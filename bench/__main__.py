@@ -70,6 +70,7 @@ NAMES = (
     "recalled",
     "secrets",
     "extraction",
+    "briefing",
 )
 RESULTS = Path(__file__).parent / "results"
 

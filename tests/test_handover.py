@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from support.agents import json as raw
+from support.briefings import lines_of
 
 from greenroom.actors import (
     AddMessage,
@@ -60,7 +61,7 @@ async def test_a_start_takes_up_what_the_tool_before_it_left(tmp_path: Path) -> 
         began = await cursor.ask(StartSession())
         assert (began.session_id, began.restored, began.offered) == (left, True, [])
         assert [made.what for made in began.context.decisions] == ["claude-code did it"]
-        assert began.briefing.splitlines() == ["Session: Ship release 2", "Decided: claude-code did it"]
+        assert lines_of(began.briefing) == ["Session: Ship release 2", "Decided: claude-code did it"]
         assert began.taken_up is not None
         assert began.taken_up.from_tool == "claude-code"
         assert "Took up 'Ship release 2' from claude-code, last used 2" in began.notice

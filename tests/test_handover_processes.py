@@ -94,3 +94,24 @@ async def test_a_name_that_promises_an_id_has_one_in_its_answer_in_any_case(
         assert "Began a new session, and one open session has work in it" in began["notice"]
         await ann.kill()
         assert (await bob.call(name))["session_id"] == session
+
+
+@pytest.mark.promise("passport.continued", "passport.briefing")
+async def test_what_one_process_ended_another_goes_on_with_and_a_third_after_its_death(
+    tmp_path: Path,
+) -> None:
+    async with tool_clients(tmp_path, "ann", "bob", "cy") as (ann, bob, cy):
+        old = (await bob.call("start_session"))["session_id"]
+        for content in ("Facets break on arrays.", "Next: fix the zebra test."):
+            await bob.call("add_message", session_id=old, content=content)
+        await bob.call("end_session")
+        began = await cy.call("start_session", restore_from=old)
+        assert (began["continues"], began["talk"]["messages"]) == (old, 2)
+        assert "zebra" in began["briefing"]
+        read = await cy.call(began["talk"]["read"]["tool"], **began["talk"]["read"]["arguments"])
+        assert [each["content"] for each in read["messages"]][-1] == "Next: fix the zebra test."
+        await cy.kill()
+        again = await ann.call("start_session")
+        assert (again["session_id"], again["continues"]) == (began["session_id"], old)
+        assert "zebra" in again["briefing"]
+        assert "Facets break on arrays" in again["notice"]

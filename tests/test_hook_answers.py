@@ -17,18 +17,20 @@ from support.hook_events import FOLDER, OTHERS, PROJECT, Client, call, fill, mod
 from greenroom.actors import (
     CreateSession,
     DecisionMade,
+    EndSession,
     FileUse,
     ListMemories,
     MemoryFilters,
     RecordContext,
+    RestoreSession,
     SetPreferences,
     StoreMemory,
     UpdateMemory,
     WorkflowState,
 )
-from greenroom.actors.hooks.inert import Section, delimited, inert
 from greenroom.actors.hooks.prompt_text import is_trivial
 from greenroom.actors.hooks.turns import session_id_of
+from greenroom.actors.text.inert import Section, delimited, inert
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -252,6 +254,38 @@ async def test_a_session_starts_with_what_the_one_before_left_each_line_with_its
         assert all(size <= 4 * most for size, most in zip(sizes, range(60, 420, 20), strict=True)), sizes
         assert sizes[0] == 0
         assert len(set(sizes)) > 5
+
+
+@pytest.mark.promise("hook-context.start")
+async def test_sessions_without_a_word_do_not_hide_the_last_one_with_words(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await ann.tells("stop", user("Please port the billing module to Rust"), session="s0")
+        for number in range(1, 6):
+            at.tick(60)
+            await ann.starts(f"s{number}")
+            await ann.tells("session-end", session=f"s{number}", reason="logout")
+            assert "port the billing module" in await ann.starts(f"t{number}")
+        at.tick(60)
+        await ann.tells("stop", user("Now port the cart"), session="s9")
+        last = (await ann.starts("s10")).partition("## How the last session ended")[2]
+        assert "Now port the cart" in last
+        assert "billing" not in last
+
+
+@pytest.mark.promise("hook-context.start", "passport.continued")
+async def test_decisions_and_open_work_of_a_session_that_ended_go_on_in_what_continues_it(
+    enter: Enter,
+) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await work(ann)
+        await ann.agent.ask(EndSession(session_id="w"))
+        at.tick(60)
+        new = (await ann.agent.ask(RestoreSession(session_id="w"))).session_id
+        told = await ann.starts()
+        assert f"Port the prices (active), at: tests [session {new} by claude-code" in told
+        assert f"Prices are integers (because rounding) [session {new} by claude-code" in told
 
 
 @pytest.mark.promise("hook-context.once")

@@ -355,7 +355,7 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
 
 FILLED = {
     "code": (BY_SCOPE, "def document_of"),
-    "memory": (MEMORY, "MARK"),
+    "memory": (MEMORY, "## Remembered"),
     "session": (SESSION, "session SESSION"),
 }
 """What decides who has a prompt filled with it, and what stands in one that is."""

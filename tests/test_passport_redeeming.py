@@ -193,7 +193,7 @@ async def test_where_it_was_exported_a_passport_stands_for_the_session_itself(op
         await claude.ask(AddMessage(session_id=session, content="after the export"))
         for given in (exported.claim, await text_of(claude, exported)):
             restored = await cursor.ask(RestoreSession(passport=given))
-            assert (restored.session_id, restored.messages, restored.memories) == (session, None, 1)
+            assert (restored.session_id, restored.talk.messages, restored.memories) == (session, 2, 1)
             assert (restored.tool, restored.original_tool) == ("cursor", "claude-code")
         await cursor.ask(AddMessage(session_id=session, content="and on"))
         assert await contents(claude, session) == ["hello", "after the export", "and on"]

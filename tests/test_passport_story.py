@@ -73,7 +73,7 @@ async def test_a_passport_of_which_one_byte_was_changed_is_refused(tmp_path: Pat
     async with server(tmp_path / "there", "--trust-signer", signer) as (_, port), guests_at(port) as (guest,):
         await guest.initialize(greenroom_agent="cursor")
         for said, other in (
-            ("8080", "8081"),
+            ('"what":"it listens on 8080"', '"what":"it listens on 8081"'),
             ('"total_searches":1', '"total_searches":2'),
             (data[:30], data[:29] + ("A" if data[29] != "A" else "B")),
         ):

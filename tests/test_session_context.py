@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from harness import greenroom, server_process
+from support.briefings import lines_of
 from support.https import Guest, told
 from test_http_process import call, guests_at
 from test_http_process import server as http_server
@@ -87,7 +88,7 @@ async def test_what_is_recorded_is_read_most_important_and_newest_first(tmp_path
     assert [made.what for made in read.context.decisions] == ["second", "first"]
     assert read.context.workflow_state is not None
     assert read.context.workflow_state.step == "tests"
-    assert read.briefing.splitlines() == [
+    assert lines_of(read.briefing) == [
         "Session: Work in Claude Code",
         "Task (active): build it, at: tests",
         "Next: docs",
@@ -192,7 +193,7 @@ async def test_the_next_tool_is_offered_the_session_and_takes_it_up(tmp_path: Pa
         taken = await cursor.ask(StartSession(workspace_path=HOME, restore_from="latest"))
         assert (taken.session_id, taken.restored) == (started.session_id, True)
         assert [file.path for file in taken.context.files_accessed] == ["a.py"]
-        assert taken.briefing.endswith("Files: @a.py")
+        assert lines_of(taken.briefing)[-1] == "Files: @a.py"
         read = await cursor.ask(GetSessionContext())
         assert (read.tool, read.original_tool) == ("cursor", "claude-code")
         assert [(move.from_tool, move.to_tool, move.outcome) for move in read.migrations] == [

@@ -190,10 +190,9 @@ async def test_a_terminated_session_is_reopened_and_goes_on(enter: Enter) -> Non
         house.tick()
         ended = await claude.ask(EndSession(summary="done"))
         house.tick()
-        for asked in (StartSession(restore_from=session), RestoreSession(session_id=session)):
-            with refused("SESSION_CLOSED") as caught:
-                await cursor.ask(asked)
-            assert "reopen_session opens it again" in caught.value.sentence
+        with refused("SESSION_CLOSED") as caught:
+            await cursor.ask(AddMessage(session_id=session, content="more"))
+        assert "reopen_session opens it again" in caught.value.sentence
         reopened = await cursor.ask(ReopenSession(session_id=session))
         assert (reopened.status, reopened.ended_at) == ("active", ended.ended_at)
         shown = (await cursor.ask(GetSession(session_id=session))).session
@@ -226,9 +225,9 @@ async def test_only_a_terminated_session_is_reopened_and_by_no_other_step(enter:
         await claude.ask(UpdateSession(session_id="s", status="archived"))
         with refused("VALIDATION_ERROR", status="archived") as caught:
             await claude.ask(ReopenSession(session_id="s"))
-        assert "make a copy" in caught.value.sentence
-        with refused("SESSION_CLOSED", status="archived"):
-            await claude.ask(RestoreSession(session_id="s"))
+        assert "restore_session begins one that continues it" in caught.value.sentence
+        assert (await claude.ask(RestoreSession(session_id="s"))).continues == "s"
+        assert (await claude.ask(GetSession(session_id="s"))).session.status == "archived"
         stranger = tool(house.runtime, "zed", projects=frozenset({"q"}))
         await claude.ask(CreateSession(session_id="t", purpose="p", project_id="p"))
         for session_id in ("t", "nowhere"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, Final
 
 from greenroom.runtime import Refusal
 
 MAX_VALUE_BYTES = 1_048_576
 """The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
+_CONTINUED: Final = "restore_session begins one that continues it"
 
 
 def session_not_found(session_id: str) -> Refusal:
@@ -22,14 +23,10 @@ def session_not_found(session_id: str) -> Refusal:
 
 def session_closed(session_id: str, status: str) -> Refusal:
     """The session has ended and takes no more writes."""
-    remedy = (
-        "export_session and restore_session make a copy that does"
-        if status == "archived"
-        else "reopen_session opens it again"
-    )
+    reopened = "" if status == "archived" else "reopen_session opens it again, and "
     return Refusal(
         "SESSION_CLOSED",
-        f"the session {session_id!r} is {status} and takes no more writes; {remedy}, or create a new session",
+        f"the session {session_id!r} is {status} and takes no more writes; {reopened}{_CONTINUED}",
         session_id=session_id,
         status=status,
     )
@@ -37,8 +34,7 @@ def session_closed(session_id: str, status: str) -> Refusal:
 
 def not_terminated(session_id: str, status: str) -> Refusal:
     """Only a session that was terminated is opened again."""
-    copied = "export_session and restore_session make a copy that goes on"
-    remedy = copied if status == "archived" else "it is open"
+    remedy = _CONTINUED if status == "archived" else "it is open"
     return invalid(
         "session_id",
         f"session_id: {session_id!r} is {status}, and only a terminated session is reopened; {remedy}",

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from greenroom.actors.text.analyze import stretches
+from greenroom.actors.text.sentences import END, STRETCH
 
 Kind = Literal["heading", "code", "fence", "row", "prose"]
 
-STRETCH: Final = 2_000
-"""Characters of a paragraph in which ends of sentences are looked for at once, about."""
 LEAST_WORDS: Final = 4
 """A part of a sentence has so many words, or belongs to the one before it."""
 _BOUND_WORDS: Final = """
@@ -33,11 +32,6 @@ _INDENTED: Final = re.compile(r"(?: {4}|\t)")
 _SYMBOLS: Final = re.compile(r"[{}()\[\];=<>|&*\\$@^~]")
 _SYMBOLS_OF_CODE: Final = 0.12
 """So many of a line's characters are symbols in code, and in hardly any prose."""
-_SENTENCE: Final = re.compile(
-    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)"
-    r"[.!?\u2026][\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
-    r"|[\u3002\uff01\uff1f]"
-)
 _PART: Final = re.compile(r"(?<=[,;:)])\s+|\s+(?=\()|\s+(?=[\u2013\u2014]\s)")
 
 
@@ -186,7 +180,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     place = 0
     for stretch in stretches(text, STRETCH):
         first = 0
-        for found in _SENTENCE.finditer(stretch):
+        for found in END.finditer(stretch):
             yield from _of_sentence(stretch, place, first, found.end())
             first = found.end()
         yield from _of_sentence(stretch, place, first, len(stretch))

@@ -295,7 +295,7 @@ class HookActor(Actor):
             context.set_timer(TIMER, context.now + DAY, schemas.ForgetOldHooks())
 
     def _earlier(self, of: schemas.ClientSession, context: Context) -> Slices[list[schemas.Earlier]]:
-        """Return the last sessions of a session's project but itself."""
+        """Return the last sessions of a session's project but itself, the last with words among them."""
         own = records.session_key(of)
         found: list[StoredSession] = []
         for key, session in context.scan(StoredSession, prefix=records.SESSIONS):
@@ -304,6 +304,9 @@ class HookActor(Actor):
             if context.should_yield():
                 yield
         found.sort(key=lambda each: each.last, reverse=True)
+        newest, older = found[:EARLIER], found[EARLIER:]
+        if not any(each.request for each in newest):
+            newest += [each for each in older if each.request][:1]
         return [
             schemas.Earlier(
                 client=each.client,
@@ -314,7 +317,7 @@ class HookActor(Actor):
                 reason=each.reason,
                 request=each.request,
             )
-            for each in found[:EARLIER]
+            for each in newest
         ]
 
     def _use(self, number: int, memory_id: str, context: Context) -> None:

@@ -12,7 +12,6 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing import briefing, found_since
-from greenroom.actors.hooks.inert import Section, delimited, envelope_tokens
 from greenroom.actors.hooks.lines import Line
 from greenroom.actors.hooks.prompt_memories import memories_for
 from greenroom.actors.hooks.prompt_text import is_trivial
@@ -20,6 +19,7 @@ from greenroom.actors.hooks.secrets import without_secrets
 from greenroom.actors.hooks.turns import MOST_REQUEST, session_of
 from greenroom.actors.schemas.hook_work import Given, HookState, LookUpSession, NoteGiven
 from greenroom.actors.schemas.hooks import HookAnswer, HookEvent
+from greenroom.actors.text.inert import Section, delimited, envelope_tokens
 from greenroom.runtime import Procedure, ProcedureContext
 
 _GOES_ON: Final = frozenset({"compact", "resume"})

@@ -12,7 +12,6 @@ import msgspec
 
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.hooks.inert import Section
 from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, roots_of, said, why_withheld, within
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.preferences.actor import preferences_address
@@ -25,6 +24,7 @@ from greenroom.actors.schemas.resource_uris import preferences_uri
 from greenroom.actors.schemas.resources import ReadResource
 from greenroom.actors.schemas.session_travel import SessionContext
 from greenroom.actors.session.directory import ListSessions
+from greenroom.actors.text.inert import Section
 from greenroom.runtime import Address, GreenroomError, ProcedureContext, Refusal
 
 DECISION: Final = "decision"
@@ -136,7 +136,8 @@ async def _newest(
 def _last(earlier: Sequence[Earlier], principal: Principal) -> list[Line]:
     if not earlier:
         return []
-    last = earlier[0]
+    # One that was opened and closed without a word hides no other.
+    last = next((each for each in earlier if each.request), earlier[0])
     if last.ended is None:
         how = f"it may still be running, and was last heard of {_time(last.last)}"
     else:

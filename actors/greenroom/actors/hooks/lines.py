@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.auth.namespaces import OF_A_FOLDER, PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.hooks.inert import inert, line_tokens
 from greenroom.actors.hooks.use import digest_of, marks_of
 from greenroom.actors.recall.recalled import strongest
 from greenroom.actors.recall.scatter_gather import Root
@@ -15,6 +14,7 @@ from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
 from greenroom.actors.schemas.memory_types import by_author, changer
+from greenroom.actors.text.inert import inert, line_tokens
 
 MOST_OF_MEMORY: Final = 480
 """Characters of a memory that a line has."""

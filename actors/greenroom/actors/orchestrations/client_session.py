@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
@@ -22,6 +23,7 @@ from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.savings.ledger import Ledger
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.presence import ProcessPresence
 from greenroom.actors.schemas.prompts import PromptSource
@@ -29,9 +31,11 @@ from greenroom.actors.schemas.session_travel import (
     ContextRead,
     GetSessionContext,
     SessionContext,
+    TalkView,
 )
 from greenroom.actors.schemas.workflows import KIND as WORKFLOW
 from greenroom.actors.schemas.workflows import NoteStep
+from greenroom.actors.session.briefing import LEAST_ROOM, MOST_BYTES
 from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.workspace.keeper import Workspaces
 from greenroom.runtime import Address, GreenroomError, Idempotency, Message, RuntimeClient, Subscriber
@@ -44,6 +48,8 @@ SESSIONS: Final = "sessions:read"
 MAX_CALLERS: Final = 10_000
 """Callers without a connection whose session is remembered."""
 _TOKEN_BYTES: Final = 8
+_MOST_BEFORE: Final = 3
+"""Sessions, each continued by the next, of which a briefing tells besides its own."""
 
 
 class PassportOptions(NamedTuple):
@@ -262,9 +268,31 @@ class ClientSessionState:
         """Return the context as far as the client may read it."""
         return read.context if self.may_read else SessionContext()
 
-    def briefing_of(self, read: ContextRead) -> str:
-        """Return the briefing, which says what is in the context."""
-        return read.briefing if self.may_read else ""
+    def talk_of(self, read: ContextRead) -> TalkView:
+        """Return how much was said, as far as the client may read it."""
+        return read.talk if self.may_read else TalkView()
+
+    async def briefing_of(self, read: ContextRead) -> str:
+        """Return the briefing, which says what is in the context.
+
+        Where there is room left in it, it goes on with what was said in the session that this one continues.
+        """
+        if not self.may_read:
+            return ""
+        text, before = read.briefing, read.continues
+        for _ in range(_MOST_BEFORE):
+            room = MOST_BYTES - len(text.encode()) - 1
+            if before is UNSET or room < LEAST_ROOM:
+                break
+            try:
+                earlier = await self.ask(
+                    Address("session", before), continuation.TellEarlier(most_bytes=room)
+                )
+            except GreenroomError:  # it was deleted, or hidden, since
+                break
+            text = f"{text}\n{earlier.text}" if earlier.text else text
+            before = earlier.continues
+        return text
 
     async def charge_bytes(self, stored_bytes: int, deed: str) -> None:
         """Charge stored bytes that the request does not show to the client's quota, once for each deed.

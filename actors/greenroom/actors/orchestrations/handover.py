@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-import secrets
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.orchestrations.taking_up import new_session_id, quoted, said_in
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -25,7 +25,6 @@ from greenroom.runtime import Address, Refusal
 
 LATEST: Final = "latest"
 _LONGEST_ID: Final = 128
-_DIGITS: Final = 8
 
 
 class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=True):
@@ -105,17 +104,19 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     async def _started(self, client: ClientSessionState, start: travel.StartHere) -> travel.Started:
         """Return what came of it: by what there is, or for a repeat what came of it the first time."""
         offered = start.offered
-        session_id = _new_id()
+        # A session in which the server saw a file being read hides none in which something was said.
+        meant = [each for each in offered if each.has_words] or offered
+        session_id = new_session_id()
         if offered and self.restore_from == LATEST:
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="resume")
-        elif len(offered) == 1 and not offered[0].held:
-            session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="take_up")
+        elif len(meant) == 1 and not meant[0].held:
+            session_id, start = meant[0].session_id, msgspec.structs.replace(start, how="take_up")
         elif offered and not self.promises_id:
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="list")
         started = await self._asked(client, "start_session", session_id, start)
         if started.session_id is None and (self.promises_id or not started.offered):
             anew = msgspec.structs.replace(start, how="begin", offered=started.offered)
-            started = await self._asked(client, "start_session anew", _new_id(), anew)
+            started = await self._asked(client, "start_session anew", new_session_id(), anew)
         return started
 
     async def _asked(
@@ -144,19 +145,21 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         read, session_id = started.read, started.session_id
         at = started.at or started.created_at
         return SessionStarted(
+            notice=_notice(client, started),
+            briefing="" if read is None else await client.briefing_of(read),
+            talk=travel.TalkView() if read is None else client.talk_of(read),
             session_id=session_id,
+            continues=UNSET if read is None else read.continues,
             project_id=started.project_id,
             created_at=started.created_at,
             tool=tool,
+            restored=read is not None,
+            taken_up=started.taken_up,
+            offered=started.offered,
+            context=travel.SessionContext() if read is None else client.context_of(read),
             memory_passport=None
             if session_id is None or at is None
             else await memory_passport(client, session_id, int(at.timestamp()), qr=self.qr),
-            offered=started.offered,
-            restored=read is not None,
-            taken_up=started.taken_up,
-            notice=_notice(started),
-            context=travel.SessionContext() if read is None else client.context_of(read),
-            briefing="" if read is None else client.briefing_of(read),
         )
 
     async def _restored(
@@ -164,30 +167,33 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     ) -> SessionStarted:
         at = int(restored.restored_at.timestamp())
         return SessionStarted(
+            notice=restored.notice,
+            briefing=restored.briefing,
+            talk=restored.talk,
             session_id=restored.session_id,
+            continues=restored.continues,
             project_id=restored.project_id,
             created_at=restored.created_at,
             tool=restored.tool,
-            memory_passport=await memory_passport(client, restored.session_id, at, qr=self.qr),
-            offered=[offer for offer in offered if offer.session_id != restored.session_id],
             restored=True,
             taken_up=None,
-            notice="Restored.",
+            offered=[offer for offer in offered if offer.session_id != restored.session_id],
             context=restored.context,
-            briefing=restored.briefing,
+            memory_passport=await memory_passport(client, restored.session_id, at, qr=self.qr),
         )
 
 
-def _notice(started: travel.Started) -> str:
+def _notice(client: ClientSessionState, started: travel.Started) -> str:
     count = len(started.offered)
     there = "one open session has" if count == 1 else f"{count} open sessions have"
     choose = "call start_session with restore_from and its session_id"
     if started.taken_up is not None and started.read is not None:
-        came = started.taken_up
+        came, read = started.taken_up, started.read
+        now = started.at or came.last_used
         return (
-            f"Took up {started.read.purpose!r} from {came.from_tool}, last used "
-            f"{came.last_used:%Y-%m-%d %H:%M} UTC. To begin something else, call start_session with new: "
-            "true."
+            f"Took up {quoted(read.purpose)} from {came.from_tool}, last used "
+            f"{came.last_used:%Y-%m-%d %H:%M} UTC{said_in(client, read, now)}. To begin something else, "
+            "call start_session with new: true."
         )
     if not count:
         return "Began a new session."
@@ -198,10 +204,6 @@ def _notice(started: travel.Started) -> str:
         f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, "
         "call it with new: true."
     )
-
-
-def _new_id() -> str:
-    return f"session_{secrets.token_hex(_DIGITS)}"
 
 
 def _of_restore_from(refusal: Refusal) -> Refusal:
@@ -238,13 +240,14 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         at = read.migrations[-1].at
         claim = session_claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(
+            instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
+            "this claim as passport.",
+            briefing=await client.briefing_of(read),
+            talk=client.talk_of(read),
             session_id=session_id,
             from_tool=read.tool,
             to_tool=to_tool.tool_id,
             claim=claim,
             expires_at=at + timedelta(days=CLAIM_DAYS),
             migrated_at=at,
-            instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
-            "this claim as passport.",
-            briefing=client.briefing_of(read),
         )

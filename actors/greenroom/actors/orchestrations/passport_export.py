@@ -24,13 +24,14 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.passports import SessionExported
 from greenroom.actors.schemas.transfer import ExportPage, MemoryLine
+from greenroom.actors.session.briefing import MOST_BYTES
 from greenroom.runtime import Address
 
 MEMORIES: Final = "memory:read"
 WEEK: Final = 604_800
 ID_BYTES: Final = 16
 PIECE_CHARACTERS: Final = 524_288
-INLINE_BYTES: Final = 16_384
+INLINE_BYTES: Final = 16_384 + MOST_BYTES
 """Up to this size the answer has the passport itself: a model pays for each character."""
 
 _line = msgspec.json.Decoder(MemoryLine).decode
@@ -161,7 +162,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             "project_id": session.project_id if is_open else None,
             "workspace_path": session.workspace_path if is_open else None,
             "context": head.context if is_open else None,
-            "metadata": _metadata(content) if is_open else {},
+            "metadata": _metadata(head, content) if is_open else {},
             "content": packed.content,
             "compressed_context": packed.data,
             "compression_ratio": packed.ratio,
@@ -170,12 +171,13 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
         return plain
 
 
-def _metadata(content: PassportPayload) -> dict[str, Any]:
+def _metadata(head: payloads.PayloadHead, content: PassportPayload) -> dict[str, Any]:
     """Return what people want to know of a session at a glance."""
     session, messages = content.session, content.messages
     last = max(session.updated_at, packing.time_of(messages[-1])) if messages else session.updated_at
     return {
         "purpose": session.purpose,
+        "briefing": head.briefing,
         "messages": len(messages),
         "total_files_accessed": len(content.context.files_accessed),
         "total_searches": len(content.context.recent_searches),

@@ -28,6 +28,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.orchestrations.taking_up import SESSION_DIGITS, quoted, resumed, said_in
 from greenroom.actors.passport import claims, envelope, packing
 from greenroom.actors.passport.envelope import AnyPassport
 from greenroom.actors.passport.packing import PassportPayload
@@ -44,7 +45,6 @@ from greenroom.actors.transfer.sources import source_of_text
 from greenroom.runtime import Address, Idempotency, Refusal
 
 MEMORIES: Final = "memory:write"
-_SESSION_DIGITS: Final = 8
 
 
 class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=True):
@@ -162,10 +162,12 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             await checked.importer(client).written(made.importing)
         await self._settle(client, checked, attempt, session_id)
         return SessionRestored(
+            notice=f"Restored {quoted(made.read.purpose)}{said_in(client, made.read, made.restored_at)}.",
+            briefing=await client.briefing_of(made.read),
+            talk=client.talk_of(made.read),
             session_id=session_id,
             project_id=project_id,
             context=client.context_of(made.read),
-            briefing=client.briefing_of(made.read),
             created_at=made.read.started_at,
             restored_at=made.restored_at,
             tool=tool,
@@ -232,7 +234,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
 
         That is this id, or one of the attempt's own.
         """
-        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
+        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=SESSION_DIGITS).hexdigest()
         asked = payloads.FindAttempt(attempt=attempt)
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
@@ -241,33 +243,6 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             if found != "taken":
                 return place, found
         return f"session_{digest}", "free"
-
-
-async def resumed(
-    client: ClientSessionState,
-    session_id: str,
-    tool: str,
-    idempotency: Idempotency | None = None,
-    memories: ReleaseImport | None = None,
-) -> SessionRestored:
-    """Return a session that is here, taken up in a tool.
-
-    Raises:
-        Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
-    """
-    move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    read = await client.ask(Address("session", session_id), move, idempotency=idempotency)
-    return SessionRestored(
-        session_id=read.session_id,
-        project_id=read.project_id,
-        context=client.context_of(read),
-        briefing=client.briefing_of(read),
-        created_at=read.started_at,
-        restored_at=read.migrations[-1].at,
-        tool=tool,
-        original_tool=read.original_tool,
-        original_session_id=read.migrations[0].session_id,
-    )
 
 
 class Checked:

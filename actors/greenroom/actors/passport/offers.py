@@ -33,7 +33,11 @@ MOST_UNLISTED: Final = 200
 
 
 class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
-    """Find the asker's open sessions of a project that have work in them, last used first; internal."""
+    """Find the asker's open sessions of a project that have work in them; internal.
+
+    Those in which something was said come first, then those in which the server saw files or searches; of
+    each, the last used first.
+    """
 
     project_id: str | None
     token: str
@@ -41,6 +45,7 @@ class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
     async def run(self, context: ProcedureContext) -> list[travel.Offer]:
         """Look which there are, and ask each what is in it."""
         offers: list[travel.Offer] = []
+        spoken = 0
         for session_id in await context.query(FindOpen(project_id=self.project_id)):
             try:
                 offer = await context.ask(Address("session", session_id), travel.LookAtWork(token=self.token))
@@ -48,9 +53,11 @@ class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
                 continue
             if offer is not None:
                 offers.append(offer)
-                if len(offers) == MOST_OFFERS:
+                spoken += offer.has_words
+                if spoken == MOST_OFFERS:
                     break
-        return sorted(offers, key=lambda offer: offer.last_used, reverse=True)
+        offers.sort(key=lambda offer: (offer.has_words, offer.last_used), reverse=True)
+        return offers[:MOST_OFFERS]
 
 
 class FindOpen(Query[list[str]], frozen=True, kw_only=True):

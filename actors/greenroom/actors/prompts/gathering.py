@@ -259,7 +259,13 @@ class Gathering:
         async def look_up() -> None:
             asked = GetSessionContext(session_id=session_id, tool_id=self._client.tool)
             read = await self._client.ask(Address("session", session_id), asked)
-            self._add("session", "This session", f"session {session_id}", read.briefing, share=0.1)
+            self._add(
+                "session",
+                "This session",
+                f"session {session_id}",
+                await self._client.briefing_of(read),
+                share=0.1,
+            )
 
         await self._or_say("session", look_up)
 

@@ -24,7 +24,7 @@ from greenroom.actors.schemas.projects import (
 from greenroom.actors.schemas.resource_info import ResourceInfo
 from greenroom.actors.schemas.resource_uris import PROJECT as URI
 from greenroom.actors.schemas.resource_uris import name_in, project_uri, workflow_uri
-from greenroom.actors.schemas.session_travel import ContextRead, GetSessionContext
+from greenroom.actors.schemas.session_travel import ListDecisions
 from greenroom.actors.schemas.workspace import DescribeWorkspace
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.workflow.actor import VisiblePatterns
@@ -167,13 +167,13 @@ async def _sessions(context: ProcedureContext, project_id: str) -> _Sessions:
     decisions: list[ProjectDecision] = []
     for session in page.sessions:
         try:
-            read: ContextRead = await context.ask(Address("session", session.session_id), GetSessionContext())
+            made_there = await context.ask(Address("session", session.session_id), ListDecisions())
         except Refusal:  # gone meanwhile
             continue
         decisions += [
             ProjectDecision(
                 what=made.what, why=made.why, at=made.at, by=made.by, session_id=session.session_id
             )
-            for made in read.context.decisions
+            for made in made_there
         ]
     return _Sessions(bool(page.sessions), decisions, page.next_cursor is not None)

@@ -84,6 +84,7 @@ class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
         newest_id: Of the newest message that the exporter may see; 0 for none.
         messages: How many it may see.
         at: When this was.
+        briefing: What was recorded and said, in words, of what the exporter may see.
     """
 
     at: datetime
@@ -92,6 +93,7 @@ class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
     migrations: list[travel.Migration]
     newest_id: int
     messages: int
+    briefing: str = ""
 
 
 class ExportHead(Message[PayloadHead], frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Address, Message
 
@@ -75,46 +76,60 @@ class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
     qr_code: str | None = None
 
 
+BriefPassport = Annotated[MemoryPassport | None, Meta(extra_json_schema=types.BRIEF)]
+
+
 class SessionStarted(Reply, frozen=True, kw_only=True):
     """Answers `StartSession`.
 
     Attributes:
-        session_id: None where there are several to choose from, or somebody works in the one there is.
-        memory_passport: How the session goes elsewhere; None where there is no session to go.
-        offered: Other sessions of the same user and project that are open, last used first.
-        restored: Whether it is one that was there, or was in a passport.
-        taken_up: Where it comes from, if the start itself took it up.
         notice: What was done and why, and how to go on, in words.
+        briefing: What was recorded and said, in words, as data.
+        talk: How much was said in what was restored, and how that is read.
+        session_id: None where there are several to choose from, or somebody works in the one there is.
+        continues: The session that had ended and that this one continues.
+        restored: Whether it is one that was there, or was in a passport, or continues one.
+        taken_up: Where it comes from, if the start itself took it up.
+        offered: Other sessions of the same user and project that are open, last used first.
+        memory_passport: How the session goes elsewhere; None where there is no session to go.
     """
 
+    notice: str
+    briefing: str
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str | None
+    continues: travel.Continued = UNSET
     project_id: str | None
     created_at: datetime | None
     tool: str
-    memory_passport: MemoryPassport | None
-    offered: list[travel.BriefOffer]
     restored: bool
-    taken_up: travel.BriefTakenUp | None
-    notice: str
+    taken_up: travel.BriefTakenUp
+    offered: list[travel.BriefOffer]
     context: travel.BriefContext
-    briefing: str
+    memory_passport: BriefPassport
 
 
 class SessionRestored(Reply, frozen=True, kw_only=True):
     """Answers `RestoreSession`.
 
     Attributes:
+        notice: What was restored, in words.
+        briefing: What was recorded and said, in words, as data.
+        talk: How much was said in it, and how that is read.
+        continues: The session that had ended and that this one continues.
         original_tool: The tool that the session was started in.
-        original_session_id: What it was called where it was exported.
-        briefing: The context in words.
-        messages: How many messages the caller sees in it; None for one that was here.
+        original_session_id: What it was called where it was exported, or before it was continued.
+        messages: How many messages the caller sees in what came in a passport; None for one that was here.
         memories: How many memories came with it.
     """
 
+    notice: str
+    briefing: str
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str
+    continues: travel.Continued = UNSET
     project_id: str | None
     context: travel.BriefContext
-    briefing: str
     created_at: datetime
     restored_at: datetime
     tool: str
@@ -156,18 +171,21 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
     """Answers `MigrateSession`.
 
     Attributes:
+        instructions: What to do in the other tool.
+        briefing: What was recorded and said, in words, for the other tool, as data.
+        talk: How much was said in it, and how that is read.
         claim: What the other tool gives `RestoreSession`.
-        briefing: The context in words, for the other tool.
     """
 
+    instructions: str
+    briefing: str
+    talk: travel.BriefTalk = travel.TalkView()
     session_id: str
     from_tool: str | None
     to_tool: str
     claim: str
     expires_at: datetime
     migrated_at: datetime
-    instructions: str
-    briefing: str
 
 
 # -- to the actor of one passport ----------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -80,6 +80,8 @@ _Named = Annotated[str, Meta(max_length=1_024)]
 _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
+Continued = Annotated[str | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
+"""The session that had ended and that another one continues; few do."""
 _Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
 _CALLED_BEFORE = {
     "files": "files_accessed",
@@ -191,6 +193,30 @@ BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]
 BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 
 
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool, complete."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+class TalkView(msgspec.Struct, frozen=True, kw_only=True):
+    """How much was said in a session, as far as the reader may see it, and how that is read.
+
+    Attributes:
+        messages: How many messages there are.
+        last_at: When the newest was sent.
+        read: The call that reads the newest of them, and leads further back; None where there are none.
+    """
+
+    messages: int = 0
+    last_at: datetime | None = None
+    read: ToolCall | None = None
+
+
+BriefTalk = Annotated[TalkView, Meta(extra_json_schema=types.BRIEF)]
+
+
 # -- messages to a session ---------------------------------------------
 
 
@@ -201,6 +227,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         tool: The one that it is in; who created it, where no tool started it.
         held: Whether somebody else works in it now.
         contents: What is in it, in words.
+        has_words: Whether anything was said or noted down in it, besides what the server saw of the work.
     """
 
     session_id: str
@@ -210,6 +237,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     last_used: datetime
     held: bool
     contents: str
+    has_words: bool = True
 
 
 class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +248,7 @@ class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
-BriefTakenUp = Annotated[TakenUp, Meta(extra_json_schema=types.BRIEF)]
+BriefTakenUp = Annotated[TakenUp | None, Meta(extra_json_schema=types.BRIEF)]
 
 
 class ContextRecorded(Reply, frozen=True, kw_only=True):
@@ -254,14 +282,19 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     """Answers `GetSessionContext`.
 
     Attributes:
+        briefing: The context and the conversation in words, for the caller's tool, as data.
+        talk: How much was said, and how that is read.
+        continues: The session that had ended and that this one continues.
         tool: The tool that the session is in; None for one that no tool started.
         original_tool: The tool that it was started in.
         migrations: Its way between tools and servers, oldest first.
-        briefing: The context in words, for the caller's tool.
     """
 
-    session_id: str
     purpose: str
+    briefing: str
+    talk: BriefTalk = TalkView()
+    session_id: str
+    continues: Continued = UNSET
     status: types.SessionStatus
     project_id: str | None
     workspace_path: str | None
@@ -270,7 +303,6 @@ class ContextRead(Reply, frozen=True, kw_only=True):
     started_at: datetime
     context: BriefContext
     migrations: list[BriefMigration]
-    briefing: str
 
 
 class GetSessionContext(Message[ContextRead], frozen=True, kw_only=True):
@@ -381,6 +413,10 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     project_id: str | None = None
     workspace_path: str | None = None
     offered: list[Offer] = msgspec.field(default_factory=list)
+
+
+class ListDecisions(Message[list[DecisionView]], frozen=True, kw_only=True):
+    """List what was decided in a session, newest first."""
 
 
 class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):

@@ -32,7 +32,9 @@ Content = Annotated[
     ),
 ]
 """What a message says. The longest that is in force the session's actor knows, and names."""
-MessageType = Annotated[str, Meta(min_length=1, max_length=50, description="any word of yours")]
+MessageType = Annotated[
+    str, Meta(min_length=1, max_length=50, description="any word of yours; human_input: by a person")
+]
 MessageId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID)]
 Sender = Annotated[str, Meta(min_length=1, max_length=100, description="the agent's id")]
 SearchText = Annotated[str, Meta(min_length=1, max_length=500, description="words that were said")]

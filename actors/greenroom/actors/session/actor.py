@@ -23,6 +23,7 @@ from greenroom.actors.schemas.resource_uris import session_uri
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory, fields, log, migrations, reads, records
 from greenroom.actors.session import events as session_events
+from greenroom.actors.session import naming as naming_of
 from greenroom.actors.session.directory import ActivityRow
 from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import (
@@ -32,6 +33,7 @@ from greenroom.actors.session.records import (
     STATE,
     Entry,
     Header,
+    Naming,
     StoredMessage,
     check_step,
     message_key,
@@ -384,7 +386,19 @@ class SessionActor(Actor):
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
             context.put(HEADER, self._header)
+        if header.naming is not None and header.naming.left and partition.audience == PUBLIC:
+            self._take_name(header.naming, message, context)
         return message_id
+
+    def _take_name(self, naming: Naming, message: StoredMessage, context: Context) -> None:
+        """Stage what a message that everybody may read makes of the session's name."""
+        assert self._header is not None, "it is appended to"
+        named = naming_of.renamed(self._header, naming, message)
+        if named is not None:
+            context.put(HEADER, named)
+            if named.purpose != self._header.purpose:
+                directory.put_base(context, named)
+            self._header = named
 
     def _append_event(
         self, context: Context, partition: Partition, event_id: str, message: StoredMessage

@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from greenroom.actors.schemas import session_travel as travel
-
 UNKNOWN: Final = "unknown"
-_SHOWN: Final = 10
 _RULED_OUT: Final = re.compile(r"[^a-z0-9_.-]+")
 _BY_WAY_OF: Final = re.compile(
     r"\s*\(via [^)]*\)|-via-mcp-remote.*|-mcp-client$|\s*v?\d+(\.\d+)+$", re.IGNORECASE
@@ -72,28 +69,6 @@ def client_tool(name: str | None) -> ClientTool:
         if known is not None
         else ClientTool(plain or UNKNOWN, (name or "").strip()[:100] or "this tool")
     )
-
-
-def briefing(context: travel.SessionContext, purpose: str, tool: str | None) -> str:
-    """Return a context in words: what an agent that takes the work up is to know first."""
-    mention = client_tool(tool).mention
-    lines = [f"Session: {purpose}"]
-    work = context.workflow_state
-    if work is not None:
-        step = "" if work.step is None else f", at: {work.step}"
-        lines.append(f"Task ({work.status}): {work.task}{step}")
-        lines += [f"Next: {each}" for each in work.next[:_SHOWN]]
-        lines += [f"Waits for: {each}" for each in work.blockers[:_SHOWN]]
-    for made in context.decisions[:_SHOWN]:
-        lines.append(f"Decided: {made.what}" + ("" if made.why is None else f" (because {made.why})"))
-    if context.files_accessed:
-        named = " ".join(mention.format(file.path) for file in context.files_accessed[:_SHOWN])
-        lines.append(f"Files: {named}")
-    if context.recent_searches:
-        lines.append(
-            "Searched for: " + "; ".join(search.query for search in context.recent_searches[:_SHOWN])
-        )
-    return "\n".join(lines)
 
 
 def _plain(name: str) -> str:

@@ -15,7 +15,7 @@ from greenroom.actors.schemas.sessions import Deleted, DeleteSession
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.compactions import COMPACTIONS, StoredCompaction
 from greenroom.actors.session.events import event_key
-from greenroom.actors.session.handover import TIMER
+from greenroom.actors.session.handover import TIMER, unnamed
 from greenroom.actors.session.migrations import StoredMigration
 from greenroom.actors.session.portable_actor import STAGED_TIMER
 from greenroom.actors.session.records import (
@@ -24,6 +24,7 @@ from greenroom.actors.session.records import (
     METADATA,
     STATE,
     Header,
+    Naming,
     SenderCounter,
     StoredMessage,
     partition_prefix,
@@ -59,6 +60,7 @@ class ErasableSession(SharingSession):
             person.has_agent(header.created_by)
             or any(_wrote(person, sender) for sender in senders)  # whose messages may be gone
             or any(migrations.listed_at(context, owner) for owner in person.roots)
+            or _named(person, header)
         )
         if not request.dry_run and (is_known or any(counts.values())):
             context.use_reserve()
@@ -105,6 +107,11 @@ class ErasableSession(SharingSession):
         if person.has_agent(header.created_by):
             header = msgspec.structs.replace(header, created_by=ERASED)
             context.put(HEADER, header)
+        if _named(person, header):
+            header = msgspec.structs.replace(
+                header, purpose=unnamed(self._tool(header, context)), naming=Naming(0)
+            )
+            context.put(HEADER, header)
         removed = yield from _drop_messages(person, context)
         yield from self._finder.vectors.forget(context, removed)
         directory.put_base(context, header)
@@ -139,6 +146,11 @@ class ErasableSession(SharingSession):
 
 def _made(person: Person, said: work_context.StoredDecision | work_context.StoredWorkflow) -> bool:
     return person.has_agent(said.by) or said.user == person.user
+
+
+def _named(person: Person, header: Header) -> bool:
+    """Return whether a session's name was made of what a person wrote."""
+    return header.naming is not None and bool(header.naming.by) and person.has_agent(header.naming.by)
 
 
 def _senders(context: Context) -> list[SenderCounter]:

@@ -19,14 +19,16 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import HOUR, SECOND, to_datetime
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import client_topic, session_uri
-from greenroom.actors.session import directory, migrations, work_context
+from greenroom.actors.session import directory, migrations, passport_payload, work_context
 from greenroom.actors.session.client_tools import client_tool
-from greenroom.actors.session.migrations import ToolState
+from greenroom.actors.session.migrations import StoredMigration, ToolState
+from greenroom.actors.session.naming import MOST_NAMING
 from greenroom.actors.session.portable_actor import PortableSession, slices
-from greenroom.actors.session.records import CLOSED, METADATA, STATE, Header, seen_status
+from greenroom.actors.session.records import CLOSED, HEADER, METADATA, STATE, Header, Naming, seen_status
 from greenroom.runtime import Context, Restate, Slices, handles
 
 TIMER: Final = "sweep"
@@ -59,7 +61,7 @@ class HandoverSession(PortableSession):
             ]
             return _nothing(held, context)
         else:
-            return self._taken_up(header, request, others, context)
+            return (yield from self._taken_up(header, request, others, context))
         assert self._header is not None, "it was begun"
         return travel.Started(
             session_id=context.address.key,
@@ -86,6 +88,60 @@ class HandoverSession(PortableSession):
             last_used=to_datetime(self._last_used(context)),
             held=self._is_held(context, request.token),
             contents=contents,
+            has_words=self._has_words(context),
+        )
+
+    @handles(continuation.ContinueSession)
+    def go_on(self, request: continuation.ContinueSession, context: Context) -> Slices[travel.ContextRead]:
+        """Begin here what continues a session that has ended, with its purpose and its context."""
+        there: continuation.ToContinue = context.precheck_answer
+        old = there.read
+        made = requests.CreateSession(
+            session_id=context.address.key, purpose=old.purpose, project_id=old.project_id
+        )
+        yield from slices(self.create(made, context))
+        assert self._header is not None, "it was made"
+        naming = Naming(0, there.named_by) if there.named_by else None
+        header = msgspec.structs.replace(self._header, continues=request.continues, naming=naming)
+        holders = [msgspec.structs.replace(request.holder, at=context.now)]
+        first = old.original_tool or request.tool
+        work = ToolState(request.tool, first, old.workspace_path, context.now, holders=holders)
+        context.put(migrations.WORK, work)
+        own, common = self._own(context), self._common(context)
+        users = passport_payload.Users(there.decided_for, there.work_for)
+        passport_payload.put_context(own, common, old.context, context, users)
+        self._change(context, header)
+        agent = context.principal.agent_id
+        move = StoredMigration(
+            old.tool, request.tool, context.now, "resumed", agent, request.continues, None, None
+        )
+        migrations.put_migration(context, move)
+        audit_record.record(
+            context, "restore_session", context.address.key, continues=request.continues, tool=request.tool
+        )
+        return msgspec.structs.replace(
+            old,
+            session_id=context.address.key,
+            status=header.status,
+            tool=request.tool,
+            original_tool=first,
+            started_at=to_datetime(header.created_at),
+            migrations=migrations.migrations(context),
+        )
+
+    @handles(continuation.ReadToContinue)
+    def read_to_continue(
+        self, request: continuation.ReadToContinue, context: Context
+    ) -> Slices[continuation.ToContinue]:
+        """Answer what a session that continues this one goes on with."""
+        header = self._visible(context)
+        read = yield from self._context_read(context, header, request.tool)
+        common = self._common(context)
+        return continuation.ToContinue(
+            read=read,
+            named_by="" if header.naming is None else header.naming.by,
+            decided_for=[made.user for made in common.newest_decisions()],
+            work_for=None if common.workflow is None else common.workflow.user,
         )
 
     @handles(travel.HoldSession)
@@ -161,7 +217,7 @@ class HandoverSession(PortableSession):
     # -- parts -------------------------------------------------------------
 
     def _begin(self, request: travel.StartHere, context: Context) -> Slices[None]:
-        purpose = request.purpose or f"Work in {client_tool(request.tool).title}"
+        purpose = request.purpose or unnamed(request.tool)
         made = requests.CreateSession(
             session_id=context.address.key, purpose=purpose, project_id=request.project_id
         )
@@ -170,6 +226,9 @@ class HandoverSession(PortableSession):
         work = ToolState(request.tool, request.tool, request.workspace_path, context.now, holders=holders)
         context.put(migrations.WORK, work)
         assert self._header is not None, "it was made"
+        if request.purpose is None:
+            self._header = msgspec.structs.replace(self._header, naming=Naming(MOST_NAMING))
+            context.put(HEADER, self._header)
         directory.put_base(context, self._header)
         self._log(context, "started", None, request.tool)
         if request.purpose is None:
@@ -177,7 +236,7 @@ class HandoverSession(PortableSession):
 
     def _taken_up(
         self, header: Header, request: travel.StartHere, others: list[travel.Offer], context: Context
-    ) -> travel.Started:
+    ) -> Slices[travel.Started]:
         work = context.get(migrations.WORK, ToolState)
         came = travel.TakenUp(
             from_tool=self._tool(header, context), last_used=to_datetime(self._last_used(context))
@@ -194,7 +253,7 @@ class HandoverSession(PortableSession):
             created_at=to_datetime(header.created_at),
             at=to_datetime(context.now),
             offered=others,
-            read=self._context_read(context, header, request.tool),
+            read=(yield from self._context_read(context, header, request.tool)),
             taken_up=came,
         )
 
@@ -243,20 +302,45 @@ class HandoverSession(PortableSession):
                 yield name
         if common.workflow is not None:
             yield f"task: {common.workflow.task}"
+        last = self._handed_over(context)
+        if last is not None:
+            yield "handed over" if last.note is None else f"handed over: {last.note}"
+        if self._header is not None and self._header.continues is not None:
+            yield f"continues {self._header.continues}"
+
+    def _has_words(self, context: Context) -> bool:
+        """Return whether the asker can read what somebody said here, or noted down of the work."""
+        common = self._common(context)
+        return bool(
+            self._counters.talk(policy.partitions(context.principal))
+            or common.decisions
+            or common.workflow is not None
+            or self._handed_over(context) is not None
+            or (self._header is not None and self._header.continues is not None)
+        )
+
+    @staticmethod
+    def _handed_over(context: Context) -> travel.Migration | None:
+        """Return the last step of the session's way, if that handed it over."""
         last = migrations.migrations(context)[-1:]
-        if last and last[0].outcome == "handed_over":
-            yield "handed over" if last[0].note is None else f"handed over: {last[0].note}"
+        return last[0] if last and last[0].outcome == "handed_over" else None
 
     def _is_blank(self, context: Context) -> bool:
         """Return whether the session is empty: nothing was left in it by any client."""
         return (
-            not self._counters.all_partitions()
+            (self._header is None or self._header.continues is None)
+            and not self._counters.all_partitions()
             and not any(any(context.scan(msgspec.Raw, prefix=prefix)) for prefix in _WORK)
             and all(move.outcome != "handed_over" for move in migrations.migrations(context))
         )
 
 
 _WORK: Final = (STATE, METADATA, work_context.CONTEXT)
+
+
+def unnamed(tool: str) -> str:
+    """Return what a session is called in which nothing was said yet."""
+    return f"Work in {client_tool(tool).title}"
 
 
 def _nothing(offered: list[travel.Offer], context: Context) -> travel.Started:

@@ -6,8 +6,8 @@ type stays with agents of that type: is the importer of another type, it is the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -248,7 +248,20 @@ def list_activities(context: Context, header: Header, counters: SenderCounters) 
     return activities
 
 
-def put_context(own: WorkContext, common: WorkContext, came: travel.SessionContext, context: Context) -> None:
+class Users(NamedTuple):
+    """Whose agents made the decisions of a context, newest first, and who said where the work stands."""
+
+    decided: Sequence[str | None] = ()
+    work: str | None = None
+
+
+def put_context(
+    own: WorkContext,
+    common: WorkContext,
+    came: travel.SessionContext,
+    context: Context,
+    users: Users = Users(),  # noqa: B008  it is a constant
+) -> None:
     """Stage a context that came; its files, searches and memories become the importer's."""
     for file in came.files_accessed:
         given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance
@@ -258,7 +271,10 @@ def put_context(own: WorkContext, common: WorkContext, came: travel.SessionConte
         own.put_search(context, with_microseconds(work_context.StoredSearch, search))
     for memory in came.memories:
         own.put_memory(context, with_microseconds(work_context.StoredMemoryUse, memory))
-    for made in reversed(came.decisions):
-        common.put_decision(context, with_microseconds(work_context.StoredDecision, made))
+    decided = users.decided or [None] * len(came.decisions)
+    for made, user in zip(reversed(came.decisions), reversed(decided), strict=True):
+        decision = with_microseconds(work_context.StoredDecision, made)
+        common.put_decision(context, msgspec.structs.replace(decision, user=user))
     if came.workflow_state is not None:
-        common.put_workflow(context, with_microseconds(work_context.StoredWorkflow, came.workflow_state))
+        workflow = with_microseconds(work_context.StoredWorkflow, came.workflow_state)
+        common.put_workflow(context, msgspec.structs.replace(workflow, user=users.work))

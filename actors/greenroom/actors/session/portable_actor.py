@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
@@ -13,14 +14,15 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import segment, user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.scopes import SESSIONS
-from greenroom.actors.base.times import to_datetime, to_microseconds, with_microseconds
+from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds, with_microseconds
 from greenroom.actors.schemas import passport_payload as payloads
+from greenroom.actors.schemas import session_continuation as continuation
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import project_topic, work_topic
 from greenroom.actors.schemas.transfer import import_address
-from greenroom.actors.session import directory, log, migrations, passport_payload, work_context
-from greenroom.actors.session.client_tools import briefing
+from greenroom.actors.session import directory, log, migrations, passport_payload, reads, work_context
+from greenroom.actors.session.briefing import briefing, said_before
 from greenroom.actors.session.event_batches import EventBatches
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.records import CLOSED, Header, seen_status
@@ -117,9 +119,29 @@ class PortableSession(EventBatches):
         self._tell_of_work(context)
 
     @handles(travel.GetSessionContext)
-    def read_context(self, request: travel.GetSessionContext, context: Context) -> travel.ContextRead:
+    def read_context(self, request: travel.GetSessionContext, context: Context) -> Slices[travel.ContextRead]:
         """Answer what the caller may see of the context."""
         return self._context_read(context, self._visible(context), request.tool_id)
+
+    @handles(continuation.TellEarlier)
+    def tell_earlier(
+        self, request: continuation.TellEarlier, context: Context
+    ) -> Slices[continuation.EarlierTalk]:
+        """Answer what was said here, to who works in a session that continues this one."""
+        header = self._visible(context)
+        partitions = policy.partitions(context.principal)
+        text = yield from said_before(
+            context, partitions, self._counters.count(partitions), request.most_bytes
+        )
+        return continuation.EarlierTalk(
+            text=text, continues=UNSET if header.continues is None else header.continues
+        )
+
+    @handles(travel.ListDecisions)
+    def decisions(self, _: travel.ListDecisions, context: Context) -> list[travel.DecisionView]:
+        """Answer what was decided here."""
+        self._visible(context)
+        return self._seen(context).decisions
 
     @handles(requests.MeasureSession)
     def measure(self, _: requests.MeasureSession, context: Context) -> Slices[int]:
@@ -149,7 +171,7 @@ class PortableSession(EventBatches):
         )
 
     @handles(travel.Move)
-    def move(self, request: travel.Move, context: Context) -> travel.ContextRead:
+    def move(self, request: travel.Move, context: Context) -> Slices[travel.ContextRead]:
         """Log a step of the session's way; who takes it up makes it its tool's."""
         header = self._open(context)
         if request.memories is not None:
@@ -163,7 +185,7 @@ class PortableSession(EventBatches):
         audit_record.record(
             context, "migrate_session", context.address.key, outcome=request.outcome, tool=request.to_tool
         )
-        return self._context_read(context, header, request.to_tool)
+        return (yield from self._context_read(context, header, request.to_tool))
 
     # -- out of here and in again --------------------------------------------
 
@@ -176,13 +198,17 @@ class PortableSession(EventBatches):
         session = yield from passport_payload.session_of(
             context, header, work, self._counters.talk(partitions)
         )
+        seen = work_context.view(self._own(context), self._common(context), context.principal)
+        messages = self._counters.count(partitions)
+        told = yield from briefing(context, partitions, seen, header.purpose, request.to_tool, messages)
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
-            context=work_context.view(self._own(context), self._common(context), context.principal),
+            context=seen,
             migrations=migrations.migrations(context),
             newest_id=self._counters.newest(partitions),
-            messages=self._counters.count(partitions),
+            messages=messages,
+            briefing=told.text,
         )
         self._log(context, "exported", None if work is None else work.tool, request.to_tool)
         audit_record.record(context, "export_session", context.address.key, messages=head.messages)
@@ -244,7 +270,7 @@ class PortableSession(EventBatches):
             work = context.get(migrations.WORK, ToolState)
             if work is None or work.attempt != request.attempt:
                 raise auth_errors.session_exists(context.address.key)
-            return self._restored(context, self._header, work, request.tool)
+            return (yield from self._restored(context, self._header, work, request.tool))
         policy.check_new_session(principal, context.address.key, None, request.project_id)
         if request.memories is not None:
             passport_payload.check_staged(request.memories, context.precheck_answer)
@@ -284,7 +310,7 @@ class PortableSession(EventBatches):
         for audience in self._activity:
             self._tell_of(context, audience)
         self._tell_of_decisions(context, header)
-        return self._restored(context, header, work, request.tool)
+        return (yield from self._restored(context, header, work, request.tool))
 
     # -- parts -------------------------------------------------------------
 
@@ -310,9 +336,11 @@ class PortableSession(EventBatches):
         directory.put_base(context, header)
         migrations.put_recent(context, user_namespace(context.principal), header.project_id, tool)
 
-    def _restored(self, context: Context, header: Header, work: ToolState, tool: str) -> payloads.Restored:
+    def _restored(
+        self, context: Context, header: Header, work: ToolState, tool: str
+    ) -> Slices[payloads.Restored]:
         return payloads.Restored(
-            read=self._context_read(context, header, tool),
+            read=(yield from self._context_read(context, header, tool)),
             restored_at=to_datetime(work.at),
             original_tool=work.original_tool,
             messages=work.messages,
@@ -366,13 +394,23 @@ class PortableSession(EventBatches):
         )
         migrations.put_migration(context, move)
 
-    def _context_read(self, context: Context, header: Header, tool: str | None) -> travel.ContextRead:
+    def _context_read(self, context: Context, header: Header, tool: str | None) -> Slices[travel.ContextRead]:
         work = context.get(migrations.WORK, ToolState)
         seen = self._seen(context)
+        partitions = policy.partitions(context.principal)
+        messages = self._counters.count(partitions)
+        told = yield from briefing(context, partitions, seen, header.purpose, tool, messages)
         return travel.ContextRead(
-            session_id=context.address.key,
             purpose=header.purpose,
-            status=seen_status(header.status, self._counters.talk(policy.partitions(context.principal))),
+            briefing=told.text,
+            talk=travel.TalkView(
+                messages=messages,
+                last_at=optional_datetime(told.last_at),
+                read=reads.call_for_newest(context.address.key) if messages else None,
+            ),
+            session_id=context.address.key,
+            continues=header.continues or UNSET,
+            status=seen_status(header.status, self._counters.talk(partitions)),
             project_id=header.project_id,
             workspace_path=None if work is None else work.workspace_path,
             tool=None if work is None else work.tool,
@@ -380,7 +418,6 @@ class PortableSession(EventBatches):
             started_at=to_datetime(header.created_at),
             context=seen,
             migrations=migrations.migrations(context),
-            briefing=briefing(seen, header.purpose, tool),
         )
 
 

@@ -60,11 +60,27 @@ STEPS: dict[SessionStatus, tuple[SessionStatus, ...]] = {
     "archived": (),
 }
 CLOSED: frozenset[SessionStatus] = frozenset({"terminated", "archived"})
+BY_PERSON = "human_input"
+"""The type of messages that hold what a person said."""
 EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
 UNIT_SHIFT = 4
 RANDOM_BITS = 6
 LAST_UNIT = (1 << 47) - (1 << 44)  # the year 2082
 LONGEST_STEP = 1 << 20
+
+
+class Naming(msgspec.Struct, frozen=True, array_like=True):
+    """How a session gets its name from what is said in it.
+
+    Attributes:
+        left: How many more messages may give it a name.
+        by: Who sent the message that gave the one that it has; empty for nobody.
+        by_person: Whether a person said that.
+    """
+
+    left: int
+    by: str = ""
+    by_person: bool = False
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +89,8 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     ``status`` does not know of messages: a session that nobody changed stays ``created`` here, and is
     ``active`` for those who see a message in it. Otherwise a hidden first message would show.
     ``ahead`` is an upper bound of how far message ids ran ahead of the clock.
+    ``continues`` is the session that had ended and that this one goes on with. ``naming`` is there where the
+    purpose was not given.
     """
 
     purpose: str
@@ -85,6 +103,8 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     user_id: str | None
     project_id: str | None
     ahead: int
+    continues: str | None = None
+    naming: Naming | None = None
 
 
 class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
@@ -120,6 +140,11 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     def is_talk(self) -> bool:
         """Whether this is talk, which makes a session active, and no event."""
         return self.event is None or self.event.event_type == "message"
+
+
+def is_by_person(message: StoredMessage) -> bool:
+    """Return whether a message holds what a person said, as its sender has it."""
+    return message.message_type == BY_PERSON or (message.event is not None and message.event.actor == "user")
 
 
 class CountedMessage(msgspec.Struct, frozen=True, array_like=True):

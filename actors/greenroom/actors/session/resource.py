@@ -103,7 +103,7 @@ class ReadableSession(HandoverSession):
         return CurrentSessionResource(
             session=session,
             statistics=statistics,
-            work=self._context_read(context, header, None),
+            work=(yield from self._context_read(context, header, None)),
             conversation=conversation_uri(context.address.key),
             resource_info=_info(request, context, statistics.last_activity),
         )

@@ -131,6 +131,10 @@ class WorkContext:
         """Return how many entries it has."""
         return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
 
+    def newest_decisions(self) -> list[StoredDecision]:
+        """Return the decisions, newest first."""
+        return [self.decisions[key] for key in sorted(self.decisions, reverse=True)]
+
     def seen_memories(self, principal: Principal) -> list[StoredMemoryUse]:
         """Return those memories, newest first, that ``principal`` may know of as their owner."""
         seen = (each for each in self.memories.values() if policy.may_see_about(principal, each.namespace))
@@ -234,7 +238,7 @@ def view(
             with_datetime(travel.SearchView, search) for search in searches if newest[search.query] is search
         ][:MOST_SEARCHES],
         memories=[with_datetime(travel.MemoryUse, memory) for memory in own.seen_memories(principal)],
-        decisions=[_without_user(travel.DecisionView, made) for made in _newest(common.decisions)],
+        decisions=[_without_user(travel.DecisionView, made) for made in common.newest_decisions()],
         workflow_state=None if workflow is None else _without_user(travel.WorkflowView, workflow),
     )
 

@@ -89,7 +89,8 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 def _cut(schema: dict[str, Any]) -> dict[str, Any]:
     """Leave out what is inside of what is told in brief, and properties that nobody is told of."""
     if _BRIEF in schema:
-        return {"type": schema.get("type", "object")}
+        choices = schema.get("anyOf", [])
+        return {"type": ["object", "null"] if {"type": "null"} in choices else schema.get("type", "object")}
     if "properties" not in schema:
         return schema
     told = {name: field for name, field in schema["properties"].items() if _UNLISTED not in field}

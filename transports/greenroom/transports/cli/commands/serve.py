@@ -236,11 +236,7 @@ async def _serve(
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
         control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
-        if runtime.role == "owner":
-            nursery.start_soon(drain.run)
-            await nursery.start(control)
-        else:
-            nursery.start_soon(_control_when_owner, runtime, drain, control)
+        await _start_control(nursery, runtime, drain, control)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -310,8 +306,19 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
+async def _start_control(
+    nursery: trio.Nursery, runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
+) -> None:
+    """Serve the control socket and take what hooks left, as the folder's owner or once it is that."""
+    if runtime.role == "owner":
+        nursery.start_soon(drain.run)
+        await nursery.start(control)
+    else:
+        nursery.start_soon(_control_when_owner, runtime, drain, control)
+
+
 async def _control_when_owner(
-    runtime: SharedRuntime, drain: Drain, control: Callable[[], Awaitable[None]]
+    runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
 ) -> None:
     """Answer at the control socket, and take what hooks left, once this process has taken the folder over."""
     await runtime.wait_until_owner()
