@@ -83,7 +83,7 @@ async def test_what_one_tool_left_goes_on_in_another_though_no_model_recorded_it
         assert began.session_id is not None
         assert began.notice.startswith("Began a new session. Hooks kept a session of this project")
         (offer,) = began.offered
-        assert offer.contents == "kept by hooks: 3 lines of talk, 1 file"
+        assert offer.contents == "kept by hooks: 4 messages, 1 file"
         assert "rounding" not in began.notice + repr(offer)
         assert offer.call
         assert offer.call.arguments == {"restore_from": offer.session_id}
@@ -159,7 +159,7 @@ async def test_a_session_that_has_ended_is_offered_and_of_many_the_newest(enter:
         for number in range(5):
             at.tick(60)
             await ann.tells("session-end", user(f"Port part {number}"), session=f"s{number}", reason="exit")
-        for number in range(4):
+        for number in range(12):
             at.tick(60)
             await ann.starts(f"empty{number}")
         began = await tool(at).ask(StartSession(project_id=PROJECT))

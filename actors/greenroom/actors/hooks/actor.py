@@ -75,9 +75,10 @@ class HookActor(Actor):
 
     @handles(schemas.LastSessions)
     def last_sessions(self, request: schemas.LastSessions, context: Context) -> Slices[list[schemas.Earlier]]:
-        """Answer the newest sessions of a project."""
+        """Answer the newest sessions of a project, those with a request before those without one."""
         self._check(context)
         found = yield from _of_project(request.project, context)
+        found.sort(key=lambda each: each.request == "")
         return [_earlier(each) for each in found[:LAST]]
 
     @handles(schemas.NoteGiven)

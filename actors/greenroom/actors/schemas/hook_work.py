@@ -140,7 +140,7 @@ class LookUpSession(Message[HookState], frozen=True, kw_only=True):
 
 
 class LastSessions(Message[list[Earlier]], frozen=True, kw_only=True):
-    """Ask which sessions of a project were heard of last, the newest first."""
+    """Ask which sessions of a project were heard of last, those with a request and the newest first."""
 
     project: str
 

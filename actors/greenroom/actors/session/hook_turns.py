@@ -23,7 +23,7 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import migrations, work_context
 from greenroom.actors.session.compactions import StoredCompaction, put_compaction
-from greenroom.actors.session.kept_words import APP, is_kept, is_of, kept_words, may_be_told
+from greenroom.actors.session.kept_words import APP, has_kept_words, is_kept, is_of, may_be_told
 from greenroom.actors.session.portable_actor import slices
 from greenroom.actors.session.records import CLOSED, Header, seen_status
 from greenroom.actors.session.resource import ReadableSession
@@ -89,19 +89,21 @@ class HookedSession(ReadableSession):
             or header.project_id != request.project_id
         ):
             return None
-        words = yield from kept_words(context, self._counters.all_partitions())
+        partitions = self._counters.all_partitions()
+        has_words = yield from has_kept_words(context, partitions)
         files = len(self._own(context).files)
-        if not words and not files:
+        messages = self._counters.count(each for each in partitions if each.visibility == "private")
+        if not has_words and not files:
             return None
         return travel.Offer(
             session_id=session_id,
             purpose=header.purpose,
-            status=seen_status(header.status, len(words)),
+            status=seen_status(header.status, has_words),
             tool=header.created_by,
             last_used=to_datetime(header.updated_at),
             held=False,
-            contents=f"kept by hooks: {_counted(len(words), 'line')} of talk, {_counted(files, 'file')}",
-            has_words=bool(words),
+            contents=f"kept by hooks: {_counted(messages, 'message')}, {_counted(files, 'file')}",
+            has_words=has_words,
             call=travel.ToolCall(tool="start_session", arguments={"restore_from": session_id}),
         )
 

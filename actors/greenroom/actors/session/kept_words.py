@@ -6,7 +6,7 @@ same project, may be told: what the person typed, the model's last words of a tu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -15,7 +15,7 @@ from greenroom.actors.auth.policy import Partition
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.session import log
 from greenroom.actors.session.briefing import Heard, label_of
-from greenroom.actors.session.records import Header, StoredMessage, is_by_person
+from greenroom.actors.session.records import Entry, Header, StoredMessage, is_by_person
 from greenroom.actors.session.summary.features import Said
 from greenroom.actors.session.summary.summary import MOST_MESSAGES
 from greenroom.runtime import Context, Slices
@@ -56,11 +56,10 @@ def kept_words(context: Context, partitions: Iterable[Partition]) -> Slices[list
         context: The message's context.
         partitions: All of the session's.
     """
-    private = [each for each in partitions if each.visibility == "private"]
     found: list[Heard] = []
     errors: set[str] = set()
     is_last = True
-    for _, _, message in islice(log.walk(context, private, reverse=True), MOST_MESSAGES):
+    for _, _, message in _newest(context, partitions):
         words = message.words
         if words is not None:
             if not message.is_talk:
@@ -75,6 +74,21 @@ def kept_words(context: Context, partitions: Iterable[Partition]) -> Slices[list
         if context.should_yield():
             yield
     return found[::-1]
+
+
+def has_kept_words(context: Context, partitions: Iterable[Partition]) -> Slices[bool]:
+    """Return whether there is anything that may be told; mostly the newest messages say so."""
+    for _, _, message in _newest(context, partitions):
+        if message.words:
+            return True
+        if context.should_yield():
+            yield
+    return False
+
+
+def _newest(context: Context, partitions: Iterable[Partition]) -> Iterator[Entry]:
+    private = [each for each in partitions if each.visibility == "private"]
+    return islice(log.walk(context, private, reverse=True), MOST_MESSAGES)
 
 
 def _heard(message: StoredMessage, who: str, words: str) -> Heard:
