@@ -67,7 +67,7 @@ async def briefed(agent: Agent, began: SessionStarted) -> str:
 async def test_what_one_tool_left_goes_on_in_another_though_no_model_recorded_it(enter: Enter) -> None:
     async with enter() as at:
         turns = turns_of(
-            said("user", "Port the billing module to Rust. Keep the rounding as it is."),
+            said("user", 'Port "billing" to Rust. Keep the rounding of the module as it is, but no "cents".'),
             said("assistant", "I look at the tests first."),
             called("Read", "1", file_path=f"{FOLDER}/billing.py"),
             returned("1", "def total(): ..."),
@@ -93,7 +93,7 @@ async def test_what_one_tool_left_goes_on_in_another_though_no_model_recorded_it
         assert lines_of(answer.briefing) == [
             f"Session: {offer.purpose}",
             f"Files: @{FOLDER}/billing.py",
-            "a person: Port the billing module to Rust. Keep the rounding as it is.",
+            'a person: Port "billing" to Rust. Keep the rounding of the module as it is, but no "cents".',
             "tool output: error[E0308]: mismatched types",
             "claude-code: The port is done up to the totals. Next: the rounding of refunds.",
         ]

@@ -23,7 +23,11 @@ class FindKept(Procedure[list[Offer]], frozen=True, kw_only=True):
         """Look which sessions there were, and ask each what is in it."""
         offers: list[Offer] = []
         address = hook_address(user_namespace(context.principal))
-        for each in await context.ask(address, LastSessions(project=self.project_id)):
+        try:
+            earlier = await context.ask(address, LastSessions(project=self.project_id))
+        except (ActorFailedError, ActorQuarantinedError):  # a session begins without them
+            return offers
+        for each in earlier:
             kept = Address("session", session_id_of(each, context.principal))
             try:
                 offer = await context.ask(kept, LookAtKept(project_id=self.project_id))

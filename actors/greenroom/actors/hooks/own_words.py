@@ -25,7 +25,8 @@ _ANNOUNCES: Final = re.compile(
 _BETWEEN_QUOTES: Final = re.compile(
     r"\"[^\"\n]{1,400}\"|[\u201c\u201e][^\u201c\u201d\n]{1,400}[\u201c\u201d]"
 )
-_LONG_QUOTE: Final = re.compile(r"\"[^\"]{40,}\"|[\u201c\u201e][^\u201c\u201d]{40,}[\u201c\u201d]")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|[\u201c\u201e][^\u201c\u201d]*[\u201c\u201d]")
+_LONG_QUOTE: Final = 40
 _LEFT_OUT: Final = "\u201c\u2026\u201d"
 """What stands for a quotation that says something by itself."""
 _GOES_ON: Final = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z(`])")
@@ -47,7 +48,7 @@ class Sentence(NamedTuple):
 
 def own_words(text: str, *, pastes: bool = True) -> list[str]:
     """Return the sentences that are a speaker's own words, without what is quoted at length in them."""
-    return [_LONG_QUOTE.sub(_LEFT_OUT, each.text) for each in own_sentences(text, pastes=pastes)]
+    return [_QUOTED.sub(_if_short, each.text) for each in own_sentences(text, pastes=pastes)]
 
 
 def own_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
@@ -67,6 +68,10 @@ def own_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
             said = " ".join(_ITEM.sub("", part, count=1).replace("**", "").split())
             if 0 < len(said) <= LONGEST_SENTENCE:
                 yield Sentence(said, _ASKS.search(said) is not None)
+
+
+def _if_short(quoted: re.Match[str]) -> str:
+    return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
 
 
 def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:

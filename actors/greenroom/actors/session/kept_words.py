@@ -1,7 +1,7 @@
 """What other agents of a user may be told of a session that hooks keep, and which sessions those are.
 
-Its messages are its agent's alone. Each has besides what others of the same user, in the
-same project, may be told: what the person typed, the model's last words of a turn, errors of tools.
+Its messages are its agent's alone. Each has besides what others of the same user, in the same project, may
+be told: what the person typed, the model's last words of a turn, errors of tools.
 """
 
 from __future__ import annotations
