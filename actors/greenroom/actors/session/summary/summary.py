@@ -226,7 +226,8 @@ def _short_names(said: Sequence[Said]) -> dict[str, str]:
     """Return for each sender the shortest beginning of the name, or that with a number, that is free."""
     names: dict[str, str] = {}
     for name in dict.fromkeys(message.sender for message in said):
-        beginnings = (name[:length].lower() for length in range(1, len(name) + 1))
-        numbered = (f"{name[:1].lower()}{number}" for number in count(2))
+        plain = "".join(name.lower().split())  # blanks are no part of it: a reader does not see them
+        beginnings = (plain[:length] for length in range(1, len(plain) + 1))
+        numbered = (f"{plain[:1]}{number}" for number in count(2))
         names[name] = next(short for short in chain(beginnings, numbered) if short not in names.values())
     return names
