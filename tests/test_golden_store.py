@@ -12,6 +12,7 @@ import pytest
 import trio
 from data.make_store import KINDS, PEOPLE, Clock, door_to
 from harness import PATIENCE
+from support.briefings import lines_of
 from support.commands import run
 from support.embedding import WAITS, Settled
 from support.exchanges import export
@@ -129,6 +130,9 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
         return [each for n, (was, now) in pairs for each in differences(was, now, f"{where}[{n}]")]
     if isinstance(old, str) and isinstance(new, dict):  # a passport that was its claim alone
         return differences(old, new.get("claim"), f"{where}.claim")
+    if where.endswith(".briefing") and old != new:  # today's has more, between delimiters
+        missing = [line for line in old.splitlines() if line not in lines_of(new)]
+        return [f"{where}: {missing} is missing"] if missing else []
     if isinstance(old, str) and old.startswith("{") and old != new:  # the text of a resource
         return differences(json.loads(old), json.loads(new), where)
     return [] if old == new else [f"{where}: {old!r} is {new!r} now"]

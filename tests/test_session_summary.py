@@ -67,11 +67,11 @@ def test_who_is_a_person_is_said_once() -> None:
     assert {line[:3] for line in lines} == {"a: ", "c: "}
 
 
-@given(st.lists(st.text("abé", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
+@given(st.lists(st.text("aB é", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_no_two_senders_are_called_alike(names: list[str]) -> None:
     said = [Said(name, f"{name} takes the parts of the work that must be done until May.") for name in names]
     first, *lines = shortened(said)
-    assert len({line.partition(":")[0] for line in lines}) == len(names)
+    assert len({line.partition(":")[0].strip() for line in lines}) == len(names)
     assert all(f" = {name}" in first for name in names)
 
 

@@ -235,8 +235,8 @@ DEVIATIONS = (
         lambda line, _: line.is_request and any(_is_broken(value) for value in line.values),
     ),
     Deviation(
-        "arguments that are no object", (INVALID_PARAMS,), True,
-        "the SDK says the same with less words, and some of its refusals come before that",
+        "arguments that are no object", (INVALID_PARAMS, INVALID_REQUEST), True,
+        "the SDK says the same with less words, and some refusals of either come before that",
         lambda line, _: line.is_request and line.method == "tools/call"
         and not isinstance(line.member("params", "arguments"), dict)
         and line.member("params", "arguments") not in (MISSING, None),

@@ -114,7 +114,7 @@ class WorkNotes:
         if (batch := self._waiting.get(whose)) is None:
             batch = self._waiting[whose] = _Batch()
         batch.add(noted, tool)
-        if self._has_some is None:
+        if self._has_some is None or noted.memory is not None:  # storing it took a commit anyway
             self.write()
         else:
             self._has_some.set()

@@ -41,7 +41,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
     author: str | None
     imported: kinds.AnImportSource | UnsetType = UNSET
-    updated_by: kinds.AChanger | UnsetType = UNSET
+    updated_by: str | UnsetType = UNSET
     tags: list[str]
     kind: kinds.MemoryKind
     importance: float
@@ -153,7 +153,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     tags: list[str] = msgspec.field(default_factory=list)
     author: str | None = None
     imported: kinds.AnImportSource | UnsetType = UNSET
-    updated_by: kinds.AChanger | UnsetType = UNSET
+    updated_by: str | UnsetType = UNSET
     unreviewed: bool = False
 
 

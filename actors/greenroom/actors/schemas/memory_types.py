@@ -84,7 +84,6 @@ class ImportSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
-AChanger = Annotated[str, Meta(extra_json_schema=UNLISTED)]
 
 
 def import_source(created_by: str | None) -> ImportSource | UnsetType:

@@ -27,11 +27,12 @@ _SHARE_OF_RARE: Final = 8
 _LEAST_RARE: Final = 4
 _LOOKED_AT: Final = 1_200
 _WORD: Final = re.compile(r"[\w./-]{2,}")
-_CONSTRAINT: Final = re.compile(
-    r"\b(?:must|never|always|only|until|before|at most|no|muss|müssen|nie|immer|nur|bis|kein\w*|höchstens"
-    r"|doit|jamais|toujours|seulement|avant|debe|nunca|siempre|solo|hasta)\b|必ず|だけ|まで|禁止",
-    re.IGNORECASE,
-)
+_CONSTRAINT_WORDS: Final = """
+must never always only until before no muss müssen nie immer nur bis kein keine keinen keinem keiner
+keines höchstens doit jamais toujours seulement avant debe nunca siempre solo hasta
+"""
+_CONSTRAINTS: Final = frozenset(_CONSTRAINT_WORDS.split())
+_CONSTRAINT: Final = re.compile("at most|必ず|だけ|まで|禁止")
 
 
 class Said(NamedTuple):
@@ -141,7 +142,7 @@ class Conversation:
                 telling=unit.kind == "telling",
                 late_in_message=place / max(1, len(parts) - 1),
                 after_question=after_question,
-                constrains=_CONSTRAINT.search(unit.text) is not None,
+                constrains=not words.isdisjoint(_CONSTRAINTS) or _CONSTRAINT.search(unit.text) is not None,
             )
 
 

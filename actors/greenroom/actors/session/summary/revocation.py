@@ -33,7 +33,15 @@ _REPLACED: Final = (
 _NEGATED: Final = (
     r"not|no|don't|do not|doesn't|isn't|wasn't|won't|never|without|nicht|kein(?:e[nmrs]?)?|pas|sin|nunca"
 )
-_CUE: Final = re.compile(rf"\b(?:(?P<replaced>{_REPLACED})|(?:{_NEGATED}))\b", re.IGNORECASE)
+_CUE: Final = re.compile(rf"\b(?:(?P<replaced>{_REPLACED})|(?:{_NEGATED}))\b")
+_CUE_WORDS: Final = """
+instead rather replace replaced replaces replacing no not drop dropped dropping scrap scrapped
+revert reverted reverting rolled roll abandon abandoned switched switch switching away forget cancel
+cancelled discard discarded statt anstelle nicht ersetzt verworfen au remplacé en ya don do doesn
+isn wasn won never without kein keine keinen keinem keiner keines pas sin nunca
+"""
+_FIRST_WORDS: Final = frozenset(_CUE_WORDS.split())
+"""A text that has none of these words has no cue."""
 _AFTER: Final = re.compile("(?:の代わり|ではなく|じゃなく|をやめ|は不要)")
 _WORD: Final = re.compile(r"[\w./-]{2,}")
 
@@ -52,16 +60,20 @@ class Revocation(NamedTuple):
     is_explicit: bool
 
 
-def revocations(units: Sequence[Sequence[str]], counts: Mapping[str, int]) -> list[Revocation]:
+def revocations(
+    units: Sequence[Sequence[tuple[str, frozenset[str]]]], counts: Mapping[str, int]
+) -> list[Revocation]:
     """Return what each message takes back.
 
     Args:
-        units: The prose of each message.
+        units: The prose of each message, with its words in small letters.
         counts: How many messages have each word.
     """
     found: list[Revocation] = []
     for place, parts in enumerate(units):
-        for part in parts:
+        for part, words in parts:
+            if part.isascii() and words.isdisjoint(_FIRST_WORDS):
+                continue
             for is_explicit, about in _cued(part[:_LOOKED_AT].lower()):
                 near = [word.strip("./-") for word in _WORD.findall(about)[:_REACH]]
                 rare = frozenset(word for word in near if _NAMED <= counts.get(word, 0) <= _RARE)

@@ -12,6 +12,7 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count
+from operator import mul
 from typing import Final, NamedTuple
 
 from greenroom.actors.session.summary.features import Conversation, Features, Said
@@ -117,7 +118,7 @@ def _candidates(
 ) -> Iterator[_Candidate]:
     message = conversation.said[number]
     for place, features in enumerate(conversation.features(number)):
-        logit = none + sum(value * weight for value, weight in zip(features, weights, strict=True))
+        logit = none + sum(map(mul, features, weights))
         chance = 1 / (1 + math.exp(-logit))
         words = conversation.unit_words[number][place]
         if not message.by_person and _is_taken_back(number, words, taken_back):
@@ -128,7 +129,10 @@ def _candidates(
 
 def _taken_back(conversation: Conversation) -> dict[str, list[tuple[int, bool]]]:
     """Return by word which messages take it back, and whether each names what replaces it."""
-    prose = [[unit.text for unit in each if unit.kind == "prose"] for each in conversation.cut]
+    prose = [
+        [(unit.text, words) for unit, words in zip(parts, of_parts, strict=True) if unit.kind == "prose"]
+        for parts, of_parts in zip(conversation.cut, conversation.unit_words, strict=True)
+    ]
     found: dict[str, list[tuple[int, bool]]] = {}
     for each in revocations(prose, conversation.counts):
         for word in each.words:
@@ -222,7 +226,8 @@ def _short_names(said: Sequence[Said]) -> dict[str, str]:
     """Return for each sender the shortest beginning of the name, or that with a number, that is free."""
     names: dict[str, str] = {}
     for name in dict.fromkeys(message.sender for message in said):
-        beginnings = (name[:length].lower() for length in range(1, len(name) + 1))
-        numbered = (f"{name[:1].lower()}{number}" for number in count(2))
+        plain = "".join(name.lower().split())  # blanks are no part of it: a reader does not see them
+        beginnings = (plain[:length] for length in range(1, len(plain) + 1))
+        numbered = (f"{plain[:1]}{number}" for number in count(2))
         names[name] = next(short for short in chain(beginnings, numbered) if short not in names.values())
     return names
