@@ -33,6 +33,7 @@ from greenroom.actors.hooks.use import comes_back, marks_of
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas.hook_work import KEPT_DAYS, ReadGiven
 from greenroom.actors.session import hook_turns
+from greenroom.actors.session.kept_words import APP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,8 +215,10 @@ async def test_what_hooks_keep_is_no_work_that_start_session_takes_up(enter: Ent
         ann = Client(at)
         event = await ann.tells("stop", user("Hello"), call("Edit", path=f"{FOLDER}/a.py", wrote=True))
         started = await ann.agent.ask(StartSession(project_id=PROJECT))
-        assert (started.restored, started.offered) == (False, [])
-        assert started.session_id != session_id_of(event, ann.principal)
+        kept = session_id_of(event, ann.principal)
+        assert (started.restored, started.taken_up) == (False, None)
+        assert started.session_id not in {None, kept}
+        assert [each.session_id for each in started.offered] == [kept]
 
 
 @pytest.mark.promise("hook-context.session")
@@ -224,7 +227,7 @@ async def test_a_session_that_somebody_made_under_its_name_is_not_written_into(e
         ann, eve = Client(at), Client(at, "eve")
         event = ann.event("stop", turns=[user("Hello")])
         squatted = session_id_of(event, ann.principal)
-        await eve.agent.ask(CreateSession(session_id=squatted, purpose="p", app_name=hook_turns.APP))
+        await eve.agent.ask(CreateSession(session_id=squatted, purpose="p", app_name=APP))
         with refused("KEY_EXISTS"):
             await ann.tells_again(event)
         assert (await eve.agent.ask(GetMessages(session_id=squatted))).messages == []

@@ -45,6 +45,7 @@ from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
+from greenroom.actors.hooks.offering import FindKept
 from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
 from greenroom.actors.hooks.why import ListTold, WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
@@ -194,6 +195,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             PlacesOfKey,
             GetEmbedding,
             TrySearch,
+            FindKept,
             FindOffers,
             SearchSession,
             UnembeddedRoots,

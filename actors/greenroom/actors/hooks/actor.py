@@ -23,6 +23,8 @@ from greenroom.actors.schemas.hooks import Turn
 from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 TIMER: Final = "forget"
+LAST: Final = 10
+"""Sessions of a project that are looked at for what may be offered."""
 EARLIER: Final = 3
 """Sessions of the same project that are told of."""
 WRITE: Final = "recalled"
@@ -70,6 +72,14 @@ class HookActor(Actor):
                 each for each in request.findings if context.get(records.finding_key(each), int) is None
             ],
         )
+
+    @handles(schemas.LastSessions)
+    def last_sessions(self, request: schemas.LastSessions, context: Context) -> Slices[list[schemas.Earlier]]:
+        """Answer the newest sessions of a project, those with a request before those without one."""
+        self._check(context)
+        found = yield from _of_project(request.project, context)
+        found.sort(key=lambda each: each.request == "")
+        return [_earlier(each) for each in found[:LAST]]
 
     @handles(schemas.NoteGiven)
     def note_given(self, request: schemas.NoteGiven, context: Context) -> None:
@@ -296,29 +306,11 @@ class HookActor(Actor):
 
     def _earlier(self, of: schemas.ClientSession, context: Context) -> Slices[list[schemas.Earlier]]:
         """Return the last sessions of a session's project but itself, the last with words among them."""
-        own = records.session_key(of)
-        found: list[StoredSession] = []
-        for key, session in context.scan(StoredSession, prefix=records.SESSIONS):
-            if key != own and session.project == of.project:
-                found.append(session)
-            if context.should_yield():
-                yield
-        found.sort(key=lambda each: each.last, reverse=True)
+        found = yield from _of_project(of.project, context, besides=records.session_key(of))
         newest, older = found[:EARLIER], found[EARLIER:]
         if not any(each.request for each in newest):
             newest += [each for each in older if each.request][:1]
-        return [
-            schemas.Earlier(
-                client=each.client,
-                session=each.session,
-                began=to_datetime(each.began),
-                last=to_datetime(each.last),
-                ended=optional_datetime(each.ended),
-                reason=each.reason,
-                request=each.request,
-            )
-            for each in newest
-        ]
+        return [_earlier(each) for each in newest]
 
     def _use(self, number: int, memory_id: str, context: Context) -> None:
         """Stage that a use of a memory was seen."""
@@ -333,6 +325,29 @@ class HookActor(Actor):
             for each in row.memories
         ]
         context.put(key, msgspec.structs.replace(row, memories=memories))
+
+
+def _of_project(project: str, context: Context, besides: bytes = b"") -> Slices[list[StoredSession]]:
+    """Return a project's sessions but one, the one last heard of first."""
+    found: list[StoredSession] = []
+    for key, session in context.scan(StoredSession, prefix=records.SESSIONS):
+        if key != besides and session.project == project:
+            found.append(session)
+        if context.should_yield():
+            yield
+    return sorted(found, key=lambda each: each.last, reverse=True)
+
+
+def _earlier(session: StoredSession) -> schemas.Earlier:
+    return schemas.Earlier(
+        client=session.client,
+        session=session.session,
+        began=to_datetime(session.began),
+        last=to_datetime(session.last),
+        ended=optional_datetime(session.ended),
+        reason=session.reason,
+        request=session.request,
+    )
 
 
 _TYPES: Final[dict[bytes, Any]] = {

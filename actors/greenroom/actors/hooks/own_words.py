@@ -25,6 +25,10 @@ _ANNOUNCES: Final = re.compile(
 _BETWEEN_QUOTES: Final = re.compile(
     r"\"[^\"\n]{1,400}\"|[\u201c\u201e][^\u201c\u201d\n]{1,400}[\u201c\u201d]"
 )
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|[\u201c\u201e][^\u201c\u201d]*[\u201c\u201d]")
+_LONG_QUOTE: Final = 40
+_LEFT_OUT: Final = "\u201c\u2026\u201d"
+"""What stands for a quotation that says something by itself."""
 _GOES_ON: Final = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z(`])")
 _END: Final = re.compile(r"(?<=[.!?\u2026])[)\]]{0,2} +(?=[^a-z\s])|\n")
 _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
@@ -42,13 +46,21 @@ class Sentence(NamedTuple):
     asks: bool
 
 
-def own_sentences(text: str) -> Iterator[Sentence]:
+def own_words(text: str, *, pastes: bool = True) -> list[str]:
+    """Return the sentences that are a speaker's own words, without what is quoted at length in them."""
+    return [_QUOTED.sub(_if_short, each.text) for each in own_sentences(text, pastes=pastes)]
+
+
+def own_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a turn that are its speaker's own words.
 
-    What follows a line that announces a file, a log or a message ("here is the output:") is not theirs, to
-    the end of the turn: nobody says where a pasted text ends.
+    Args:
+        text: The turn.
+        pastes: Whether its speaker may have pasted texts. What follows a line that announces a file, a log or
+            a message ("here is the output:") is not theirs then, to the end of the turn: nobody says where a
+            pasted text ends.
     """
-    for paragraph in "\n".join(_own_lines(text)).split("\n\n"):
+    for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
         # What is quoted within a sentence does not end it, nor does a line that is wrapped.
         kept = _BETWEEN_QUOTES.sub(lambda quoted: quoted[0].replace(" ", "\u00a0"), paragraph)
         kept = _GOES_ON.sub(" ", kept)
@@ -58,11 +70,15 @@ def own_sentences(text: str) -> Iterator[Sentence]:
                 yield Sentence(said, _ASKS.search(said) is not None)
 
 
-def _own_lines(text: str) -> Iterator[str]:
+def _if_short(quoted: re.Match[str]) -> str:
+    return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
+
+
+def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:
     """Yield the lines that are one's own, and empty ones for the others."""
     lines = text.splitlines()
     fence = element = ""
-    for line in lines[: _LINES_OF_LONG if len(lines) > _MOST_LINES else None]:
+    for line in lines[: _LINES_OF_LONG if pastes and len(lines) > _MOST_LINES else None]:
         if element:
             element = "" if f"</{element}>" in line else element
         elif fence:
@@ -72,7 +88,7 @@ def _own_lines(text: str) -> Iterator[str]:
         elif (tag := _ELEMENT.match(line.strip())) is not None:
             element = "" if f"</{tag[1]}>" in line else tag[1]
         elif _QUOTE.match(line) is None and _INDENTED.match(line) is None:
-            if _ANNOUNCES.search(line.rstrip()):
+            if pastes and _ANNOUNCES.search(line.rstrip()):
                 return
             yield line
             continue

@@ -52,7 +52,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         for key in state.findings:
             await self._remember(context, key, findings[key])
         used = await self._used(context, state)
-        turns = kept_turns(event.turns)
+        turns = await run_in_thread(kept_turns, event.turns)
         ends = event.name == "session-end"
         compacts = event.name == "pre-compact"
         if turns or ends or compacts:

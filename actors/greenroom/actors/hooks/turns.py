@@ -11,7 +11,9 @@ from typing import Final
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.two_ends import two_ends
+from greenroom.actors.hooks.error_lines import error_line
 from greenroom.actors.hooks.findings import Finding
+from greenroom.actors.hooks.own_words import own_words
 from greenroom.actors.schemas.hook_work import ClientSession, Earlier, KeptTurn
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 
@@ -19,6 +21,14 @@ MOST_CHARACTERS: Final = 200_000
 """Characters of an event's turns that are kept, the newest ones."""
 _TURN: Final = 4_000
 _CALLS: Final = 500
+_TYPED: Final = 8_000
+"""Nobody types more characters in one turn, and of a longer one the middle may be gone."""
+_WORDS: Final = 2_000
+"""Characters of a turn's words that another agent may be told."""
+_MOST_ERRORS: Final = 3
+"""Errors of tools in a row that it may be told of, the last ones."""
+_REPEATED: Final = 20
+"""Characters of a sentence that is a tool's where it stands in what one put out."""
 MOST_REQUEST: Final = 300
 """Characters of a person's request that are kept beside what was given for it."""
 _PROJECT: Final = 128
@@ -52,14 +62,19 @@ def kept_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
     """Return turns as a session keeps them: what was said, and one line for tools in a row."""
     kept: list[KeptTurn] = []
     calls: list[Turn] = []
-    for turn in turns:
+    last_words = _last_words(turns)
+    for place, turn in enumerate(turns):
         if turn.role == "tool":
             calls.append(turn)
             continue
         kept += _calls(calls)
         calls = []
         if turn.text.strip():
-            kept.append(KeptTurn(role=turn.role, text=two_ends(turn.text, _TURN), at=turn.at))
+            if turn.role == "assistant":
+                words = last_words.get(place)
+            else:
+                words = _joined(own_words(turn.text[:_TYPED]))
+            kept.append(KeptTurn(role=turn.role, text=two_ends(turn.text, _TURN), at=turn.at, words=words))
     kept += _calls(calls)
     size, first = 0, len(kept)
     while first and (size := size + len(kept[first - 1].text)) <= MOST_CHARACTERS:
@@ -77,16 +92,51 @@ def used_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 
 
 def last_request(turns: Sequence[Turn]) -> str:
-    """Return how the person's last turn begins."""
-    said = (turn.text for turn in reversed(turns) if turn.role == "user" and turn.text.strip())
-    return next(said, "")[:MOST_REQUEST]
+    """Return how the person's last turn with words of their own begins."""
+    said = (" ".join(own_words(turn.text)) for turn in reversed(turns) if turn.role == "user")
+    return next(filter(None, said), "")[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
     if not calls:
         return []
     words = [_call(each) for each in calls]
-    return [KeptTurn(role="tool", text=two_ends("; ".join(words), _CALLS), at=calls[-1].at)]
+    errors = dict.fromkeys(error_line(each.text) for each in calls if each.failed)
+    told = "\n".join(list(filter(None, errors))[-_MOST_ERRORS:])
+    return [
+        KeptTurn(role="tool", text=two_ends("; ".join(words), _CALLS), at=calls[-1].at, words=told or None)
+    ]
+
+
+def _last_words(turns: Sequence[Turn]) -> dict[int, str]:
+    """Return the model's last words of each turn by their place, without what it repeats of tools."""
+    last: list[int] = []
+    then = "user"
+    for place in reversed(range(len(turns))):
+        role = turns[place].role
+        if role != "tool" and turns[place].text.strip():
+            if role == "assistant" and then == "user":
+                last.append(place)
+            then = role
+    if not last:
+        return {}
+    put_out = _plain(" ".join(turn.text for turn in turns if turn.role == "tool"))
+    return {
+        place: _joined(
+            each
+            for each in own_words(turns[place].text, pastes=False)
+            if len(each) < _REPEATED or _plain(each) not in put_out
+        )
+        for place in last
+    }
+
+
+def _joined(words: Iterable[str]) -> str:
+    return two_ends("\n".join(words), _WORDS, "\n")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _call(turn: Turn) -> str:

@@ -272,10 +272,14 @@ class ClientSessionState:
         """Return how much was said, as far as the client may read it."""
         return read.talk if self.may_read else TalkView()
 
-    async def briefing_of(self, read: ContextRead) -> str:
+    async def briefing_of(self, read: ContextRead, *, asked: bool = True) -> str:
         """Return the briefing, which says what is in the context.
 
         Where there is room left in it, it goes on with what was said in the session that this one continues.
+
+        Args:
+            read: The session.
+            asked: Whether the client named it.
         """
         if not self.may_read:
             return ""
@@ -286,7 +290,7 @@ class ClientSessionState:
                 break
             try:
                 earlier = await self.ask(
-                    Address("session", before), continuation.TellEarlier(most_bytes=room)
+                    Address("session", before), continuation.TellEarlier(most_bytes=room, asked=asked)
                 )
             except GreenroomError:  # it was deleted, or hidden, since
                 break

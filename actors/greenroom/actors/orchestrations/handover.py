@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.hooks.offering import FindKept
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.passport_link import CLAIM_DAYS, memory_passport, session_claim
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
@@ -62,15 +63,18 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         tool = client.tool_of(self.tool_id)
         project_id = client.project_of(self.project_id, self.workspace_path)
         offered: list[travel.Offer] = []
+        kept: list[travel.Offer] = []
         if client.may_read and not self.new:
             find = FindOffers(project_id=project_id, token=client.token)
             offered = await client.runtime.query(find, principal=client.principal)
+            if project_id is not None:
+                kept = await client.runtime.query(FindKept(project_id=project_id), principal=client.principal)
         if self.restore_from is not None and self.restore_from != LATEST:
             try:
                 restored = await self._restoring(self.restore_from).carry_out(client)
             except Refusal as refusal:
                 raise _of_restore_from(refusal) from None
-            return await self._restored(client, restored, offered)
+            return await self._restored(client, restored, [*offered, *kept])
         start = travel.StartHere(
             how="begin",
             tool=tool,
@@ -79,6 +83,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             project_id=project_id,
             workspace_path=self.workspace_path,
             offered=offered,
+            kept=kept,
         )
         return await self._begun(client, tool, await self._started(client, start))
 
@@ -145,8 +150,10 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         read, session_id = started.read, started.session_id
         at = started.at or started.created_at
         return SessionStarted(
-            notice=_notice(client, started),
-            briefing="" if read is None else await client.briefing_of(read),
+            notice=_notice(client, started) + _of_kept(started.kept),
+            briefing=""
+            if read is None
+            else await client.briefing_of(read, asked=self.restore_from is not None),
             talk=travel.TalkView() if read is None else client.talk_of(read),
             session_id=session_id,
             continues=UNSET if read is None else read.continues,
@@ -155,7 +162,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             tool=tool,
             restored=read is not None,
             taken_up=started.taken_up,
-            offered=started.offered,
+            offered=[*started.offered, *started.kept],
             context=travel.SessionContext() if read is None else client.context_of(read),
             memory_passport=None
             if session_id is None or at is None
@@ -177,7 +184,11 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             tool=restored.tool,
             restored=True,
             taken_up=None,
-            offered=[offer for offer in offered if offer.session_id != restored.session_id],
+            offered=[
+                offer
+                for offer in offered
+                if offer.session_id not in {restored.session_id, restored.continues}
+            ],
             context=restored.context,
             memory_passport=await memory_passport(client, restored.session_id, at, qr=self.qr),
         )
@@ -204,6 +215,14 @@ def _notice(client: ClientSessionState, started: travel.Started) -> str:
         f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, "
         "call it with new: true."
     )
+
+
+def _of_kept(kept: list[travel.Offer]) -> str:
+    """Return a sentence on what hooks keep; empty where there is nothing."""
+    if not kept:
+        return ""
+    what = "a session" if len(kept) == 1 else f"{len(kept)} sessions"
+    return f" Hooks kept {what} of this project: offered has the call that gives a briefing."
 
 
 def _of_restore_from(refusal: Refusal) -> Refusal:

@@ -47,7 +47,7 @@ async def resumed(
     restored_at = read.migrations[-1].at
     is_new = read.session_id != session_id
     done = "Began a session that continues" if is_new else "Restored"
-    after = ". That one has ended and stays as it is." if is_new else "."
+    after = ". That one stays as it is." if is_new else "."
     return SessionRestored(
         notice=f"{done} {quoted(read.purpose)}{said_in(client, read, restored_at)}{after}",
         briefing=await client.briefing_of(read),

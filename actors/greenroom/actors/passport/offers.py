@@ -11,7 +11,7 @@ from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session import directory, migrations
-from greenroom.actors.session.hook_turns import APP as HOOKS
+from greenroom.actors.session.kept_words import APP as HOOKS
 from greenroom.actors.session.records import CLOSED
 from greenroom.runtime import (
     ActorFailedError,

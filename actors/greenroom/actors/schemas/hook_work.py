@@ -11,7 +11,7 @@ from msgspec import Meta
 from greenroom.actors.schemas.hooks import HookName, Short, Turn
 from greenroom.actors.schemas.memory_replies import KnownMemory
 from greenroom.actors.schemas.replies import Reply
-from greenroom.actors.schemas.session_travel import SessionContext
+from greenroom.actors.schemas.session_travel import Offer, SessionContext
 from greenroom.runtime import Message
 
 KIND = "hooks"
@@ -137,6 +137,12 @@ class LookUpSession(Message[HookState], frozen=True, kw_only=True):
     of: ClientSession
     event_id: str = ""
     findings: list[str] = msgspec.field(default_factory=list)
+
+
+class LastSessions(Message[list[Earlier]], frozen=True, kw_only=True):
+    """Ask which sessions of a project were heard of last, those with a request and the newest first."""
+
+    project: str
 
 
 class NoteGiven(Message[None], frozen=True, kw_only=True):
@@ -318,11 +324,23 @@ class MemoriesTold(Reply, frozen=True, kw_only=True):
 
 
 class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn as a session keeps it."""
+    """A turn as a session keeps it.
+
+    Attributes:
+        words: What other agents of the user may be told of it: what the person typed, the model's last words
+            of a turn, errors of tools, a line each; None where that is nothing.
+    """
 
     role: str
     text: str
     at: datetime | None = None
+    words: str | None = None
+
+
+class LookAtKept(Message[Offer | None], frozen=True, kw_only=True):
+    """Ask what an agent of the same user would be told of a session that hooks keep; None if nothing."""
+
+    project_id: str
 
 
 class KeepTurns(Message[None], frozen=True, kw_only=True):

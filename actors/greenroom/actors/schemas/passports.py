@@ -90,7 +90,8 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
         continues: The session that had ended and that this one continues.
         restored: Whether it is one that was there, or was in a passport, or continues one.
         taken_up: Where it comes from, if the start itself took it up.
-        offered: Other sessions of the same user and project that are open, last used first.
+        offered: Other sessions of the same user and project that are open, last used first, and behind them
+            those that hooks keep, each with the call that gives its briefing.
         memory_passport: How the session goes elsewhere; None where there is no session to go.
     """
 

@@ -61,6 +61,11 @@ class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
-    """Tell what was said in a session that another one continues, in at most so many bytes."""
+    """Tell what was said in a session that another one continues, in at most so many bytes.
+
+    Attributes:
+        asked: Whether the reader named the session that continues it. What hooks keep comes to no other.
+    """
 
     most_bytes: int
+    asked: bool = True

@@ -228,6 +228,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         held: Whether somebody else works in it now.
         contents: What is in it, in words.
         has_words: Whether anything was said or noted down in it, besides what the server saw of the work.
+        call: The call that gives its briefing; there where hooks keep it, which is never taken up by itself.
     """
 
     session_id: str
@@ -238,6 +239,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     held: bool
     contents: str
     has_words: bool = True
+    call: ToolCall | UnsetType = UNSET
 
 
 class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -380,6 +382,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: When this was.
         offered: What else there is to be taken up.
+        kept: What hooks keep besides.
         read: What is in the session, if it was taken up.
         taken_up: Where it comes from, then.
     """
@@ -389,6 +392,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None
     at: datetime | None = None
     offered: list[Offer] = []
+    kept: list[Offer] = []
     read: ContextRead | None = None
     taken_up: TakenUp | None = None
 
@@ -402,6 +406,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
         purpose: None for one that nobody named.
         holder: Who starts.
         offered: What was found that can be taken up, this one included.
+        kept: What was found that hooks keep.
     """
 
     deed: ClassVar[str] = "start_session"
@@ -413,6 +418,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     project_id: str | None = None
     workspace_path: str | None = None
     offered: list[Offer] = msgspec.field(default_factory=list)
+    kept: list[Offer] = msgspec.field(default_factory=list)
 
 
 class ListDecisions(Message[list[DecisionView]], frozen=True, kw_only=True):

@@ -49,15 +49,23 @@ class Told(NamedTuple):
     last_at: int | None
 
 
-class _Message(NamedTuple):
-    message_id: int
+class Heard(NamedTuple):
+    """What was said, and when.
+
+    Attributes:
+        message_id: By which it is read; None where it is not.
+        at: Microseconds since 1970.
+        said: By whom, and what.
+    """
+
+    message_id: int | None
     at: int
     said: Said
 
 
 def briefing(
     context: Context,
-    partitions: Sequence[Partition],
+    heard: Sequence[Heard],
     seen: travel.SessionContext,
     purpose: str,
     tool: str | None,
@@ -67,13 +75,12 @@ def briefing(
 
     Args:
         context: The message's context.
-        partitions: What the reader may see.
+        heard: What was said, as far as the reader may see it, oldest first.
         seen: What is recorded, as far as the reader may see it.
         purpose: The session's.
         tool: The reader's, in which files are mentioned its way.
         messages: How many messages the reader may see.
     """
-    heard = yield from _newest(context, partitions)
     recorded = list(_recorded(seen, purpose, tool))
     room = MOST_BYTES - _size([Section("Session", ["-"])])
     kept = _within(recorded, int(room * _RECORDED) if heard else room)
@@ -85,33 +92,30 @@ def briefing(
     return Told(text, heard[-1].at if heard else None)
 
 
-def said_before(
-    context: Context, partitions: Sequence[Partition], messages: int, most_bytes: int
-) -> Slices[str]:
+def said_before(context: Context, heard: Sequence[Heard], messages: int, most_bytes: int) -> Slices[str]:
     """Return what was said in a session that another one continues; empty where there was nothing.
 
     Args:
         context: The message's context.
-        partitions: What the reader may see.
-        messages: How many messages these have.
+        heard: What was said, as far as the reader may see it, oldest first.
+        messages: How many messages the reader may see.
         most_bytes: What it may take in all.
     """
-    heard = yield from _newest(context, partitions)
     if not heard:
         return ""
     title = _title("What was said before, in the session that it continues", messages)
     return _delimited([(yield from _talk(context, [], title, heard, most_bytes))])
 
 
-def _newest(context: Context, partitions: Sequence[Partition]) -> Slices[list[_Message]]:
+def newest_talk(context: Context, partitions: Sequence[Partition]) -> Slices[list[Heard]]:
     """Return the newest talk that may be seen, oldest first."""
-    found: list[_Message] = []
+    found: list[Heard] = []
     characters = 0
     for message_id, _, message in islice(log.walk(context, partitions, reverse=True), MOST_MESSAGES):
         if message.is_talk and message.content.strip():
             text = two_ends(message.content, _READ, "\n")
             found.append(
-                _Message(message_id, message.timestamp, Said(_label(message), text, is_by_person(message)))
+                Heard(message_id, message.timestamp, Said(label_of(message), text, is_by_person(message)))
             )
             characters += len(text)
             if characters >= _MOST_CHARACTERS:
@@ -121,7 +125,7 @@ def _newest(context: Context, partitions: Sequence[Partition]) -> Slices[list[_M
     return found[::-1]
 
 
-def _label(message: StoredMessage) -> str:
+def label_of(message: StoredMessage) -> str:
     """Return who said it; an agent's label has no blank, so that none can pose as a person."""
     return "a person" if is_by_person(message) else inert(message.sender, _SENDER).replace(" ", "_")
 
@@ -132,11 +136,11 @@ def _title(what: str, messages: int) -> str:
 
 
 def _talk(
-    context: Context, before: Sequence[Section], title: str, heard: Sequence[_Message], most_bytes: int
+    context: Context, before: Sequence[Section], title: str, heard: Sequence[Heard], most_bytes: int
 ) -> Slices[Section]:
     """Return a section of what was said that fits behind other ones."""
     last = heard[-1]
-    if len(inert(last.said.text, BEGINNING + 1).encode()) > BEGINNING:
+    if last.message_id is not None and len(inert(last.said.text, BEGINNING + 1).encode()) > BEGINNING:
         title += (
             f" (all of the last: get_messages, session_id {context.address.key}, "
             f"since_id {last.message_id - 1})"

@@ -25,6 +25,7 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import client_topic, session_uri
 from greenroom.actors.session import directory, migrations, passport_payload, work_context
 from greenroom.actors.session.client_tools import client_tool
+from greenroom.actors.session.kept_words import is_kept, is_of
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.naming import MOST_NAMING
 from greenroom.actors.session.portable_actor import PortableSession, slices
@@ -45,6 +46,10 @@ class HandoverSession(PortableSession):
     @handles(travel.StartHere)
     def start(self, request: travel.StartHere, context: Context) -> Slices[travel.Started]:
         """Begin here, take this session up, or answer what else there is."""
+        started = yield from self._started(request, context)
+        return msgspec.structs.replace(started, kept=request.kept)
+
+    def _started(self, request: travel.StartHere, context: Context) -> Slices[travel.Started]:
         header = self._header
         others = [offer for offer in request.offered if offer.session_id != context.address.key]
         if request.how == "begin":
@@ -137,10 +142,13 @@ class HandoverSession(PortableSession):
         header = self._visible(context)
         read = yield from self._context_read(context, header, request.tool)
         common = self._common(context)
+        decided = common.newest_decisions()
+        if is_kept(header) and is_of(header, context.principal):
+            decided = [made for made in decided if work_context.is_own(made, context.principal)]
         return continuation.ToContinue(
             read=read,
             named_by="" if header.naming is None else header.naming.by,
-            decided_for=[made.user for made in common.newest_decisions()],
+            decided_for=[made.user for made in decided],
             work_for=None if common.workflow is None else common.workflow.user,
         )
 

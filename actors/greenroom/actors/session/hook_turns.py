@@ -1,7 +1,7 @@
 """A session that hooks keep: a client's turns, its files, and when its context was made shorter.
 
 Only the agent whose client it is reads the turns: they are what a person said to it, not what a project
-shares.
+shares. What others of the same user may be told of them is in `kept_words`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.times import to_microseconds
+from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas import session_travel as travel
@@ -23,13 +23,12 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import migrations, work_context
 from greenroom.actors.session.compactions import StoredCompaction, put_compaction
+from greenroom.actors.session.kept_words import APP, has_kept_words, is_kept, is_of, may_be_told
 from greenroom.actors.session.portable_actor import slices
-from greenroom.actors.session.records import CLOSED, Header
+from greenroom.actors.session.records import CLOSED, Header, seen_status
 from greenroom.actors.session.resource import ReadableSession
 from greenroom.runtime import Context, Slices, handles
 
-APP: Final = "greenroom-hooks"
-"""The program that such sessions belong to."""
 MOST_TURNS: Final = 5_000
 """Turns that a session keeps of a client's session; what comes then is left out."""
 _LONGEST_PATH: Final = 1_024
@@ -49,7 +48,7 @@ class HookedSession(ReadableSession):
         header = self._header
         if header is None:
             header = yield from self._made(request, context)
-        elif header.app_name != APP or not _is_of(header, context.principal):
+        elif not is_kept(header) or not is_of(header, context.principal):
             raise auth_errors.session_exists(context.address.key)
         kept = 0
         if not self._is_repeat(request, context):
@@ -73,12 +72,40 @@ class HookedSession(ReadableSession):
         header, principal = self._header, context.principal
         if (
             header is None
-            or not _is_of(header, principal)
+            or not is_of(header, principal)
             or not policy.may_see_session(principal, header.project_id)
         ):
             return None
         audit_record.record_read(context, principal, "read_own_work", context.address.key)
         return work_context.view_of_user(self._own(context), self._common(context), principal)
+
+    @handles(hook_work.LookAtKept)
+    def look_at_kept(self, request: hook_work.LookAtKept, context: Context) -> Slices[travel.Offer | None]:
+        """Answer what an agent of the same user would be told, in numbers: nothing of what was said."""
+        header, session_id = self._header, context.address.key
+        if (
+            header is None
+            or not may_be_told(header, context.principal)
+            or header.project_id != request.project_id
+        ):
+            return None
+        partitions = self._counters.all_partitions()
+        has_words = yield from has_kept_words(context, partitions)
+        files = len(self._own(context).files)
+        messages = self._counters.count(each for each in partitions if each.visibility == "private")
+        if not has_words and not files:
+            return None
+        return travel.Offer(
+            session_id=session_id,
+            purpose=header.purpose,
+            status=seen_status(header.status, has_words),
+            tool=header.created_by,
+            last_used=to_datetime(header.updated_at),
+            held=False,
+            contents=f"kept by hooks: {_counted(messages, 'message')}, {_counted(files, 'file')}",
+            has_words=has_words,
+            call=travel.ToolCall(tool="start_session", arguments={"restore_from": session_id}),
+        )
 
     def _made(self, request: hook_work.KeepTurns, context: Context) -> Slices[Header]:
         """Stage the session. It is not offered to be taken up: it is another program's own."""
@@ -117,7 +144,9 @@ class HookedSession(ReadableSession):
             visibility="private",
         )
         partition = policy.partition_of(principal, event.visibility)
-        self._append_event(context, partition, event_id, session_events.stored(event, context.now))
+        message = session_events.stored(event, context.now)
+        told = msgspec.structs.replace(message, words=turn.words)
+        self._append_event(context, partition, event_id, told)
 
     def _use_files(self, request: hook_work.KeepTurns, context: Context) -> None:
         own = self._own(context)
@@ -149,11 +178,8 @@ class HookedSession(ReadableSession):
         self._change(context, msgspec.structs.replace(changed, ahead=current.ahead))
 
 
-def _is_of(header: Header, principal: Principal) -> bool:
-    """Return whether a session is of the same user, or of the same agent where nobody knows the user."""
-    return header.user_id == principal.user and (
-        principal.user is not None or header.created_by == principal.agent_id
-    )
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _event_id(request: hook_work.KeepTurns, number: int) -> str:

@@ -22,8 +22,9 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import project_topic, work_topic
 from greenroom.actors.schemas.transfer import import_address
 from greenroom.actors.session import directory, log, migrations, passport_payload, reads, work_context
-from greenroom.actors.session.briefing import briefing, said_before
+from greenroom.actors.session.briefing import Heard, briefing, newest_talk, said_before
 from greenroom.actors.session.event_batches import EventBatches
+from greenroom.actors.session.kept_words import is_kept, is_of, kept_words, may_be_told
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.records import CLOSED, Header, seen_status
 from greenroom.actors.session.work_context import WorkContext
@@ -129,10 +130,10 @@ class PortableSession(EventBatches):
     ) -> Slices[continuation.EarlierTalk]:
         """Answer what was said here, to who works in a session that continues this one."""
         header = self._visible(context)
-        partitions = policy.partitions(context.principal)
-        text = yield from said_before(
-            context, partitions, self._counters.count(partitions), request.most_bytes
-        )
+        text = ""
+        if request.asked or not is_kept(header):
+            heard, messages = yield from self._heard(context, header)
+            text = yield from said_before(context, heard, messages, request.most_bytes)
         return continuation.EarlierTalk(
             text=text, continues=UNSET if header.continues is None else header.continues
         )
@@ -174,6 +175,8 @@ class PortableSession(EventBatches):
     def move(self, request: travel.Move, context: Context) -> Slices[travel.ContextRead]:
         """Log a step of the session's way; who takes it up makes it its tool's."""
         header = self._open(context)
+        if request.outcome == "resumed" and is_kept(header):  # it is another program's: others continue it
+            raise auth_errors.session_closed(context.address.key, header.status)
         if request.memories is not None:
             passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
@@ -200,7 +203,8 @@ class PortableSession(EventBatches):
         )
         seen = work_context.view(self._own(context), self._common(context), context.principal)
         messages = self._counters.count(partitions)
-        told = yield from briefing(context, partitions, seen, header.purpose, request.to_tool, messages)
+        heard = yield from newest_talk(context, partitions)
+        told = yield from briefing(context, heard, seen, header.purpose, request.to_tool, messages)
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
@@ -240,6 +244,7 @@ class PortableSession(EventBatches):
         return (
             header is not None
             and header.status not in CLOSED
+            and not is_kept(header)
             and policy.may_see_session(context.principal, header.project_id)
             and header.created_at == to_microseconds(request.created_at)
             and header.updated_at >= to_microseconds(request.updated_at)
@@ -394,23 +399,41 @@ class PortableSession(EventBatches):
         )
         migrations.put_migration(context, move)
 
+    def _heard(self, context: Context, header: Header) -> Slices[tuple[list[Heard], int]]:
+        """Return what the sender may be told of what was said here, oldest first, and how much there is."""
+        if is_kept(header):
+            if not is_of(header, context.principal):
+                return [], 0
+            words: list[Heard] = []
+            if may_be_told(header, context.principal):
+                words = yield from kept_words(context, self._counters.all_partitions())
+            if words:
+                return words, len(words)
+            # Of one that an older version kept, or a passport brought, an agent has what is its own.
+            partitions = policy.partitions(context.principal, "private")
+        else:
+            partitions = policy.partitions(context.principal)
+        return (yield from newest_talk(context, partitions)), self._counters.count(partitions)
+
     def _context_read(self, context: Context, header: Header, tool: str | None) -> Slices[travel.ContextRead]:
         work = context.get(migrations.WORK, ToolState)
         seen = self._seen(context)
-        partitions = policy.partitions(context.principal)
-        messages = self._counters.count(partitions)
-        told = yield from briefing(context, partitions, seen, header.purpose, tool, messages)
+        if is_kept(header) and is_of(header, context.principal):  # what others noted down is no part
+            seen = work_context.view_of_user(self._own(context), self._common(context), context.principal)
+        readable = self._counters.count(policy.partitions(context.principal))
+        heard, messages = yield from self._heard(context, header)
+        told = yield from briefing(context, heard, seen, header.purpose, tool, messages)
         return travel.ContextRead(
             purpose=header.purpose,
             briefing=told.text,
             talk=travel.TalkView(
                 messages=messages,
                 last_at=optional_datetime(told.last_at),
-                read=reads.call_for_newest(context.address.key) if messages else None,
+                read=reads.call_for_newest(context.address.key) if readable else None,
             ),
             session_id=context.address.key,
             continues=header.continues or UNSET,
-            status=seen_status(header.status, self._counters.talk(partitions)),
+            status=seen_status(header.status, self._counters.talk(policy.partitions(context.principal))),
             project_id=header.project_id,
             workspace_path=None if work is None else work.workspace_path,
             tool=None if work is None else work.tool,

@@ -126,6 +126,7 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received.
 
     ``parent`` comes with its audience, since not everyone who sees an answer sees what it answers.
+    ``words`` is what other agents of the user may be told of a turn that hooks kept; nothing else writes it.
     """
 
     sender: str
@@ -135,6 +136,7 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     metadata: bytes
     content: str
     event: StoredEvent | None = None
+    words: str | None = None
 
     @property
     def is_talk(self) -> bool:

@@ -246,13 +246,14 @@ def view(
 def view_of_user(own: WorkContext, common: WorkContext, principal: Principal) -> travel.SessionContext:
     """Return as much of a reader's view as agents of its own user made."""
     part = WorkContext(COMMON)
-    part.decisions = {key: made for key, made in common.decisions.items() if _is_own(made, principal)}
-    if common.workflow is not None and _is_own(common.workflow, principal):
+    part.decisions = {key: made for key, made in common.decisions.items() if is_own(made, principal)}
+    if common.workflow is not None and is_own(common.workflow, principal):
         part.workflow = common.workflow
     return view(own, part, principal)
 
 
-def _is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:
+def is_own(made: StoredDecision | StoredWorkflow, principal: Principal) -> bool:
+    """Return whether an agent of the same user noted something down."""
     if principal.user is None:
         return made.user == "" and made.by == principal.agent_id
     return made.user == principal.user
