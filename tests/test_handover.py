@@ -125,6 +125,11 @@ async def test_another_user_and_another_project_take_up_nothing(tmp_path: Path) 
             await agent(runtime, "cursor", user="mallory").ask(StartSession(workspace_path=HOME)),
         ):
             assert (began.restored, began.offered, began.notice) == (False, [], "Began a new session.")
+        latest = await agent(runtime, "cursor", user="mallory").ask(StartSession(restore_from="latest"))
+        assert not latest.restored
+        assert latest.notice.startswith(
+            "Began a new session: you have no open one in this project to restore"
+        )
 
 
 def offers(began: SessionStarted) -> list[tuple[str, str, str, bool, str]]:

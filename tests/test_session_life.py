@@ -225,7 +225,7 @@ async def test_only_a_terminated_session_is_reopened_and_by_no_other_step(enter:
         await claude.ask(UpdateSession(session_id="s", status="archived"))
         with refused("VALIDATION_ERROR", status="archived") as caught:
             await claude.ask(ReopenSession(session_id="s"))
-        assert "restore_session begins one that continues it" in caught.value.sentence
+        assert "start_session with restore_from begins one that continues it" in caught.value.sentence
         assert (await claude.ask(RestoreSession(session_id="s"))).continues == "s"
         assert (await claude.ask(GetSession(session_id="s"))).session.status == "archived"
         stranger = tool(house.runtime, "zed", projects=frozenset({"q"}))

@@ -89,6 +89,11 @@ def test_of_a_block_without_an_error_the_last_line_is_in() -> None:
     assert [unit.text for unit in units(f"So:\n```py\n{code}\n```")] == ["So:", "value_8 = 8"]
 
 
+def test_the_last_message_is_in_however_short_it_is() -> None:
+    assert shortened([*TALK, person("ok")])[-1] == "a: ok"
+    assert shortened([*TALK, person("x")], 300)[-1] == "a: x"
+
+
 def test_what_is_left_out_within_a_message_shows() -> None:
     middle = " ".join(f"Note {number} says nothing." for number in range(60))
     long = f"The key lies in `secrets/` and must never be logged. {middle} The port must stay 8443 until May."

@@ -9,7 +9,7 @@ from greenroom.runtime import Refusal
 
 MAX_VALUE_BYTES = 1_048_576
 """The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
-_CONTINUED: Final = "restore_session begins one that continues it"
+_CONTINUED: Final = "start_session with restore_from begins one that continues it"
 
 
 def session_not_found(session_id: str) -> Refusal:

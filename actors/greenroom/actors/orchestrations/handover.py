@@ -150,7 +150,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         read, session_id = started.read, started.session_id
         at = started.at or started.created_at
         return SessionStarted(
-            notice=_notice(client, started) + _of_kept(started.kept),
+            notice=_notice(client, started, is_latest=self.restore_from == LATEST) + _of_kept(started.kept),
             briefing=""
             if read is None
             else await client.briefing_of(read, asked=self.restore_from is not None),
@@ -194,7 +194,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
         )
 
 
-def _notice(client: ClientSessionState, started: travel.Started) -> str:
+def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: bool) -> str:
     count = len(started.offered)
     there = "one open session has" if count == 1 else f"{count} open sessions have"
     choose = "call start_session with restore_from and its session_id"
@@ -205,6 +205,11 @@ def _notice(client: ClientSessionState, started: travel.Started) -> str:
             f"Took up {quoted(read.purpose)} from {came.from_tool}, last used "
             f"{came.last_used:%Y-%m-%d %H:%M} UTC{said_in(client, read, now)}. To begin something else, "
             "call start_session with new: true."
+        )
+    if not count and is_latest:
+        return (
+            "Began a new session: you have no open one in this project to restore. To go on with one that "
+            "has ended, or with another project's, call start_session with restore_from and its session_id."
         )
     if not count:
         return "Began a new session."

@@ -27,7 +27,7 @@ Content = Annotated[
     Meta(
         min_length=1,
         description="what to say; 10,000 characters unless configured",
-        extra={"takes": "at least 1 character"},
+        extra={"takes": "a string of at least 1 character"},
         extra_json_schema={"maxLength": 1_048_576},
     ),
 ]

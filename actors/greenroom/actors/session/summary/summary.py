@@ -90,8 +90,9 @@ def summarize(
     """
     said = said[-MOST_MESSAGES:]
     cut = []
-    for message in said:
-        cut.append([unit for unit in units(message.text) if len(unit.text) >= _LEAST])
+    for number, message in enumerate(said, 1):  # of the last message also "ok" is in
+        least = _LEAST if number < len(said) else 1
+        cut.append([unit for unit in units(message.text) if len(unit.text) >= least])
         yield
     conversation = Conversation(said, cut)
     yield
