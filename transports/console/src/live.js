@@ -36,10 +36,7 @@ function follow() {
   stream = new EventSource(asSeen(url));
   stream.addEventListener("change", later);
   stream.addEventListener("end", later);
-  stream.addEventListener("open", (event) => {
-    if (event.target.opened) later(); // it was away for a while
-    event.target.opened = true;
-  });
+  stream.addEventListener("open", later); // for what changed since the page was made, or while it was away
 }
 
 function stop() {
