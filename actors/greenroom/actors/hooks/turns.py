@@ -22,11 +22,11 @@ MOST_CHARACTERS: Final = 200_000
 _TURN: Final = 4_000
 _CALLS: Final = 500
 _TYPED: Final = 8_000
-"""Nobody types more characters in one turn, and of a longer one the middle may be gone."""
+"""A longer turn was not typed as a whole, and its middle may be gone."""
 _WORDS: Final = 2_000
-"""Characters of a turn's words that another agent may be told."""
+"""Characters of a turn's words that another agent may read."""
 _MOST_ERRORS: Final = 3
-"""Errors of tools in a row that it may be told of, the last ones."""
+"""Errors of tools in a row that it may read, the last ones."""
 _REPEATED: Final = 20
 """Characters of a sentence that is a tool's where it stands in what one put out."""
 MOST_REQUEST: Final = 300
@@ -102,9 +102,14 @@ def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
         return []
     words = [_call(each) for each in calls]
     errors = dict.fromkeys(error_line(each.text) for each in calls if each.failed)
-    told = "\n".join(list(filter(None, errors))[-_MOST_ERRORS:])
+    words_of_tools = "\n".join(list(filter(None, errors))[-_MOST_ERRORS:])
     return [
-        KeptTurn(role="tool", text=two_ends("; ".join(words), _CALLS), at=calls[-1].at, words=told or None)
+        KeptTurn(
+            role="tool",
+            text=two_ends("; ".join(words), _CALLS),
+            at=calls[-1].at,
+            words=words_of_tools or None,
+        )
     ]
 
 

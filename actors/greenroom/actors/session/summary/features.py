@@ -148,4 +148,9 @@ class Conversation:
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text in small letters; of a long one those of its beginning."""
-    return frozenset(word.strip("./-") for word in _WORD.findall(text[:_LOOKED_AT].lower()))
+    return frozenset(words_in_order(text[:_LOOKED_AT].lower()))
+
+
+def words_in_order(text: str) -> list[str]:
+    """Return the words of a text in small letters, as they come."""
+    return [word.strip("./-") for word in _WORD.findall(text)]

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from greenroom.actors.session.summary.features import words_in_order
+
 NEAR: Final = 3
 """Messages before a negation that it may take back."""
 LEFT: Final = 0.3
@@ -43,7 +45,6 @@ isn wasn won never without kein keine keinen keinem keiner keines pas sin nunca
 _FIRST_WORDS: Final = frozenset(_CUE_WORDS.split())
 """A text that has none of these words has no cue."""
 _AFTER: Final = re.compile("(?:の代わり|ではなく|じゃなく|をやめ|は不要)")
-_WORD: Final = re.compile(r"[\w./-]{2,}")
 
 
 class Revocation(NamedTuple):
@@ -75,7 +76,7 @@ def revocations(
             if part.isascii() and words.isdisjoint(_FIRST_WORDS):
                 continue
             for is_explicit, about in _cued(part[:_LOOKED_AT].lower()):
-                near = [word.strip("./-") for word in _WORD.findall(about)[:_REACH]]
+                near = words_in_order(about)[:_REACH]
                 rare = frozenset(word for word in near if _NAMED <= counts.get(word, 0) <= _RARE)
                 if rare:
                     found.append(Revocation(place, rare, is_explicit))

@@ -49,34 +49,28 @@ class Unit(NamedTuple):
     Attributes:
         text: What it says, on one line.
         kind: What it is.
-        paragraph: The number of its paragraph in the message; 0 for the first.
     """
 
     text: str
     kind: Kind
-    paragraph: int
 
 
 def units(text: str) -> Iterator[Unit]:
     """Yield a message's units in its order."""
-    paragraph = 0
     for is_block, lines in _blocks(_bounded(text)):
         if is_block:
             for line in _telling(lines):
-                yield Unit(_cut(line), "telling", paragraph)
-            paragraph += 1
+                yield Unit(_cut(line), "telling")
             continue
         for line in lines:
-            if not line.strip():
-                paragraph += 1
-            elif _ROW.match(line):
+            if _ROW.match(line):
                 if not _RULE.fullmatch(line[:LOOKED_AT]):
-                    yield Unit(_cut(line), "row", paragraph)
+                    yield Unit(_cut(line), "row")
             else:
                 item = _ITEM.match(line[:LOOKED_AT])
                 mark = line[: item.end()].strip() + " " if item is not None else ""
                 for sentence in sentences(line if item is None else line[item.end() :]):
-                    yield Unit(_cut(mark + sentence), "prose", paragraph)
+                    yield Unit(_cut(mark + sentence), "prose")
                     mark = ""
 
 
