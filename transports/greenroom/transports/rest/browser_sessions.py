@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,7 +28,7 @@ from greenroom.actors.schemas.presence import ConnectedClient
 from greenroom.transports.auth.authenticator import AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.rest.link_files import LinkFiles
-from greenroom.transports.rest.terminal_codes import TerminalCodes, Terminals
+from greenroom.transports.rest.terminal_codes import TerminalCodes, Terminals, digest_of
 
 CSRF_HEADER: Final = "X-CSRF-Token"
 IDLE: Final = 1_800.0
@@ -202,7 +201,7 @@ class BrowserSessions:
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
         codes = None if terminal is None else self._terminals.open(terminal)
-        self._links[_digest(token)] = _Link(trio.current_time() + LINK_SECONDS, read_only, codes)
+        self._links[digest_of(token)] = _Link(trio.current_time() + LINK_SECONDS, read_only, codes)
         self.note("make_link", read_only=read_only)
         return token
 
@@ -213,7 +212,7 @@ class BrowserSessions:
         """
         if self.files is not None:
             self.files.used(token)
-        link = self._links.pop(_digest(token), None)
+        link = self._links.pop(digest_of(token), None)
         if link is None or trio.current_time() >= link.until:
             self.note("log_in", outcome="denied", address=address, by="link")
             return None
@@ -243,7 +242,7 @@ class BrowserSessions:
         assert caller.credential is not None, "nobody logs in without anything"
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
-        session = self._sessions[_digest(token)] = BrowserSession(_digest(token), caller, codes)
+        session = self._sessions[digest_of(token)] = BrowserSession(digest_of(token), caller, codes)
         self.note("log_in", address=caller.address, key_id=caller.credential.id, by=by)
         if not session.is_of_owner:
             hold = self._authenticator.hold_connection(caller, partial(self.end, session))
@@ -254,7 +253,7 @@ class BrowserSessions:
 
     def find(self, token: str) -> BrowserSession | None:
         """Return the session of a cookie, which it goes on with; None without one."""
-        session = self._sessions.get(_digest(token))
+        session = self._sessions.get(digest_of(token))
         if session is None or self.ended_by_time(session):
             return None
         session.used = trio.current_time()
@@ -381,7 +380,3 @@ def is_of_owner(caller: Caller) -> bool:
 def _holder(session: BrowserSession) -> str | None:
     credential = session.caller.credential
     return None if credential is None else credential.holder
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode()).digest()

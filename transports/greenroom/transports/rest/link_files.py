@@ -20,7 +20,6 @@ import secrets
 import stat
 import time
 from contextlib import suppress
-from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,6 +27,7 @@ from typing import Final, NamedTuple
 import trio
 
 from greenroom.runtime.lmdb.files import FOLDER_MODE, create_file
+from greenroom.transports.rest.terminal_codes import digest_of
 
 FOLDER: Final = "links"
 """The folder of the files, beside the secrets of stores."""
@@ -83,13 +83,13 @@ class LinkFiles:
         except OSError as error:
             logger.warning("no file leads a browser to the console: %s", error)
             return None
-        self._files[_digest(url.rpartition("/")[2])] = _File(path, trio.current_time() + self._seconds)
+        self._files[digest_of(url.rpartition("/")[2])] = _File(path, trio.current_time() + self._seconds)
         self._written.set()
         return path
 
     def used(self, token: str) -> None:
         """Remove the file of a link that was used, if it has one."""
-        self._remove(_digest(token))
+        self._remove(digest_of(token))
 
     async def run(self) -> None:
         """Remove files in time, also those of killed servers, until this is cancelled."""
@@ -167,7 +167,3 @@ def _left_over(folder: Path, seconds: float) -> list[tuple[Path, float]]:
 async def _remove_later(path: Path, seconds: float) -> None:
     await trio.sleep(seconds)
     _unlink(path)
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode()).digest()

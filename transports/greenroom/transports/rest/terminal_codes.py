@@ -39,7 +39,7 @@ class PrintedCode:
     __slots__ = ("digest", "until", "wrong")
 
     def __init__(self, code: str) -> None:
-        self.digest = _digest(code)
+        self.digest = digest_of(code)
         self.until = trio.current_time() + CODE_SECONDS
         self.wrong = 0
 
@@ -64,7 +64,7 @@ class TerminalCodes:
         code = self._code
         if code is not None and trio.current_time() >= code.until:
             code = self._code = None
-        is_right = hmac.compare_digest(_NOTHING if code is None else code.digest, _digest(_read(shown)))
+        is_right = hmac.compare_digest(_NOTHING if code is None else code.digest, digest_of(_read(shown)))
         if code is None:
             return None
         if is_right:
@@ -91,11 +91,11 @@ class Terminals:
         """Return the codes of a terminal that has a link made."""
         while len(self._codes) >= MOST_TERMINALS:
             del self._codes[next(iter(self._codes))]
-        return self._codes.setdefault(_digest(token), TerminalCodes())
+        return self._codes.setdefault(digest_of(token), TerminalCodes())
 
     def new_code(self, token: str) -> str | None:
         """Return a new code of a terminal; None where it is not known."""
-        codes = self._codes.get(_digest(token))
+        codes = self._codes.get(digest_of(token))
         return None if codes is None else codes.new()
 
 
@@ -104,5 +104,6 @@ def _read(shown: str) -> str:
     return shown.upper().translate(_AS_READ)
 
 
-def _digest(text: str) -> bytes:
+def digest_of(text: str) -> bytes:
+    """Return what is kept of a secret text: a digest, by which it is known again."""
     return sha256(text.encode(errors="replace")).digest()
