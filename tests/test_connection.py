@@ -330,7 +330,12 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
             {"session_id": "s"},
         ),
         (OverloadedError("session/s", 120), "OVERLOADED", {"retry_after_ms": 120}),
-        (StorageFullError("full"), "STORAGE_FULL", {}),
+        (StorageFullError("/home/secret cannot be written"), "STORAGE_FULL", {}),
+        (
+            StorageFullError("the disk has 5 bytes left", disk_free=5),
+            "STORAGE_FULL",
+            {"disk_free": 5},
+        ),
         (IdempotencyConflictError("used"), "IDEMPOTENCY_CONFLICT", {}),
         (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {}),
         (RuntimeClosedError("closed"), "SHUTTING_DOWN", {}),

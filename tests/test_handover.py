@@ -15,6 +15,7 @@ from greenroom.actors import (
     CreateSession,
     DecisionMade,
     EndSession,
+    ExportSession,
     GetSession,
     GetSessionContext,
     MigrateSession,
@@ -26,6 +27,9 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
+from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.schemas.session_travel import ToolCall
+from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from support.agents import Enter
 
     from greenroom.actors import SessionStarted
+    from greenroom.actors.schemas.session_travel import Offer
 
 HOME = "/home/user/greenroom"
 pytestmark = pytest.mark.promise("passport.taken-up")
@@ -42,6 +47,13 @@ def agent(runtime: Any, name: str, *, user: str | None = "user", **more: Any) ->
     locator = more.pop("locator", None)
     who = Principal(agent_id=name, user=user, **more)
     return Agent(runtime, who, client=name, locator=locator)
+
+
+def call_of(offer: Offer) -> dict[str, Any]:
+    """The arguments of an offer's complete call of `start_session`."""
+    assert isinstance(offer.call, ToolCall)
+    assert offer.call.tool == "start_session"
+    return offer.call.arguments
 
 
 async def worked(runtime: Any, name: str = "claude-code", **arguments: Any) -> str:
@@ -142,17 +154,17 @@ async def test_among_several_the_caller_chooses(tmp_path: Path) -> None:
         second = await worked(runtime, "zed", purpose="two")
         cursor = agent(runtime, "cursor")
         began = await cursor.ask(StartSession())
-        assert (began.session_id, began.created_at, began.memory_passport) == (None, None, None)
-        assert not began.restored
+        assert (began.restored, began.taken_up, began.briefing) == (False, None, "")
+        assert began.session_id not in {first, second}
+        assert (await cursor.ask(AddMessage(session_id=began.session_id, content="here"))).message_id
         assert offers(began) == [
             (second, "two", "zed", False, "1 decision"),
             (first, "one", "claude-code", False, "1 decision"),
         ]
-        assert "restore_from" in began.notice
-        assert "new: true" in began.notice
-        chosen = await cursor.ask(StartSession(restore_from=first))
+        assert "2 open sessions have work in them: to go on with one instead" in began.notice
+        chosen = await cursor.ask(StartSession(**call_of(began.offered[1])))
         assert (chosen.session_id, chosen.restored) == (first, True)
-        assert [each.session_id for each in chosen.offered] == [second]
+        assert [each.session_id for each in chosen.offered] == [began.session_id, second]
         latest = await cursor.ask(StartSession(restore_from="latest"))
         assert latest.session_id == first  # it was used last
         own = await cursor.ask(StartSession(new=True))
@@ -167,9 +179,10 @@ async def test_what_somebody_holds_is_offered_and_left_alone(tmp_path: Path) -> 
         await claude.ask(RecordContext(recent_searches=["x"]))
         cursor = agent(runtime, "cursor")
         began = await cursor.ask(StartSession())
-        assert began.session_id is None
+        assert began.session_id not in {started.session_id, None}
         assert offers(began) == [(started.session_id, "mine", "claude-code", True, "1 search")]
-        assert "somebody works in it now" in began.notice
+        assert began.offered[0].held_by == ["claude-code"]
+        assert "one open session has work in it (claude-code at work there now)" in began.notice
         await claude.ask(StartSession(new=True))  # from now on it works elsewhere
         assert (await cursor.ask(StartSession())).session_id == started.session_id
         cursor.close()
@@ -181,7 +194,7 @@ async def test_restoring_holds_a_session_as_starting_does(tmp_path: Path) -> Non
         left = await worked(runtime)
         zed = agent(runtime, "zed")
         await zed.ask(RestoreSession(session_id=left))
-        assert (await agent(runtime, "cursor").ask(StartSession())).session_id is None
+        assert (await agent(runtime, "cursor").ask(StartSession())).offered[0].held_by == ["zed"]
         zed.close()
         assert (await agent(runtime, "cursor").ask(StartSession())).session_id == left
 
@@ -197,8 +210,68 @@ async def test_of_two_that_start_at_once_one_takes_it_up(tmp_path: Path) -> None
         async with trio.open_nursery() as nursery:
             for number in range(5):
                 nursery.start_soon(start, f"tool-{number}")
-    assert sorted(each.session_id or "" for each in began) == ["", "", "", "", left]
-    assert [each.offered[0].held for each in began if each.session_id is None] == [True] * 4
+    ids = [each.session_id for each in began]
+    assert (ids.count(left), len(set(ids))) == (1, 5)
+    assert [each.offered[0].held for each in began if each.session_id != left] == [True] * 4
+
+
+async def is_there(runtime: Any, session_id: str | None) -> bool:
+    """Ask the session itself, behind whatever was sent to it before."""
+    assert session_id is not None
+    try:
+        await agent(runtime, "onlooker").ask(GetSession(session_id=session_id))
+    except Refusal as refusal:
+        if refusal.code != "SESSION_NOT_FOUND":
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize("purpose", [None, "a plan"])
+@pytest.mark.parametrize("way", [{"new": True}, {"restore_from": "left"}])
+async def test_a_session_in_which_nothing_was_said_goes_when_its_agent_moves_on(
+    tmp_path: Path, purpose: str | None, way: dict[str, Any]
+) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        left = await worked(runtime)
+        await agent(runtime, "zed").ask(RestoreSession(session_id=left))
+        cursor = agent(runtime, "cursor")
+        blank = (await cursor.ask(StartSession(purpose=purpose))).session_id
+        assert await is_there(runtime, blank)
+        way = {key: left if value == "left" else value for key, value in way.items()}
+        moved = (await cursor.ask(StartSession(**way))).session_id
+        assert [await is_there(runtime, each) for each in (blank, moved)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "reason", ["said", "joined", "created", "of another", "exported", "watched", "again"]
+)
+async def test_a_session_that_matters_stays_when_an_agent_moves_on(tmp_path: Path, reason: str) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        cursor, zed = agent(runtime, "cursor"), agent(runtime, "zed")
+        session = (await cursor.ask(StartSession())).session_id
+        leaving = cursor
+        if reason == "said":
+            await cursor.ask(AddMessage(session_id=session, content="here"))
+        elif reason == "joined":
+            await zed.ask(StartSession(restore_from=session))
+        elif reason == "created":
+            session = (await cursor.ask(CreateSession(purpose="for later"))).session_id
+            await cursor.ask(StartSession(restore_from=session))
+        elif reason == "of another":
+            await zed.ask(StartSession(restore_from=session))
+            cursor.close()
+            leaving = zed
+        elif reason == "exported":
+            await cursor.ask(ExportSession())
+        elif reason == "watched":
+            runtime.subscriber().add(session_uri(session))
+        elif reason == "again":
+            await cursor.ask(StartSession(restore_from=session))
+            assert await is_there(runtime, session)
+            return
+        await leaving.ask(StartSession(new=True))
+        assert await is_there(runtime, session)
 
 
 async def test_a_caller_without_a_connection_holds_for_a_minute(enter: Enter) -> None:
@@ -209,7 +282,7 @@ async def test_a_caller_without_a_connection_holds_for_a_minute(enter: Enter) ->
         first, again, other = (agent(runtime, name, locator=places) for name in ("one", "one", "two"))
         assert (await first.ask(StartSession())).session_id == left
         assert (await again.ask(StartSession())).session_id == left
-        assert (await other.ask(StartSession())).session_id is None
+        assert (await other.ask(StartSession())).session_id != left
         house.tick(61)
         assert (await other.ask(StartSession())).session_id == left
 
@@ -242,4 +315,4 @@ async def test_a_session_that_came_of_a_repeat_is_held_by_who_asked_again(tmp_pa
         again = agent(runtime, "claude-code")
         await again.ask(asked)
         await again.ask(RecordContext(recent_searches=["x"]))
-        assert (await agent(runtime, "cursor").ask(StartSession())).session_id is None
+        assert (await agent(runtime, "cursor").ask(StartSession())).offered[0].held

@@ -31,11 +31,11 @@ async def test_who_works_in_another_process_holds_its_session_until_it_ends(tmp_
         session = await worked(bob)
         for each in (ann, cy):
             began = await each.call("start_session")
-            assert began["session_id"] is None
-            assert [offer["held"] for offer in began["offered"]] == [True]
+            assert began["session_id"] != session
+            assert [(offer["held"], offer["held_by"]) for offer in began["offered"]] == [(True, ["bob"])]
         assert await bob.end("end of input") == 0
         assert (await cy.call("start_session"))["session_id"] == session
-        assert (await ann.call("start_session"))["session_id"] is None
+        assert (await ann.call("start_session"))["session_id"] != session
 
 
 @pytest.mark.parametrize("who", ["the owner", "an attached one"])
@@ -43,7 +43,7 @@ async def test_who_was_killed_holds_nothing(tmp_path: Path, who: str) -> None:
     async with tool_clients(tmp_path, "ann", "bob", "cy") as (ann, bob, cy):
         victim = ann if who == "the owner" else bob
         session = await worked(victim)
-        assert (await cy.call("start_session"))["session_id"] is None
+        assert (await cy.call("start_session"))["session_id"] != session
         await victim.kill()
         began = await cy.call("start_session")
         assert (began["session_id"], began["restored"]) == (session, True)
@@ -57,7 +57,7 @@ async def test_what_somebody_holds_stays_held_when_another_process_takes_over(tm
         for each in (bob, cy):  # both are attached, or own, by the time that they are answered
             assert (await each.call("get_session", session_id=session))["success"]
         began = await cy.call("start_session")
-        assert (began["session_id"], owner in {bob, cy}) == (None, True)
+        assert (began["session_id"] != session, owner in {bob, cy}) == (True, True)
 
 
 async def test_over_http_a_session_of_the_protocol_holds_and_ends(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_over_http_a_session_of_the_protocol_holds_and_ends(tmp_path: Path
         await one.initialize(greenroom_agent="claude")
         await two.initialize(greenroom_agent="zed")
         session = await worked(one)
-        assert (await call(two, "start_session"))["session_id"] is None
+        assert (await call(two, "start_session"))["session_id"] != session
         await one.end_session()
         assert (await call(two, "start_session"))["session_id"] == session
 
@@ -77,7 +77,7 @@ async def test_of_callers_without_connections_only_the_first_takes_a_session_up(
         await one.end_session()
         first, second = {"greenroom_agent": "a"}, {"greenroom_agent": "b"}
         assert (await alone(two, "start_session", first))["session_id"] == session
-        assert (await alone(two, "start_session", second))["session_id"] is None
+        assert (await alone(two, "start_session", second))["session_id"] != session
         assert (await alone(two, "start_session", first))["session_id"] == session
 
 

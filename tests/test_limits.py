@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import ip_network
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -114,23 +115,29 @@ async def test_a_key_is_limited_over_all_its_connections(enter: Enter) -> None:
         assert "result" in await peers[1].receive()
 
 
-async def test_over_http_the_status_says_it_and_when_to_come_back(enter: Enter) -> None:
+async def test_over_http_a_tool_says_when_to_come_back_and_else_the_status_does(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=6, rate_burst=2) as here:
         key = await create_key(at)
         await here.settled()
         guest = await here.guest()
         answers = [await http_ask(guest, key) for _ in range(3)]
-        assert [answer.status for answer in answers] == [200, 200, 429]
-        limited = answers[-1]
-        assert limited.headers["retry-after"] == "10"
+        assert [answer.status for answer in answers] == [200, 200, 200]
+        assert [answer.json()["result"]["isError"] for answer in answers] == [False, False, True]
+        told = json.loads(answers[-1].json()["result"]["content"][0]["text"])
+        assert (told["code"], told["details"]) == ("RATE_LIMITED", {"retry_after_ms": 10_000})
+        await guest.modern("tools/list", {}, **bearer(key))
+        limited = await guest.answer()
+        assert (limited.status, limited.headers["retry-after"]) == (429, "10")
         error = limited.json()["error"]
         assert (error["data"]["code"], error["data"]["retry_after_ms"]) == ("RATE_LIMITED", 10_000)
-        assert limited.json()["id"] == 3
         assert (await guest.ask("GET", "/healthz")).status == 200
         await trio.sleep(10.1)
         session = await here.session(key)
         await session.request("tools/list")
         assert (await session.answer()).status == 429
+        await session.request("tools/call", {"name": "list_sessions", "arguments": {}})
+        called = await session.answer()
+        assert (called.status, called.json()["result"]["isError"]) == (200, True)
         await session.request("ping")
         assert (await session.answer()).status == 200
 
@@ -290,8 +297,8 @@ async def test_a_key_that_takes_another_s_place_takes_its_limit_over(enter: Ente
         fresh = await administrator(at).ask(RotateApiKey(key_id=key.key.key_id))
         await here.settled()
         guest = await here.guest()
-        statuses = [(await http_ask(guest, each)).status for each in (key, fresh, key, fresh)]
-        assert statuses == [200, 200, 429, 429]
+        answers = [(await http_ask(guest, each)).json() for each in (key, fresh, key, fresh)]
+        assert [answer["result"]["isError"] for answer in answers] == [False, False, True, True]
 
 
 # -- what a key may have -----------------------------------------------------------------------------

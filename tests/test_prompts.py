@@ -184,6 +184,40 @@ async def test_without_any_of_these_scopes_there_are_no_prompts(code: Path, tmp_
         assert await completed(agent("memory:read"), "explain-code", "path", "src") == []
 
 
+# -- memories ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("prompts.memories")
+async def test_a_prompt_has_what_is_remembered_of_its_task_by_its_user_and_project_alone(
+    code: Path, tmp_path: Path
+) -> None:
+    async with agents(tmp_path, code) as agent:
+        ann = agent()
+        await ann.ask(StartSession(project_id="fleet", new=True))
+        memories = {
+            "ours": StoreMemory(key="ours", content="src/ship.py: sink floods the hold first"),
+            "project": StoreMemory(
+                key="team", content="src/ship.py: sink is called by tests", namespace="project:fleet"
+            ),
+            "other subject": StoreMemory(key="lunch", content="the canteen has soup on Mondays"),
+            "other project": StoreMemory(
+                key="else", content="src/ship.py: sink of the other yard", namespace="project:yard"
+            ),
+            "a crew's": StoreMemory(
+                key="crew", content="src/ship.py: sink, says the crew", namespace="team:crew"
+            ),
+        }
+        for each in memories.values():
+            await ann.ask(each)
+        bob = Agent(ann._runtime, Principal(agent_id="b", user="bob"))
+        await bob.ask(StoreMemory(key="bobs", content="src/ship.py: sink, says bob", scope="public"))
+        filled = await get(ann, "explain-code", path="src/ship.py", symbol="sink")
+        told = {name for name, memory in memories.items() if str(memory.content) in filled.text}
+        assert told == {"ours", "project"}
+        assert "says bob" not in filled.text
+        assert len([each for each in filled.sources if each.startswith("memory ")]) == 2
+
+
 # -- filled ------------------------------------------------------------------------------------------
 
 
@@ -198,20 +232,21 @@ async def test_every_prompt_is_filled_with_what_it_is_about_and_names_the_source
         "suggest-refactor": ("src/ship.py:1-9", "The goal: fewer lines"),
         "debug-help": ("src/ship.py:1-9", "return sink(self)"),
         "implement-feature": ("outline of the workspace", "raise the anchor of a ship"),
-        "review-changes": ("memory style", "is in no git repository"),
+        "review-changes": ("memory style in user:ann", "tests first"),
         "write-tests": ("tests/test_ship.py:1-4", "def test_sink():"),
         "document-code": ("src/fleet.py:5-10", "class Fleet:"),
     }
     async with agents(tmp_path, code, is_kept=True) as agent:
         asking = agent()
         await settled(asking)
-        await asking.ask(StoreMemory(key="style", content="ship sink explain document tests feature review"))
+        await asking.ask(StoreMemory(key="style", content="how a review of the anchor is done: tests first"))
         for name, (source, words) in wanted.items():
-            filled = await get(asking, name, **GIVEN[name])
+            focus = {"focus": "the anchor, and how it is tested"} if name == "review-changes" else {}
+            filled = await get(asking, name, **GIVEN[name], **focus)
             assert any(each.startswith(source) for each in filled.sources), (name, filled.sources)
             assert words in filled.text, (name, filled.text)
+            assert (name == "review-changes") == ("is in no git repository" in filled.text)
             assert all(f"Source: {each}" in filled.text for each in filled.sources)
-        assert any(each.startswith("memory style in user:ann") for each in filled.sources)
         alike = await get(asking, "find-similar", path="src/ship.py")
         assert {"files like src/ship.py", "tests/test_ship.py:1-4"} <= set(alike.sources)
         await asking.ask(StartSession(project_id="p"))

@@ -259,6 +259,15 @@ async def test_an_owner_that_lost_its_lock_file_ends_and_another_goes_on(tmp_pat
         assert await bob.contents(session) == list(sent.values())
 
 
+def assert_says_what_is_full(answer: dict[str, Any]) -> None:
+    """The limit, the numbers and the remedy, in words and as members."""
+    assert answer["code"] == "STORAGE_FULL"
+    used, most = answer["details"]["used_bytes"], answer["details"]["max_size"]
+    assert (most, most // 2 < used < most) == (2 << 20, True)
+    assert f"{used:,} of the {most:,} bytes that --max-size allows" in answer["error"]
+    assert "start with a larger --max-size" in answer["error"]
+
+
 @pytest.mark.promise("sharing.takeover")
 async def test_a_full_store_is_told_over_the_relay_and_reads_go_on(tmp_path: Path) -> None:
     async with (
@@ -271,13 +280,13 @@ async def test_a_full_store_is_told_over_the_relay_and_reads_go_on(tmp_path: Pat
         while added["success"]:
             added = await bob.call("add_message", session_id=session, content="x" * 10_000)
             count += added["success"]
-        assert added["code"] == "STORAGE_FULL"
+        assert_says_what_is_full(added)
         for each in (bob, ann):
             assert len(await each.contents(session)) == count
         await ann.kill()
         assert len(await bob.contents(session)) == count
         added = await bob.call("add_message", session_id=session, content="x" * 10_000)
-        assert added["code"] == "STORAGE_FULL"
+        assert_says_what_is_full(added)
 
 
 # -- starts --------------------------------------------------------------------

@@ -12,9 +12,10 @@ import msgspec
 
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, roots_of, said, why_withheld, within
+from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, said, why_withheld, within
 from greenroom.actors.hooks.turns import session_id_of
 from greenroom.actors.preferences.actor import preferences_address
+from greenroom.actors.recall.near import near_roots
 from greenroom.actors.recall.search import SearchSpec, find
 from greenroom.actors.schemas.hook_work import Earlier, HookState, ReadOwnWork
 from greenroom.actors.schemas.hooks import MOST_FOUND, HookEvent
@@ -128,7 +129,7 @@ async def _tagged(context: ProcedureContext, event: HookEvent) -> list[FoundMemo
 async def _newest(
     context: ProcedureContext, event: HookEvent, filters: MemoryFilters, most: int
 ) -> list[FoundMemory]:
-    roots = roots_of(context.principal, event.project)
+    roots = near_roots(context.principal, event.project)
     search = SearchSpec(None, None, "semantic", 0.0, filters, most, roots=roots)
     return (await find(context, search)).hits
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from greenroom.actors.auth.namespaces import OF_A_FOLDER, PROJECT, memory_address, segment, user_namespace
-from greenroom.actors.auth.principal import Principal
 from greenroom.actors.hooks.use import digest_of, marks_of
+from greenroom.actors.recall.near import is_near
 from greenroom.actors.recall.recalled import strongest
-from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import chance_of
 from greenroom.actors.schemas.hook_work import GivenMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory
@@ -71,17 +69,9 @@ def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str 
         return "nobody has reviewed it"
     if memory.withheld:
         return "it is too large"
-    if not _is_of(memory.namespace, project):
+    if not is_near(memory.namespace, project):
         return "it is of another project"
     return "the session has it" if has.get(memory.memory_id) == memory.version else None
-
-
-def roots_of(principal: Principal, project: str) -> list[Root]:
-    """Return the namespace roots whose memories may be given: the user's own, and the project's."""
-    names = [user_namespace(principal)]
-    if project:
-        names.append(PROJECT + segment(project))
-    return [Root(name, memory_address(name)) for name in names]
 
 
 def within(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
@@ -93,10 +83,3 @@ def within(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
             budget -= cost
             kept.append(line)
     return kept, budget
-
-
-def _is_of(namespace: str, project: str) -> bool:
-    """Return whether a namespace is no other project's, as far as its name tells."""
-    _, _, *below = namespace.split(":")
-    own = segment(project) if project else ""
-    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])

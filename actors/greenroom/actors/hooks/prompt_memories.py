@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, roots_of, why_withheld, within
+from greenroom.actors.hooks.lines import NO_ROOM, Line, of_memory, why_withheld, within
 from greenroom.actors.hooks.prompt_text import searched
+from greenroom.actors.recall.near import least_chance, near_roots
 from greenroom.actors.recall.search import SearchSpec, chance_of, find
 from greenroom.actors.schemas.hook_work import HookState
 from greenroom.actors.schemas.hooks import HookEvent
@@ -15,13 +16,6 @@ from greenroom.runtime import ProcedureContext
 
 MOST_MEMORIES: Final = 5
 MOST_TOKENS: Final = 600
-LEAST_CHANCE: Final = 0.4
-LEAST_OF_FEW: Final = 0.2
-FEW: Final = 100
-"""The chance of a memory against nothing from which on it is given, and the same among so few memories.
-
-Among many one is sooner like a prompt without having to do with it; `bench hook_context` measures it.
-"""
 _CANDIDATES: Final = 50
 
 
@@ -54,12 +48,11 @@ async def memories_for(
         _CANDIDATES,
         debug=True,
         min_relevance=None,
-        roots=roots_of(context.principal, event.project),
+        roots=near_roots(context.principal, event.project),
         dated=False,  # what is to be done today has nothing to do with what was noted today
     )
     outcome = await find(context, search)
-    seen = sum(found.counts.get("visible", 0) for found in outcome.found)
-    least = LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
+    least = least_chance(outcome)
     left_out: Counter[str] = Counter()
     offered: list[Line] = []
     for hit in outcome.hits:

@@ -187,7 +187,7 @@ class ClientSessionState:
     @property
     def holder(self) -> travel.Holder:
         """The client as one who works in a session."""
-        return travel.Holder(self.token, 0, self._locator is None)
+        return travel.Holder(self.token, 0, self._locator is None, self.principal.agent_id)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -206,11 +206,14 @@ class ClientSessionState:
 
     def join(self, session_id: str, project_id: str | None) -> None:
         """Work in a session of a project from now on, and hold it until the client leaves."""
+        before = self.session_id
         self.session_id, self.project_id = session_id, project_id
         self._hold(session_id)
         self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
         if self._locator is not None:
             self._locator.record(self._caller, session_id, project_id)
+        if before is not None and before != session_id:
+            self.tell(Address("session", before), travel.LeaveSession(token=self.token))
 
     @contextmanager
     def holding(self, session_id: str) -> Iterator[None]:

@@ -31,8 +31,7 @@ _LONGEST_ID: Final = 128
 class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=True):
     """Begin to work: in the session that is clearly meant, in a new one, or in one that is restored.
 
-    Attributes:
-        promises_id: Whether the caller's name for this promises a session in any case; no parameter.
+    Where one is in use by another agent, or several could be meant, it begins a new one and offers those.
     """
 
     tool_id: travel.ToolId | None = None
@@ -47,7 +46,6 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     new: Annotated[bool, Meta(description="make a new one, whatever there is")] = False
     qr: Annotated[bool, Meta(description="also a QR code of the claim")] = False
     idempotency_key: types.IdempotencyKey | None = None
-    promises_id: Annotated[bool, Meta(extra_json_schema=types.UNLISTED)] = False
 
     async def carry_out(self, client: ClientSessionState) -> SessionStarted:
         """Begin, and work in it from now on.
@@ -116,10 +114,8 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="resume")
         elif len(meant) == 1 and not meant[0].held:
             session_id, start = meant[0].session_id, msgspec.structs.replace(start, how="take_up")
-        elif offered and not self.promises_id:
-            session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="list")
         started = await self._asked(client, "start_session", session_id, start)
-        if started.session_id is None and (self.promises_id or not started.offered):
+        if started.session_id is None:
             anew = msgspec.structs.replace(start, how="begin", offered=started.offered)
             started = await self._asked(client, "start_session anew", new_session_id(), anew)
         return started
@@ -142,12 +138,14 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
                 start,
                 idempotency=client.idempotency(scope, self.idempotency_key, said),
             )
-            if started.session_id is not None:
+            if started.session_id is not None:  # else it was taken up, or ended, since it was found
                 client.join(started.session_id, started.project_id)
         return started
 
     async def _begun(self, client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
         read, session_id = started.read, started.session_id
+        assert session_id is not None, "it was begun or taken up"
+        assert started.created_at is not None, "and at some time"
         at = started.at or started.created_at
         return SessionStarted(
             notice=_notice(client, started, is_latest=self.restore_from == LATEST) + _of_kept(started.kept),
@@ -164,9 +162,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
             taken_up=started.taken_up,
             offered=[*started.offered, *started.kept],
             context=travel.SessionContext() if read is None else client.context_of(read),
-            memory_passport=None
-            if session_id is None or at is None
-            else await memory_passport(client, session_id, int(at.timestamp()), qr=self.qr),
+            memory_passport=await memory_passport(client, session_id, int(at.timestamp()), qr=self.qr),
         )
 
     async def _restored(
@@ -196,8 +192,6 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
 
 def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: bool) -> str:
     count = len(started.offered)
-    there = "one open session has" if count == 1 else f"{count} open sessions have"
-    choose = "call start_session with restore_from and its session_id"
     if started.taken_up is not None and started.read is not None:
         came, read = started.taken_up, started.read
         now = started.at or came.last_used
@@ -213,13 +207,10 @@ def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: b
         )
     if not count:
         return "Began a new session."
-    if started.session_id is not None:
-        return f"Began a new session, and {there} work in it: to go on with that instead, {choose}."
-    held = ", and somebody works in it now" if count == 1 else ""
-    return (
-        f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, "
-        "call it with new: true."
-    )
+    there = "one open session has work in it" if count == 1 else f"{count} open sessions have work in them"
+    agents = sorted({agent for offer in started.offered for agent in offer.held_by})
+    held = f" ({', '.join(agents)} at work there now)" if agents else ""
+    return f"Began a new session, and {there}{held}: to go on with one instead, make its call in offered."
 
 
 def _of_kept(kept: list[travel.Offer]) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import scopes
+from greenroom.actors.auth.namespaces import project_of_path
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
@@ -230,12 +231,18 @@ class Gathering:
     # -- memory and session --------------------------------------------------------------------------
 
     async def memories(self, task: str) -> None:
-        """Look up what is remembered of a task, but for what nobody has looked at."""
+        """Look up what the user and the project remember of a task, but for what nobody has looked at."""
         if not self._may("memory", "memories"):
             return
 
         async def look_up() -> None:
-            asked = RecallContext(task=task[:MAX_TASK], max_tokens=MEMORY_TOKENS, unreviewed=False)
+            of_folder = None if self._root is None else project_of_path(self._root)
+            asked = RecallContext(
+                task=task[:MAX_TASK],
+                max_tokens=MEMORY_TOKENS,
+                unreviewed=False,
+                unasked_for=self._client.own_project or of_folder or "",
+            )
             found = await self._client.runtime.query(asked, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()

@@ -16,11 +16,20 @@ from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
+from greenroom.actors.recall.near import is_near, least_chance, near_roots
 from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.query_times import warmed
 from greenroom.actors.recall.recalled import note_recall
 from greenroom.actors.recall.scatter_gather import Root
-from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, explained, find, reply
+from greenroom.actors.recall.search import (
+    SearchResult,
+    SearchSpec,
+    chance_of,
+    count_uses,
+    explained,
+    find,
+    reply,
+)
 from greenroom.actors.recall.time_window import time_window, time_zone
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
@@ -171,6 +180,8 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
 
     Attributes:
         unreviewed: As in `MemoryFilters`; no parameter.
+        unasked_for: The project (empty for none) where nobody asked for memories: then what is likely to
+            matter comes alone, of the user and of that project; no parameter.
     """
 
     task: kinds.Task
@@ -179,14 +190,26 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
     unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    unasked_for: Annotated[str | None, Meta(extra_json_schema=types.UNLISTED)] = None
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does.
 
         In a small store what is weak beside the best is left out, or everything would be recalled each time.
         """
-        outcome = await find(context, self.asked())
-        candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
+        search = self.asked()
+        if self.unasked_for is not None:
+            search = search._replace(roots=near_roots(context.principal, self.unasked_for))
+        outcome = await find(context, search)
+        hits = [each for each in outcome.hits if not each.memory.withheld]
+        if self.unasked_for is not None:
+            least = least_chance(outcome)
+            hits = [
+                each
+                for each in hits
+                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for)
+            ]
+        candidates = [replies.recalled(each) for each in hits]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
         note_recall(context, self.task, outcome, kept, tokens)
@@ -195,7 +218,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             count=len(kept),
             tokens=tokens,
             max_tokens=self.max_tokens,
-            left_out=len(outcome.hits) - len(kept),
+            left_out=len(hits) - len(kept),
             failed=outcome.failed,
             partial=True if outcome.partial else UNSET,
             partial_reason=outcome.partial or UNSET,

@@ -86,22 +86,21 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
         notice: What was done and why, and how to go on, in words.
         briefing: What was recorded and said, in words, as data.
         talk: How much was said in what was restored, and how that is read.
-        session_id: None where there are several to choose from, or somebody works in the one there is.
         continues: The session that had ended and that this one continues.
         restored: Whether it is one that was there, or was in a passport, or continues one.
         taken_up: Where it comes from, if the start itself took it up.
         offered: Other sessions of the same user and project that are open, last used first, and behind them
-            those that hooks keep, each with the call that gives its briefing.
-        memory_passport: How the session goes elsewhere; None where there is no session to go.
+            those that hooks keep; each with who works there, and with the call that goes on with it.
+        memory_passport: How the session goes elsewhere.
     """
 
     notice: str
     briefing: str
     talk: travel.BriefTalk = travel.TalkView()
-    session_id: str | None
+    session_id: str
     continues: travel.Continued = UNSET
     project_id: str | None
-    created_at: datetime | None
+    created_at: datetime
     tool: str
     restored: bool
     taken_up: travel.BriefTakenUp

@@ -225,10 +225,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: The one that it is in; who created it, where no tool started it.
-        held: Whether somebody else works in it now.
+        held: Whether another client works in it now.
+        held_by: The agents of those clients.
         contents: What is in it, in words.
         has_words: Whether anything was said or noted down in it, besides what the server saw of the work.
-        call: The call that gives its briefing; there where hooks keep it, which is never taken up by itself.
+        call: The call that goes on with it; for one that hooks keep, the call that gives its briefing.
     """
 
     session_id: str
@@ -237,9 +238,15 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     last_used: datetime
     held: bool
+    held_by: list[str] = []
     contents: str
     has_words: bool = True
     call: ToolCall | UnsetType = UNSET
+
+
+def call_to_restore(session_id: str) -> ToolCall:
+    """Return the call that goes on with a session, or gives its briefing."""
+    return ToolCall(tool="start_session", arguments={"restore_from": session_id})
 
 
 class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -365,11 +372,13 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
         token: Tells it from others.
         at: When it began to (microseconds since 1970).
         is_connected: Whether it has a connection, which says how long it does.
+        agent: Who it is; empty where an older program recorded it.
     """
 
     token: str
     at: int
     is_connected: bool
+    agent: str = ""
 
     def topic(self, session_id: str) -> str:
         """Return the topic to which it is subscribed as long as it works there."""
@@ -377,7 +386,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `StartHere`; without a ``session_id`` nothing was begun and nothing taken up.
+    """Answers `StartHere`; without a ``session_id`` it could not be taken up.
 
     Attributes:
         at: When this was.
@@ -398,7 +407,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartHere(Message[Started], frozen=True, kw_only=True):
-    """Begin a session here, take this one up, or only keep what was found for a repeat.
+    """Begin a session here, or take this one up.
 
     Attributes:
         how: ``take_up`` leaves a session alone that somebody else holds or that has ended; ``resume`` one
@@ -411,7 +420,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
 
     deed: ClassVar[str] = "start_session"
 
-    how: Literal["begin", "take_up", "resume", "list"]
+    how: Literal["begin", "take_up", "resume"]
     tool: str
     holder: Holder
     purpose: types.Purpose | None = None
@@ -439,6 +448,12 @@ class HoldSession(Message[None], frozen=True, kw_only=True):
 
 class SweepSession(Message[None], frozen=True, kw_only=True):
     """The session's word to itself: an hour ago it was begun without a name."""
+
+
+class LeaveSession(Message[None], frozen=True, kw_only=True):
+    """Word that a client moved from this session to another one."""
+
+    token: str
 
 
 class NotedFile(msgspec.Struct, frozen=True, array_like=True):

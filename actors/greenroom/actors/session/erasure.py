@@ -15,9 +15,8 @@ from greenroom.actors.schemas.sessions import Deleted, DeleteSession
 from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.compactions import COMPACTIONS, StoredCompaction
 from greenroom.actors.session.events import event_key
-from greenroom.actors.session.handover import TIMER, unnamed
-from greenroom.actors.session.migrations import StoredMigration
-from greenroom.actors.session.portable_actor import STAGED_TIMER
+from greenroom.actors.session.handover import unnamed
+from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.records import (
     COUNTERS,
     HEADER,
@@ -61,6 +60,7 @@ class ErasableSession(SharingSession):
             or any(_wrote(person, sender) for sender in senders)  # whose messages may be gone
             or any(migrations.listed_at(context, owner) for owner in person.roots)
             or _named(person, header)
+            or _worked(person, context.get(migrations.WORK, ToolState))
         )
         if not request.dry_run and (is_known or any(counts.values())):
             context.use_reserve()
@@ -85,18 +85,6 @@ class ErasableSession(SharingSession):
         self.activate(context)
         return Deleted()
 
-    def _end(self, header: Header, context: Context) -> Slices[None]:
-        """Stage that there never was such a session."""
-        directory.remove(context, self._activity)
-        migrations.remove_all_recent(context, header.project_id)
-        self._finder.vectors.unlist(context)
-        for timer in (TIMER, STAGED_TIMER):
-            context.cancel_timer(timer)
-        for key, _record in list(context.scan(msgspec.Raw)):
-            context.delete(key)
-            if context.should_yield():
-                yield
-
     def _clean(self, header: Header, person: Person, context: Context) -> Slices[None]:
         """Stage that nothing of a person is left, and that listings count what is."""
         directory.remove(context, self._activity)
@@ -104,6 +92,10 @@ class ErasableSession(SharingSession):
             context.delete(key)
         for owner in person.roots:
             migrations.remove_recent(context, owner, header.project_id)
+        work = context.get(migrations.WORK, ToolState)
+        if work is not None and _worked(person, work):
+            left = [holder for holder in work.holders if not person.has_agent(holder.agent)]
+            context.put(migrations.WORK, msgspec.structs.replace(work, holders=left))
         if person.has_agent(header.created_by):
             header = msgspec.structs.replace(header, created_by=ERASED)
             context.put(HEADER, header)
@@ -151,6 +143,11 @@ def _made(person: Person, said: work_context.StoredDecision | work_context.Store
 def _named(person: Person, header: Header) -> bool:
     """Return whether a session's name was made of what a person wrote."""
     return header.naming is not None and bool(header.naming.by) and person.has_agent(header.naming.by)
+
+
+def _worked(person: Person, work: ToolState | None) -> bool:
+    """Return whether agents of a person began to work in a session."""
+    return work is not None and any(person.has_agent(holder.agent) for holder in work.holders)
 
 
 def _senders(context: Context) -> list[SenderCounter]:

@@ -28,7 +28,7 @@ from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.kept_words import is_kept, is_of
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.naming import MOST_NAMING
-from greenroom.actors.session.portable_actor import PortableSession, slices
+from greenroom.actors.session.portable_actor import STAGED_TIMER, PortableSession, slices
 from greenroom.actors.session.records import CLOSED, HEADER, METADATA, STATE, Header, Naming, seen_status
 from greenroom.runtime import Context, Restate, Slices, handles
 
@@ -54,8 +54,6 @@ class HandoverSession(PortableSession):
         others = [offer for offer in request.offered if offer.session_id != context.address.key]
         if request.how == "begin":
             yield from self._begin(request, context)
-        elif request.how == "list":
-            return _nothing(request.offered, context)
         elif header is None or not self._is_open(header, context):  # it was when it was found
             return _nothing(others, context)
         elif request.how == "take_up" and self._is_held(context, request.holder.token):
@@ -92,8 +90,10 @@ class HandoverSession(PortableSession):
             tool=self._tool(header, context),
             last_used=to_datetime(self._last_used(context)),
             held=self._is_held(context, request.token),
+            held_by=sorted({each.agent for each in self._holders(context, request.token) if each.agent}),
             contents=contents,
             has_words=self._has_words(context),
+            call=travel.call_to_restore(context.address.key),
         )
 
     @handles(continuation.ContinueSession)
@@ -199,15 +199,23 @@ class HandoverSession(PortableSession):
         if context.has_subscribers(session_uri(context.address.key)) or self._is_held(context, None):
             context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())
             return
-        directory.remove(context, self._activity)
-        migrations.remove_all_recent(context, header.project_id)
-        self._finder.vectors.unlist(context)
-        for key, _record in list(context.scan(msgspec.Raw)):
-            context.delete(key)
-            if context.should_yield():
-                yield
-        audit_record.record(context, "sweep_session", context.address.key)
-        self.activate(context)
+        yield from self._sweep(header, context)
+
+    @handles(travel.LeaveSession)
+    def leave(self, request: travel.LeaveSession, context: Context) -> Slices[None]:
+        """Remove the session, begun by the agent that leaves it, if nothing came of it and nobody stays."""
+        header = self._header
+        if header is None or header.status in CLOSED or not self._is_blank(context):
+            return
+        way = migrations.migrations(context)
+        if (
+            way[:1]
+            and (way[0].outcome, way[0].by) == ("started", context.principal.agent_id)
+            and all(move.outcome != "exported" for move in way)
+            and not context.has_subscribers(session_uri(context.address.key))
+            and not self._is_held(context, request.token)
+        ):
+            yield from self._sweep(header, context)
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
@@ -223,6 +231,23 @@ class HandoverSession(PortableSession):
         self._finder.vectors.list_again(context)
 
     # -- parts -------------------------------------------------------------
+
+    def _sweep(self, header: Header, context: Context) -> Slices[None]:
+        yield from self._end(header, context)
+        audit_record.record(context, "sweep_session", context.address.key)
+        self.activate(context)
+
+    def _end(self, header: Header, context: Context) -> Slices[None]:
+        """Stage that there never was such a session."""
+        directory.remove(context, self._activity)
+        migrations.remove_all_recent(context, header.project_id)
+        self._finder.vectors.unlist(context)
+        for timer in (TIMER, STAGED_TIMER):
+            context.cancel_timer(timer)
+        for key, _record in list(context.scan(msgspec.Raw)):
+            context.delete(key)
+            if context.should_yield():
+                yield
 
     def _begin(self, request: travel.StartHere, context: Context) -> Slices[None]:
         purpose = request.purpose or unnamed(request.tool)
@@ -270,15 +295,19 @@ class HandoverSession(PortableSession):
 
     def _is_held(self, context: Context, besides: str | None) -> bool:
         """Return whether a client with another token works here."""
+        return any(True for _ in self._holders(context, besides))
+
+    def _holders(self, context: Context, besides: str | None) -> Iterator[travel.Holder]:
+        """Yield the clients with other tokens that work here."""
         work = context.get(migrations.WORK, ToolState)
         newest = self._activity[PUBLIC].at
-        return work is not None and any(
-            context.has_subscribers(holder.topic(context.address.key))
-            if holder.is_connected
-            else context.now < max(holder.at, newest) + HELD_FOR
-            for holder in work.holders
-            if holder.token != besides
-        )
+        for holder in () if work is None else work.holders:
+            if holder.token != besides and (
+                context.has_subscribers(holder.topic(context.address.key))
+                if holder.is_connected
+                else context.now < max(holder.at, newest) + HELD_FOR
+            ):
+                yield holder
 
     def _tool(self, header: Header, context: Context) -> str:
         work = context.get(migrations.WORK, ToolState)

@@ -104,7 +104,7 @@ class HookedSession(ReadableSession):
             held=False,
             contents=f"kept by hooks: {_counted(messages, 'message')}, {_counted(files, 'file')}",
             has_words=has_words,
-            call=travel.ToolCall(tool="start_session", arguments={"restore_from": session_id}),
+            call=travel.call_to_restore(session_id),
         )
 
     def _made(self, request: hook_work.KeepTurns, context: Context) -> Slices[Header]:

@@ -115,7 +115,17 @@ class StoreError(GreenroomError):
 
 
 class StorageFullError(StoreError):
-    """The map or the disk has no room for this write; reads, deletes and expiry still work."""
+    """The map or the disk has no room for this write; reads, deletes and expiry still work.
+
+    Args:
+        sentence: What is full, and what helps.
+        **numbers: The limit that was reached and what there is, in bytes, where the sentence names no path:
+            then clients are given both.
+    """
+
+    def __init__(self, sentence: str, **numbers: int) -> None:
+        super().__init__(sentence)
+        self.numbers = numbers
 
 
 class StoreOwnedError(StoreError):

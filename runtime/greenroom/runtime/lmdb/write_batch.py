@@ -139,22 +139,32 @@ class Space:
             return None
         share = 2 if from_reserve else 1
         if self.disk_free < self.min_free // share:
-            return StorageFullError(
-                f"the disk has {self.disk_free} bytes left and --min-free keeps {self.min_free} of them; "
-                "delete something or make room on the disk"
-            )
+            return self._disk_full()
         reserve = max(self.map_bytes * RESERVE_PERCENT // 100, RESERVE_PAGES * PAGE)
         if growth > self.map_bytes - reserve // share - self.used_bytes:
-            return map_full(self.map_bytes)
+            return self._map_full()
         return None
 
+    def want_of_room(self) -> StorageFullError:
+        """Return the refusal of a write that failed for want of room, by what there is less of."""
+        left_in_map = self.map_bytes - self.used_bytes
+        return self._disk_full() if self.disk_free < left_in_map else self._map_full()
 
-def map_full(map_bytes: int) -> StorageFullError:
-    """Return the refusal of a write that a store of ``map_bytes`` has no room for."""
-    return StorageFullError(
-        f"the store has no room for this write (--max-size is {map_bytes} bytes); delete something, "
-        "make room on the disk or start with a larger --max-size"
-    )
+    def _disk_full(self) -> StorageFullError:
+        return StorageFullError(
+            f"the disk has {self.disk_free:,} bytes left and --min-free keeps {self.min_free:,}; make room "
+            "on the disk or start with a smaller --min-free",
+            disk_free=self.disk_free,
+            min_free=self.min_free,
+        )
+
+    def _map_full(self) -> StorageFullError:
+        return StorageFullError(
+            f"the store has {self.used_bytes:,} of the {self.map_bytes:,} bytes that --max-size allows; "
+            "delete something or start with a larger --max-size",
+            used_bytes=self.used_bytes,
+            max_size=self.map_bytes,
+        )
 
 
 def select_fitting(

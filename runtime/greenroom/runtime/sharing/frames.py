@@ -239,6 +239,8 @@ def failure_of(number: int, error: BaseException) -> Failure:
         details = {"code": error.code, "details": error.details}
     elif isinstance(error, errors.OverloadedError):
         details = {"retry_after_ms": error.retry_after_ms}
+    elif isinstance(error, errors.StorageFullError):
+        details = dict(error.numbers)
     try:
         return Failure(number, name, str(error), encode_json(details))
     except (TypeError, ValueError) as problem:  # a Refusal's details may be anything
@@ -253,6 +255,8 @@ def error_of(failure: Failure) -> errors.GreenroomError:
             return errors.Refusal(str(details["code"]), failure.sentence, **details["details"])
         if failure.error == "OverloadedError":
             return errors.OverloadedError.of(failure.sentence, int(details["retry_after_ms"]))
+        if failure.error == "StorageFullError":
+            return errors.StorageFullError(failure.sentence, **details)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
         pass
     return _BY_NAME.get(failure.error, errors.ActorFailedError)(failure.sentence)

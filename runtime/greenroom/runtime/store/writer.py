@@ -27,7 +27,6 @@ from greenroom.runtime.lmdb.write_batch import (
     WriteBatch,
     entries_growth,
     growth,
-    map_full,
     merged,
     select_fitting,
 )
@@ -186,7 +185,7 @@ class Writer:
             for work in admitted:
                 work.error = failed.get(work.owner)
                 if work.error is None and not self._has_room_alone(work):
-                    work.error = failed[work.owner] = map_full(self._map_bytes)
+                    work.error = failed[work.owner] = self._space().want_of_room()
 
     def _has_room_alone(self, work: WriteBatch) -> bool:
         size = work.growth()

@@ -17,7 +17,7 @@ from greenroom.transports.http.responses import JSON, Response, rpc_error
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.fast_path import rate_limit_refusal
-from greenroom.transports.mcp.frames import INTERNAL_ERROR
+from greenroom.transports.mcp.frames import INTERNAL_ERROR, Frame
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.server import McpServer
@@ -75,15 +75,22 @@ class HttpService:
         )
         return client
 
-    def rate_limited_response(self, caller: Caller, id: bytes) -> Response | None:
-        """Count a request; return the answer to one that came too soon after others, else None."""
+    def count_request(self, caller: Caller) -> float:
+        """Count a request; return by how many seconds it came too soon after others."""
         rate_limit = self.authenticator.rate_limit(caller)
-        seconds = 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
-        if seconds <= 0:
+        return 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
+
+    def rate_limited_response(self, frame: Frame, seconds: float) -> Response | None:
+        """Return the answer to a request that came too soon; None for one in time, and for a tool call.
+
+        A tool call is answered as tools answer, so that its client raises no exception.
+        """
+        if seconds <= 0 or frame.method == "tools/call":
             return None
+        assert frame.id is not None, "it is a request"
         refusal = rate_limit_refusal(seconds)
         body = rpc_error(
-            INTERNAL_ERROR, refusal.sentence, id=id, data={"code": refusal.code, **refusal.details}
+            INTERNAL_ERROR, refusal.sentence, id=frame.id, data={"code": refusal.code, **refusal.details}
         )
         after = b"%d" % math.ceil(seconds)
         return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)

@@ -87,19 +87,20 @@ class StatefulEndpoint:
             status = STATUS.get(error.code, HTTPStatus.BAD_REQUEST)
             await exchange.reply(Response(status, [JSON], rpc_error(error.code, str(error), id=error.id)))
             return
+        wait = 0.0
         if frame is not None and frame.is_request and frame.method != "ping":
-            assert frame.id is not None, "a request has an id"
-            if (limited := self._service.rate_limited_response(caller, frame.id)) is not None:
+            wait = self._service.count_request(caller)
+            if (limited := self._service.rate_limited_response(frame, wait)) is not None:
                 await exchange.reply(limited)
                 return
         if session is not None:
-            await self._take(exchange, session, frame)
+            await self._take(exchange, session, frame, wait)
         elif frame is not None and frame.is_request and frame.method == "initialize":
             await self._open(exchange, caller, frame)
         else:
             raise _no_session()
 
-    async def _take(self, exchange: Exchange, session: Session, frame: Frame | None) -> None:
+    async def _take(self, exchange: Exchange, session: Session, frame: Frame | None, wait: float) -> None:
         if frame is None or not frame.is_request:
             if frame is not None:
                 session.client.take(frame, session)
@@ -107,7 +108,7 @@ class StatefulEndpoint:
             return
         if session.client.is_full:
             await session.until(lambda: not session.client.is_full)
-        await self._settle(exchange, session, frame, opens=False)
+        await self._settle(exchange, session, frame, opens=False, wait=wait)
 
     async def _open(self, exchange: Exchange, caller: Caller, frame: Frame) -> None:
         if self._sessions.is_full:
@@ -129,7 +130,9 @@ class StatefulEndpoint:
             if session.client.identity.initialize is None:
                 self._sessions.end(session)
 
-    async def _settle(self, exchange: Exchange, session: Session, frame: Frame, *, opens: bool) -> None:
+    async def _settle(
+        self, exchange: Exchange, session: Session, frame: Frame, *, opens: bool, wait: float = 0.0
+    ) -> None:
         assert frame.id is not None, "it is a request"
 
         def whole(line: bytes) -> Response:
@@ -141,7 +144,7 @@ class StatefulEndpoint:
         answer = SessionResponse(exchange, session, frame.id, opens=opens)
         session.readers.add(answer)
         try:
-            session.client.take(frame, answer)
+            session.client.take(frame, answer, wait)
             await exchange.settle(answer, whole)
         finally:
             session.readers.discard(answer)

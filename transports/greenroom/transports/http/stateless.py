@@ -84,7 +84,8 @@ class StatelessEndpoint:
         if rejection is not None:
             await exchange.reply(_rejected(rejection, id))
             return
-        if (limited := self._service.rate_limited_response(caller, id)) is not None:
+        wait = self._service.count_request(caller)
+        if (limited := self._service.rate_limited_response(frame, wait)) is not None:
             await exchange.reply(limited)
             return
         service, tasks = self._service, self._service.tasks()
@@ -99,7 +100,7 @@ class StatelessEndpoint:
 
         try:
             with service.authenticator.hold_connection(caller, lose):
-                client.take(frame, answer)
+                client.take(frame, answer, wait)
                 await exchange.settle(answer, partial(_whole, id))
         finally:
             service.clients.discard(client)

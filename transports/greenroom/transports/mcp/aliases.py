@@ -69,9 +69,6 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
         return REQUESTS[self.successor](**self.translated(msgspec.structs.asdict(given)))
 
 
-_PROMISED = {"promises_id": True}
-"""What that system's clients read of an answer is a session's id."""
-
 ALIASES = (
     *(
         Alias(
@@ -90,8 +87,8 @@ ALIASES = (
     Alias(name="omn_export_memories", successor="export_memories"),
     Alias(name="omn_import_memories", successor="import_memories"),
     Alias(name="omn_set_preferences", successor="set_preferences"),
-    Alias(name="omn_create_session", successor="start_session", fixed=_PROMISED),
-    Alias(name="omn_start_session", successor="start_session", fixed=_PROMISED),
+    Alias(name="omn_create_session", successor="start_session"),
+    Alias(name="omn_start_session", successor="start_session"),
     Alias(name="omn_restore_session", successor="restore_session"),
     Alias(name="omn_get_session_context", successor="get_session_context"),
     Alias(name="omn_migrate_session", successor="migrate_session"),

@@ -137,8 +137,14 @@ class Client:
 
     # -- in --------------------------------------------------------------------------------------
 
-    def take(self, frame: Frame, sink: ResponseSink) -> None:
-        """Take a request, a notification or a response; what comes of a request goes to `sink`."""
+    def take(self, frame: Frame, sink: ResponseSink, wait: float = 0.0) -> None:
+        """Take a request, a notification or a response; what comes of a request goes to `sink`.
+
+        Args:
+            frame: What came.
+            sink: Where answers go.
+            wait: Seconds by which a request came too soon, where its server counts requests itself.
+        """
         if frame.key is None:
             if not self.queue.is_closed:
                 self._notified(frame)
@@ -154,9 +160,10 @@ class Client:
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
             sink.answer(error_line(b"null", INVALID_REQUEST, sentence))
         else:
-            self._requested(Call(self, frame, sink, trio.current_time(), self.server.request_timeout))
+            call = Call(self, frame, sink, trio.current_time(), self.server.request_timeout)
+            self._requested(call, wait)
 
-    def _requested(self, call: Call) -> None:
+    def _requested(self, call: Call, wait: float) -> None:
         frame = call.frame
         assert frame.key is not None, "a request has an id"
         self._calls[frame.key] = call
@@ -167,20 +174,19 @@ class Client:
             return
         if (tracer := self.server.tracer) is not None:
             call.span = tracer.begin(frame.method, self.identity.version, frame.params, frame.key)
-        if self._let_pass(call) and not self._took_fast_path(call, era):
+        if self._let_pass(call, wait) and not self._took_fast_path(call, era):
             if frame.problem:
                 self.fail(call, INVALID_PARAMS, frame.problem)
             else:
                 self._send_to_sdk(call)
 
-    def _let_pass(self, call: Call) -> bool:
+    def _let_pass(self, call: Call, wait: float) -> bool:
         """Return whether the client may send this now; answer it when it may not."""
-        if self._rate_limit is None or call.frame.method == "ping":
-            return True
-        seconds = self._rate_limit.request(call.arrived)
-        if seconds > 0:
-            self.server.answer_limited(self, call, seconds)
-        return seconds <= 0
+        if self._rate_limit is not None and call.frame.method != "ping":
+            wait = self._rate_limit.request(call.arrived)
+        if wait > 0:
+            self.server.answer_limited(self, call, wait)
+        return wait <= 0
 
     def _took_fast_path(self, call: Call, era: Era) -> bool:
         """Answer a plain and frequent request without the SDK; return whether it was one."""

@@ -77,7 +77,11 @@ def tool_failure(error: Exception) -> Failure:
         return Failure(False, sentence, "OVERLOADED", {"retry_after_ms": error.retry_after_ms})
     for kind, (code, sentence) in _PLAIN.items():
         if isinstance(error, kind):
-            return Failure(False, sentence, code, {})
+            if not isinstance(error, StorageFullError):
+                return Failure(False, sentence, code, {})
+            # Without numbers, its own sentence may name a path.
+            why = str(error) if error.numbers else "the disk is full; make room on it"
+            return Failure(False, f"{sentence} {why[0].upper()}{why[1:]}.", code, dict(error.numbers))
     logger.error("a request failed", exc_info=error)
     return Failure(False, "The server failed at this request; it was not carried out.", "INTERNAL_ERROR", {})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -28,12 +29,13 @@ from greenroom.transports.cli.support.audit_record import operator
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 
 async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one of the actions out; return the exit code."""
     settings = resolved.settings
-    request, show = _request(chosen)
+    request, show = _request(chosen, settings)
     async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
         reply = await Agent(runtime, operator(settings)).ask(request)
     if chosen.json:
@@ -43,8 +45,9 @@ async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_codes.OK
 
 
-def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
+def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Callable[[Any], None]]:
     """Return what is asked, and what shows the answer to people."""
+    show_made = partial(_show_made, settings=settings)
     match chosen.action:
         case "create":
             given = {
@@ -64,11 +67,11 @@ def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
             said = {name: value for name, value in given.items() if value is not None}
             return CreateApiKey(
                 name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **said
-            ), _show_made
+            ), show_made
         case "rotate":
             overlap = {} if chosen.overlap is None else {"overlap_seconds": chosen.overlap}
             request = RotateApiKey(key_id=chosen.key_id, expires_in_days=chosen.days, **overlap)
-            return request, _show_made
+            return request, show_made
         case "revoke":
             return RevokeApiKey(key_id=chosen.key_id), _show_revoked
         case _:
@@ -79,11 +82,17 @@ def _parts(text: str) -> list[str]:
     return [part for each in text.split(",") if (part := each.strip())]
 
 
-def _show_made(reply: ApiKeyMade) -> None:
+def _show_made(reply: ApiKeyMade, settings: Settings) -> None:
     key = reply.key
     say(reply.api_key)
     remark(f"greenroom keys: that is the key {key.key_id}, shown this once; keep it as you keep a password")
     remark(f"greenroom keys: {', '.join(key.scopes)}; until {key.expires_at:%Y-%m-%d}; {_holder(key)}")
+    rate = key.limits.get("rate", settings.rate_limit)
+    burst = key.limits.get("burst", settings.rate_burst)
+    remark(
+        f"greenroom keys: {rate:,} requests a minute and {burst:,} at once; to give a key more, make it with "
+        "--rate and --burst"
+    )
     if key.replaces is not None:
         remark(f"greenroom keys: it takes the place of {key.replaces}, which goes on for a while")
         remark("greenroom keys: `greenroom keys list` tells until when")
