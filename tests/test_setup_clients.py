@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 from conformance import node
 from harness import PROGRAM, clean_environment
 from mcp import Client, StdioServerParameters
-from support.client_homes import ClientHome
+from support.client_homes import ClientHome, entry_in
 from support.sdk_clients import Mode, answer
 
 from greenroom.actors.auth.namespaces import project_of_path
@@ -31,14 +29,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-def entry_in(path: Path, key: str = "mcpServers") -> dict[str, Any]:
-    """Return how a file says that the server is started."""
-    text = path.read_text()
-    found: dict[str, Any] = (tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))[key]
-    entry: dict[str, Any] = found["greenroom"]
-    return entry
 
 
 @pytest.mark.promise("cli.setup-own-command")
