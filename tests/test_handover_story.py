@@ -54,6 +54,12 @@ READ = "I read cart.py: totals are floats, and refunds round half up."
 REQUEST = "Leave the invoices alone, since Ann ports them this week."
 LAST = "The totals are ported; test_refunds fails with AssertionError: 12 != 13."
 NOTE = "I would rather have rewritten all of it."
+REMARK = "The totals are ported. Next: the rounding of refunds."
+ERROR = "ModuleNotFoundError: No module named 'prices'"
+CODEX = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-m", "x"]
+CODEX += ["--dangerously-bypass-approvals-and-sandbox", "-c", 'model_provider="x"']
+CODEX += ["-c", "mcp_servers.greenroom.required=true"]  # it waits for the server before it asks its model
+PROVIDER = 'model_providers.x={{name="x",base_url="{}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
 
 
 class Tool:
@@ -130,10 +136,11 @@ async def works(home: ClientHome, *, killed: bool = False) -> str:
             await first.call("add_message", session_id=session, content=content, **more)
 
         await says(ORDER, message_type="human_input")
+        await first.call("read_file", path="cart.py")
         await says(READ)
         await first.call(
             "record_context",
-            files_accessed=[{"path": "cart.py", "importance": 0.9}],
+            files_accessed=[{"path": "refunds.py", "importance": 0.9}],
             recent_searches=["who calls total"],
             decisions=[{"what": "amounts are integers of cents", "why": "floats lost a cent"}],
             workflow_state={"task": "port the cart", "step": "totals", "next": ["port the refunds"]},
@@ -163,8 +170,9 @@ async def goes_on(home: ClientHome) -> AsyncIterator[Tool]:
         await second.end()
 
 
-async def has_the_work(second: Tool, began: dict[str, Any]) -> None:
+async def has_the_work(second: Tool, began: dict[str, Any], *, killed: bool = False) -> None:
     """Check that an answer carries the work that `works` left, and nothing that is its agent's alone."""
+    noted = [] if killed else ["cart.py", "how are refunds rounded?"]  # they are written behind the answers
     briefing = "\n".join(lines_of(began["briefing"]))
     for each in (
         ORDER,
@@ -173,8 +181,9 @@ async def has_the_work(second: Tool, began: dict[str, Any]) -> None:
         "Task (active): port the cart, at: totals",
         "Next: port the refunds",
         "Decided: amounts are integers of cents (because floats lost a cent)",
-        "Files: `cart.py`",
+        "Files: `refunds.py`",
         "who calls total",
+        *noted,
     ):
         assert each in briefing
     assert f"a person: {REQUEST}" in briefing
@@ -188,7 +197,9 @@ async def has_the_work(second: Tool, began: dict[str, Any]) -> None:
         ("amounts are integers of cents", "floats lost a cent")
     ]
     assert context["workflow_state"]["next"] == ["port the refunds"]
-    assert [file["path"] for file in context["files_accessed"]] == ["cart.py"]
+    seen = {file["path"] for file in context["files_accessed"]}
+    seen |= {search["query"] for search in context["recent_searches"]}
+    assert seen >= {"refunds.py", "who calls total", *noted}
     found = await second.call("memory_search", query="tagging")
     assert "releases are tagged by hand" in [each["content"] for each in found["memories"]]
 
@@ -205,50 +216,28 @@ async def test_what_a_python_client_left_a_typescript_client_goes_on_with(
         assert (began["session_id"], began["restored"]) == (session, True)
         assert (began["tool"], began["taken_up"]["from_tool"]) == ("codex", "claude-code")
         assert "Took up 'shop: Port the cart to integers of cents" in began["notice"]
-        await has_the_work(second, began)
-        searches = {each["query"] for each in began["context"]["recent_searches"]}
-        noted = set() if ending == "killed" else {"how are refunds rounded?"}  # written behind the answer
-        assert searches - {"how are refunds rounded?"} == {"who calls total"}
-        assert noted <= searches
+        await has_the_work(second, began, killed=ending == "killed")
         await second.call("add_message", session_id=session, content="The refunds are ported, too.")
 
 
-@pytest.mark.promise("passport.taken-up")
-async def test_a_backup_carries_the_work_to_another_machine(tmp_path: Path) -> None:
+@pytest.mark.promise("passport.taken-up", "passport.story")
+async def test_a_backup_and_a_passport_carry_the_work_to_another_machine(tmp_path: Path) -> None:
     shop = project(tmp_path / "shop")
-    here, there = (ClientHome(tmp_path / name, work=shop) for name in ("here", "there"))
+    here, there, third = (ClientHome(tmp_path / name, work=shop) for name in ("here", "there", "third"))
     session = await works(here)
-    here.run(*forked_program(), "backup", str(tmp_path / "store.mdb"))
-    there.run(*forked_program(), "restore", str(tmp_path / "store.mdb"))
-    async with goes_on(there) as second:
-        began = await second.call("start_session")
-        assert (began["session_id"], began["restored"]) == (session, True)
-        await has_the_work(second, began)
-
-
-@pytest.mark.promise("passport.story")
-async def test_a_passport_carries_the_work_to_another_machine(tmp_path: Path) -> None:
-    shop = project(tmp_path / "shop")
-    here, there = (ClientHome(tmp_path / name, work=shop) for name in ("here", "there"))
-    session = await works(here)
-    file = str(tmp_path / "work.json")
-    here.run(
-        *forked_program(), "passport", "export", "--session", session, "--file", file, "--include-memories"
-    )
-    signer = here.run(*forked_program(), "passport", "signer").split()[-1]
-    there.run(*forked_program(), "passport", "restore", "--file", file, "--trust-signer", signer)
-    async with goes_on(there) as second:
-        began = await second.call("start_session")
-        assert began["restored"]
-        await has_the_work(second, began)
-
-
-REMARK = "The totals are ported. Next: the rounding of refunds."
-ERROR = "ModuleNotFoundError: No module named 'prices'"
-CODEX = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-m", "x"]
-CODEX += ["--dangerously-bypass-approvals-and-sandbox", "-c", 'model_provider="x"']
-CODEX += ["-c", "mcp_servers.greenroom.required=true"]  # it waits for the server before it asks its model
-PROVIDER = 'model_providers.x={{name="x",base_url="{}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
+    backup, passport = str(tmp_path / "store.mdb"), str(tmp_path / "work.json")
+    greenroom = forked_program()
+    here.run(*greenroom, "backup", backup)
+    there.run(*greenroom, "restore", backup)
+    named = ["--session", session, "--file", passport]
+    here.run(*greenroom, "passport", "export", *named, "--include-memories")
+    signer = here.run(*greenroom, "passport", "signer").split()[-1]
+    third.run(*greenroom, "passport", "restore", "--file", passport, "--trust-signer", signer)
+    for home in (there, third):
+        async with goes_on(home) as second:
+            began = await second.call("start_session")
+            assert (began["session_id"], began["restored"]) == (session, True)
+            await has_the_work(second, began)
 
 
 def answer_in(result: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import trio
 from conformance import node
 from harness import PROGRAM, clean_environment
 from mcp import Client, StdioServerParameters
+from mcp_types import Implementation
 from support.client_homes import ClientHome, entry_in
 from support.sdk_clients import Mode, answer
 
@@ -130,6 +131,19 @@ async def test_a_session_is_in_the_project_that_claude_code_tells_the_process(
         assert began["project_id"] == project_of_path(told)
         elsewhere = await answer(client, "start_session", workspace_path="/b", new=True)
         assert elsewhere["project_id"] == project_of_path("/b")
+
+
+@pytest.mark.promise("passport.client-folder")
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_session_is_in_the_project_where_codex_starts_the_server(tmp_path: Path, mode: Mode) -> None:
+    server = StdioServerParameters(
+        command=PROGRAM[0], args=[*PROGRAM[1:], "serve"], env=clean_environment(tmp_path), cwd=tmp_path
+    )
+    for name, project in (("codex-mcp-client", project_of_path(str(tmp_path))), ("windsurf-client", None)):
+        info = Implementation(name=name, version="1")
+        async with Client(server, mode=mode, client_info=info) as client:
+            began = await answer(client, "start_session", new=True)
+            assert began["project_id"] == project
 
 
 @pytest.mark.promise("cli.setup-shared")

@@ -173,8 +173,10 @@ def _anthropic(answer: Call | str, number: int) -> list[dict[str, Any]]:
 def _openai(answer: Call | str, number: int) -> list[dict[str, Any]]:
     item: dict[str, Any]
     if isinstance(answer, Call):
-        named = {"name": answer.tool} | ({"namespace": answer.namespace} if answer.namespace else {})
-        item = {"type": "function_call", "call_id": f"c{number}", "arguments": json.dumps(answer.arguments), **named}
+        item = {"type": "function_call", "call_id": f"c{number}", "name": answer.tool}
+        item["arguments"] = json.dumps(answer.arguments)
+        if answer.namespace:
+            item["namespace"] = answer.namespace
     else:
         content = [{"type": "output_text", "text": answer}]
         item = {"type": "message", "role": "assistant", "id": "m", "content": content}
