@@ -209,7 +209,7 @@ async def has_the_work(second: Tool, began: dict[str, Any], *, killed: bool = Fa
 async def test_what_a_python_client_left_a_typescript_client_goes_on_with(
     tmp_path: Path, ending: str
 ) -> None:
-    home = ClientHome(tmp_path, work=project(tmp_path / "shop"))
+    home = ClientHome(tmp_path, None, project(tmp_path / "shop"))
     session = await works(home, killed=ending == "killed")
     async with goes_on(home) as second:
         began = await second.call("start_session")
@@ -223,7 +223,7 @@ async def test_what_a_python_client_left_a_typescript_client_goes_on_with(
 @pytest.mark.promise("passport.taken-up", "passport.story")
 async def test_a_backup_and_a_passport_carry_the_work_to_another_machine(tmp_path: Path) -> None:
     shop = project(tmp_path / "shop")
-    here, there, third = (ClientHome(tmp_path / name, work=shop) for name in ("here", "there", "third"))
+    here, there, third = (ClientHome(tmp_path / name, None, shop) for name in ("here", "there", "third"))
     session = await works(here)
     backup, passport = str(tmp_path / "store.mdb"), str(tmp_path / "work.json")
     greenroom = forked_program()

@@ -46,6 +46,7 @@ class ClientHome:
         folder: Path,
         clients: dict[str, str] | None = None,
         work: Path | None = None,
+        /,
         **environment: str,
     ) -> None:
         self.folder = folder
