@@ -246,6 +246,12 @@ def answer_in(result: str) -> dict[str, Any]:
     return answer
 
 
+def makes_the_call(result: str) -> Call | str:
+    """Make the call that is offered first."""
+    calls = [offer["call"] for offer in answer_in(result)["offered"]]
+    return Call(calls[0]["tool"], calls[0]["arguments"], "mcp__greenroom") if calls else "There is none."
+
+
 @pytest.mark.promise("hook-context.offered", "passport.client-folder")
 def test_what_hooks_of_claude_code_kept_codex_is_offered_and_goes_on_with(tmp_path: Path) -> None:
     with model_stand_in() as model:
@@ -268,15 +274,11 @@ def test_what_hooks_of_claude_code_kept_codex_is_offered_and_goes_on_with(tmp_pa
         ]
         home.run("claude", "--allowedTools", "Bash", "-p", ORDER)
         model.asked.clear()
-        model.steps = [
-            Call("start_session", {}, "mcp__greenroom"),
-            lambda result: Call(
-                "start_session", answer_in(result)["offered"][0]["call"]["arguments"], "mcp__greenroom"
-            ),
-            "I go on with the refunds.",
-        ]
+        first = Call("start_session", {}, "mcp__greenroom")
+        model.steps = [first, makes_the_call, "I go on with the refunds."]
         home.run("codex", *CODEX, "-c", PROVIDER.format(model.url), "Go on.")
-    unasked, (began, continued) = json.dumps(model.asked[0]), map(answer_in, results(model.asked[-1]))
+    unasked, answers = json.dumps(model.asked[0]), results(model.asked[-1])
+    began = answer_in(answers[0])
     assert f"the person's last request was: {ORDER}" in unasked
     assert (began["restored"], began["briefing"], began["context"]["files_accessed"]) == (False, "", [])
     (offer,) = began["offered"]
@@ -284,6 +286,7 @@ def test_what_hooks_of_claude_code_kept_codex_is_offered_and_goes_on_with(tmp_pa
     assert offer["call"] == {"tool": "start_session", "arguments": {"restore_from": offer["session_id"]}}
     for each in (REMARK, "ModuleNotFoundError"):
         assert each not in unasked + json.dumps(began)
+    continued = answer_in(answers[1])
     assert (continued["continues"], continued["talk"]["messages"]) == (offer["session_id"], 3)
     lines = lines_of(continued["briefing"])
     assert f"Files: `{cart}`" in lines

@@ -31,8 +31,8 @@ class Call(NamedTuple):
     namespace: str | None = None
 
 
-Step = str | Call | Callable[[str], Call]
-"""A text, a call, or what makes a call of the result of the tool that was called before."""
+Step = str | Call | Callable[[str], Call | str]
+"""A text, a call, or what makes one of the result of the tool that was called before."""
 _SHELLS = {
     "claude-code": Call("Bash", {"command": COMMAND, "description": "says it"}),
     "codex": Call("exec_command", {"cmd": COMMAND}),
