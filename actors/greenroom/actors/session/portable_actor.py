@@ -156,7 +156,7 @@ class PortableSession(EventBatches):
         self._open(context)
         own, common = self._own(context), self._common(context)
         if request.summary is not None:
-            common.put_decision(context, _decision(request.summary, None, context))
+            common.put_decision(context, _decision(request.summary, travel.AT_THE_END, context))
             self._tell_of_decisions(context, self._visible(context))
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
@@ -204,7 +204,7 @@ class PortableSession(EventBatches):
         seen = work_context.view(self._own(context), self._common(context), context.principal)
         messages = self._counters.count(partitions)
         heard = yield from newest_talk(context, partitions)
-        told = yield from briefing(context, heard, seen, header.purpose, request.to_tool, messages)
+        told = yield from briefing(heard, seen, header.purpose, request.to_tool, messages)
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
@@ -422,7 +422,7 @@ class PortableSession(EventBatches):
             seen = work_context.view_of_user(self._own(context), self._common(context), context.principal)
         readable = self._counters.count(policy.partitions(context.principal))
         heard, messages = yield from self._heard(context, header)
-        told = yield from briefing(context, heard, seen, header.purpose, tool, messages)
+        told = yield from briefing(heard, seen, header.purpose, tool, messages)
         return travel.ContextRead(
             purpose=header.purpose,
             briefing=told.text,
@@ -430,6 +430,7 @@ class PortableSession(EventBatches):
                 messages=messages,
                 last_at=optional_datetime(told.last_at),
                 read=reads.call_for_newest(context.address.key) if readable else None,
+                earlier=reads.call_for_newest(header.continues) if header.continues else UNSET,
             ),
             session_id=context.address.key,
             continues=header.continues or UNSET,
