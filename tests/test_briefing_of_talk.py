@@ -216,9 +216,8 @@ async def test_of_a_long_last_message_its_beginning_is_told_and_how_to_read_it_w
         claude, _ = await talked(at, *TALK, last)
         read = await claude.ask(GetSessionContext(session_id="s"))
         assert lines_of(read.briefing)[-1].startswith("claude-code: Okay, part 0 tells")
-        heading = next(line for line in read.briefing.splitlines() if line.startswith("## Said"))
-        since = int(heading.partition("get_messages, since_id ")[2].rstrip(")"))
-        page = await claude.ask(GetMessages(session_id="s", since_id=since))
+        assert read.talk.rest.tool == "get_messages"
+        page = await claude.ask(GetMessages(**read.talk.rest.arguments))
         assert [message.content for message in page.messages] == [last]
 
 

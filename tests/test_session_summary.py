@@ -54,7 +54,7 @@ TALK = [
 
 
 def test_what_was_asked_decided_and_is_next_is_in_and_chatter_is_not() -> None:
-    text = "\n".join(shortened(TALK, 275))
+    text = "\n".join(shortened(TALK, 370))
     assert "with a unique key on run and row" in text
     assert "Next: the migration for the unique key." in text
     assert "Let me look." not in text

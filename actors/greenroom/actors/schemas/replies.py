@@ -133,14 +133,15 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 Continued = Annotated[str | UnsetType, Meta(extra_json_schema=UNLISTED)]
 """The session that had ended and that another one continues; few do."""
-EarlierCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
-"""The call that reads that session."""
+UnlistedCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
+"""A call that reads on, where there is one."""
 
 
 class MessagePage(Reply, frozen=True, kw_only=True):
     """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``.
 
-    Of a session in which nothing was said yet ``continues`` names the one that it continues.
+    Where nothing was said yet ``continues`` names the session that this one continues, and ``earlier`` is the
+    call that reads it.
     """
 
     messages: list[MessageView]
@@ -150,7 +151,7 @@ class MessagePage(Reply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     continues: Continued = UNSET
-    earlier: EarlierCall = UNSET
+    earlier: UnlistedCall = UNSET
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import transfer, types
-from greenroom.actors.schemas.replies import Continued, EarlierCall, Reply, ToolCall
+from greenroom.actors.schemas.replies import Continued, Reply, ToolCall, UnlistedCall
 from greenroom.runtime import Address, Message
 
 MOST_GIVEN = 100
@@ -202,13 +202,15 @@ class TalkView(msgspec.Struct, frozen=True, kw_only=True):
         messages: How many messages there are.
         last_at: When the newest was sent.
         read: The call that reads the newest of them, and leads further back; None where there are none.
+        rest: The call that reads the newest whole, where it is so long that a briefing has its beginning.
         earlier: The call that reads the session that this one continues.
     """
 
     messages: int = 0
     last_at: datetime | None = None
     read: ToolCall | None = None
-    earlier: EarlierCall = UNSET
+    rest: UnlistedCall = UNSET
+    earlier: UnlistedCall = UNSET
 
 
 BriefTalk = Annotated[TalkView, Meta(extra_json_schema=types.BRIEF)]

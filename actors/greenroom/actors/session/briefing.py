@@ -42,10 +42,17 @@ _NONCE: Final = 12
 
 
 class Told(NamedTuple):
-    """A briefing, and when the newest message was sent (microseconds since 1970; None without one)."""
+    """A briefing, and what it says of the newest message.
+
+    Attributes:
+        text: The briefing.
+        last_at: When that was sent (microseconds since 1970); None without one.
+        cut: Its id, where it is so long that the text may have its beginning alone.
+    """
 
     text: str
-    last_at: int | None
+    last_at: int | None = None
+    cut: int | None = None
 
 
 class Heard(NamedTuple):
@@ -86,7 +93,11 @@ def briefing(
         title = _title("Said", messages)
         sections.append((yield from _talk(sections, title, heard, MOST_BYTES)))
     text = _delimited(sections)
-    return Told(text, heard[-1].at if heard else None)
+    if not heard:
+        return Told(text)
+    last = heard[-1]
+    is_long = len(inert(last.said.text, BEGINNING + 1).encode()) > BEGINNING
+    return Told(text, last.at, last.message_id if is_long else None)
 
 
 def said_before(context: Context, heard: Sequence[Heard], messages: int, most_bytes: int) -> Slices[str]:
@@ -137,9 +148,6 @@ def _title(what: str, messages: int) -> str:
 
 def _talk(before: Sequence[Section], title: str, heard: Sequence[Heard], most_bytes: int) -> Slices[Section]:
     """Return a section of what was said that fits behind other ones."""
-    last = heard[-1]
-    if last.message_id is not None and len(inert(last.said.text, BEGINNING + 1).encode()) > BEGINNING:
-        title += f" (all of the last: get_messages, since_id {last.message_id - 1})"
     room = most_bytes - _size([*before, Section(title, [""])])
     lines = yield from summarize([each.said for each in heard], room)
     who, *said = (inert(line, len(line)) for line in lines or [""])

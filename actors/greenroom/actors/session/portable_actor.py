@@ -430,6 +430,7 @@ class PortableSession(EventBatches):
                 messages=messages,
                 last_at=optional_datetime(told.last_at),
                 read=reads.call_for_newest(context.address.key) if readable else None,
+                rest=UNSET if told.cut is None else reads.call_for_one(context.address.key, told.cut),
                 earlier=reads.call_for_newest(header.continues) if header.continues else UNSET,
             ),
             session_id=context.address.key,

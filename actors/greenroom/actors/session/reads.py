@@ -75,6 +75,13 @@ def call_for_newest(session_id: str) -> replies.ToolCall:
     return replies.ToolCall(tool="get_messages", arguments={"session_id": session_id, "cursor": cursor})
 
 
+def call_for_one(session_id: str, message_id: int) -> replies.ToolCall:
+    """Return the call that reads a message, and those after it."""
+    return replies.ToolCall(
+        tool="get_messages", arguments={"session_id": session_id, "since_id": message_id - 1}
+    )
+
+
 def page(
     request: requests.GetMessages, context: Context, counters: SenderCounters
 ) -> Slices[replies.MessagePage]:

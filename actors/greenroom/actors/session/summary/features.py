@@ -1,7 +1,7 @@
 """What tells that a unit of a conversation must be known, as numbers of 0 to 1.
 
-Most are of form and place, so they hold in every language. The others are lists of words for five of them
-(in Japanese, pairs of characters); in another one they are 0.
+Most are of form and place, so they hold in every language. The others are short lists of words for five
+languages; in another one they are 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from greenroom.actors.text.analyze import asks
 _NEAR: Final = 4
 """Messages that are the last ones, and that are around a unit."""
 _LONG: Final = 160
-"""Bytes of a long unit: a third as many characters in Japanese say as much."""
+"""Characters of a long unit."""
 _TINY_MESSAGE: Final = 40
 _SHARE_OF_RARE: Final = 8
 """A word that more than this part of the messages have names no matter of its own."""
@@ -27,9 +27,6 @@ _LOOKED_AT: Final = 1_200
 _OPENING: Final = 60
 """Characters in which a message begins."""
 _FIRST_WORDS: Final = 3
-_IDEOGRAPHS: Final = "\u2e80"
-"""The first character of scripts that are written without spaces."""
-_RUNS: Final = re.compile(f"[^{_IDEOGRAPHS}-\U0003ffff]{{2,}}|[{_IDEOGRAPHS}-\U0003ffff]+")
 _WORD: Final = re.compile(r"\w[\w./-]*\w")
 
 
@@ -38,37 +35,35 @@ def _words(text: str) -> frozenset[str]:
 
 
 _CONSTRAINTS: Final = _words("""
-must mustn never always only until till before no unless except least most max maximum minimum limit limited
-required mandatory forbidden allowed strictly exactly deadline
-muss müssen darf dürfen nie niemals immer nur erst bis vor kein keine keinen keinem keiner keines höchstens
-mindestens spätestens frist
-doit doivent jamais toujours seulement uniquement avant jusqu maximum minimum interdit obligatoire délai
-debe deben nunca siempre solo sólo hasta antes máximo mínimo prohibido obligatorio plazo
-必ず 必須 だけ のみ まで 以内 以上 以下 禁止 厳禁 期限 締切 絶対
+must never always only until before no muss müssen nie immer nur bis kein keine keinen keinem keiner
+keines höchstens doit jamais toujours seulement avant debe nunca siempre solo hasta
 """)
+_CONSTRAINT: Final = re.compile("at most|必ず|だけ|まで|禁止")
 _DENIALS: Final = _words("""
-not no never without nothing nobody none neither nor don dont doesn doesnt isn isnt wasn aren didn won wont
-cannot cant shouldn
-nicht nichts nie niemals ohne kein keine keinen keinem keiner keines weder noch
-ne pas jamais rien sans aucun aucune sin nunca nada ni tampoco ningún ninguna
-ない ませ せん ずに 禁止 不要
+not no never without nothing nobody none don dont doesn isn wasn didn won cannot nicht nichts nie ohne kein
+keine keinen keinem keiner keines ne pas jamais rien sans sin nunca nada ni
+""")
+_REQUESTS: Final = _words("""
+please pls must should need want sure write check bitte muss soll sollte brauche plaît faut favor debe quiero
 """)
 _SETTLED: Final = _words("""
-decision decide decided agree agreed approve approved accept accepted confirmed chosen choose chose pick
-picked settled final conclusion resolved ok okay then so therefore rule policy use keep keeps kept leave
-stay stays remain remains drop dropped instead
-entscheidung entschieden einverstanden beschlossen vereinbart genehmigt also dann daher bleibt bleiben
-stattdessen nehmen
-décision décidé accord convenu validé donc alors gardons reste plutôt choisi
-decisión decidido acordado aprobado vale entonces queda mantenemos dejamos elegido mejor
-決定 決ま 決め 了解 承認 採用 合意 確定 では そう
+decision decided agreed approved accepted ok then so rule dropped use keep leave stays entschieden
+einverstanden dann also bleibt accord donc gardons vale entonces decidido queda
+""")
+_STATES: Final = _words("""
+branch commit pr merged pushed deployed open draft done staging prod offen entwurf fertig ouvert brouillon
+fini abierto borrador hecho
+""")
+_HEDGES: Final = _words("""
+think guess idea proposal propose suggest suggests suggested suggestion hypothesis suspect suspicion looks
+seems assume assuming assumption maybe perhaps probably could might would possible possibly option options
+plausible vote believe vermute vermutlich vermutung verdacht könnte vielleicht wohl scheint denke würde
+peut-être pense semble pourrait sospecho quizá quizás creo podría puedo
 """)
 _OBJECTIONS: Final = _words("""
 no nope not never hm hmm wait hold but careful wrong instead rather drop correction error don dont then
-however still actually reject disagree unfortunately veto sorry oops damn ugh ouch ah
-nein nee nicht kein keine aber statt doch leider moment stimmt falsch vorsicht achtung dann
-non pas mais attends attention erreur plutôt désolé pero sino mejor espera ojo cuidado error tampoco entonces
-いや いえ 違い 違う 待っ でも ただ しか 間違 訂正 やめ
+however still reject veto damn ugh ouch ah nein nee nicht kein keine aber statt dann non pas mais attends
+pero sino mejor entonces
 """)
 """With one of these begins a message that objects to the one before."""
 
@@ -96,7 +91,7 @@ class Features(NamedTuple):
         first_request: Its message is the first of a person.
         length: How long it is.
         length_by_person: The same, if a person said it.
-        tiny_message: Its message has fewer than 40 bytes.
+        tiny_message: Its message has fewer than 40 characters.
         asks: It is a question.
         resumes: The share of its words that the four messages before have: what was discussed is settled.
         goes_on: The share of its words that the four messages after it have: it is not settled yet.
@@ -107,7 +102,10 @@ class Features(NamedTuple):
         late_in_message: How late it is in its message.
         constrains: It has a word of constraint.
         denied_by_person: It has a word of denial, if a person said it.
+        requested_by_person: It has a word of request, if a person said it.
         settles: It has a word of decision.
+        states: It has a word of how far the work is.
+        hedges: It has a word of doubt or proposal.
     """
 
     position: float
@@ -126,7 +124,10 @@ class Features(NamedTuple):
     late_in_message: float
     constrains: float
     denied_by_person: float
+    requested_by_person: float
     settles: float
+    states: float
+    hedges: float
 
 
 class Conversation:
@@ -158,7 +159,7 @@ class Conversation:
         if answer is not None and answer.sender == message.sender:
             answer = None
         opposed = answer is not None and not _OBJECTIONS.isdisjoint(
-            _in_order(answer.text[:_OPENING])[:_FIRST_WORDS]
+            _WORD.findall(answer.text[:_OPENING].lower())[:_FIRST_WORDS]
         )
         questioned = answer is not None and asks(answer.text)
         before = frozenset[str]().union(*self._words[max(0, number - _NEAR) : number])
@@ -167,45 +168,31 @@ class Conversation:
             words = self._unit_words[number][place]
             text = unit.text
             rare = words - self._common
-            each, each_rare = 1 / (len(words) or 1), 1 / (len(rare) or 1)
-            length = min(1.0, len(text.encode()) / _LONG)
+            length = min(1.0, len(text) / _LONG)
             yield Features(
                 position=(number + 1) / len(self.said),
                 among_last=number >= len(self.said) - _NEAR,
                 first_request=number == self._first_request,
                 length=length,
                 length_by_person=by_person * length,
-                tiny_message=len(message.text[:_TINY_MESSAGE].encode()) < _TINY_MESSAGE,
+                tiny_message=len(message.text) < _TINY_MESSAGE,
                 asks=asks(text),
-                resumes=len(words & before) * each,
-                goes_on=len(words & after) * each,
-                comes_back=len(rare - self._last[number]) * each_rare,
+                resumes=len(words & before) / max(1, len(words)),
+                goes_on=len(words & after) / max(1, len(words)),
+                comes_back=len(rare - self._last[number]) / max(1, len(rare)),
                 opposed=opposed,
                 questioned=questioned,
                 block=unit.kind != "prose",
                 late_in_message=place / max(1, len(parts) - 1),
-                constrains=not words.isdisjoint(_CONSTRAINTS),
+                constrains=not words.isdisjoint(_CONSTRAINTS) or _CONSTRAINT.search(text) is not None,
                 denied_by_person=by_person and not words.isdisjoint(_DENIALS),
+                requested_by_person=by_person and not words.isdisjoint(_REQUESTS),
                 settles=not words.isdisjoint(_SETTLED),
+                states=not words.isdisjoint(_STATES),
+                hedges=not words.isdisjoint(_HEDGES),
             )
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in small letters; of a long one those of its beginning.
-
-    In Chinese and Japanese, which have no spaces, they are pairs of characters.
-    """
-    return frozenset(_in_order(text[:_LOOKED_AT]))
-
-
-def _in_order(text: str) -> list[str]:
-    found: list[str] = _WORD.findall(text.lower())
-    if text.isascii() or max(text) < _IDEOGRAPHS:
-        return found
-    return [part for word in found for part in _parts(word)]
-
-
-def _parts(word: str) -> list[str]:
-    runs = _RUNS.findall(word)
-    spelled = [run for run in runs if run < _IDEOGRAPHS]
-    return spelled + [run[at : at + 2] for run in runs if run >= _IDEOGRAPHS for at in range(len(run) - 1)]
+    """Return the words of a text in small letters; of a long one those of its beginning."""
+    return frozenset(_WORD.findall(text[:_LOOKED_AT].lower()))

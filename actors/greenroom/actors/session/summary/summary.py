@@ -24,22 +24,25 @@ GAP: Final = " … "
 """Stands where something of a message is left out between two units."""
 WEIGHTS: Final = Features(
     position=1.0,
-    among_last=1.0,
+    among_last=0.9,
     first_request=1.2,
-    length=1.1,
-    length_by_person=1.6,
+    length=1.2,
+    length_by_person=1.5,
     tiny_message=-1.2,
     asks=-1.3,
     resumes=1.5,
     goes_on=-1.0,
     comes_back=-0.7,
     opposed=-0.4,
-    questioned=-0.7,
+    questioned=-0.6,
     block=-1.2,
     late_in_message=0.6,
     constrains=0.7,
     denied_by_person=1.0,
-    settles=0.7,
+    requested_by_person=0.6,
+    settles=0.6,
+    states=0.6,
+    hedges=-0.7,
 )
 NONE: Final = -3.6
 """The log-odds of a unit that has none of the features."""
