@@ -38,7 +38,7 @@ _CONSTRAINTS: Final = _words("""
 must never always only until before no muss müssen nie immer nur bis kein keine keinen keinem keiner
 keines höchstens doit jamais toujours seulement avant debe nunca siempre solo hasta
 """)
-_CONSTRAINT: Final = re.compile("at most|必ず|だけ|まで|禁止")
+_CONSTRAINT: Final = re.compile("必ず|だけ|まで|禁止")
 _DENIALS: Final = _words("""
 not no never without nothing nobody none don dont doesn isn wasn didn won cannot nicht nichts nie ohne kein
 keine keinen keinem keiner keines ne pas jamais rien sans sin nunca nada ni
@@ -168,6 +168,7 @@ class Conversation:
             words = self._unit_words[number][place]
             text = unit.text
             rare = words - self._common
+            share, share_of_rare = 1 / (len(words) or 1), 1 / (len(rare) or 1)
             length = min(1.0, len(text) / _LONG)
             yield Features(
                 position=(number + 1) / len(self.said),
@@ -177,20 +178,26 @@ class Conversation:
                 length_by_person=by_person * length,
                 tiny_message=len(message.text) < _TINY_MESSAGE,
                 asks=asks(text),
-                resumes=len(words & before) / max(1, len(words)),
-                goes_on=len(words & after) / max(1, len(words)),
-                comes_back=len(rare - self._last[number]) / max(1, len(rare)),
+                resumes=len(words & before) * share,
+                goes_on=len(words & after) * share,
+                comes_back=len(rare - self._last[number]) * share_of_rare,
                 opposed=opposed,
                 questioned=questioned,
                 block=unit.kind != "prose",
                 late_in_message=place / max(1, len(parts) - 1),
-                constrains=not words.isdisjoint(_CONSTRAINTS) or _CONSTRAINT.search(text) is not None,
+                constrains=_constrains(text, words),
                 denied_by_person=by_person and not words.isdisjoint(_DENIALS),
                 requested_by_person=by_person and not words.isdisjoint(_REQUESTS),
                 settles=not words.isdisjoint(_SETTLED),
                 states=not words.isdisjoint(_STATES),
                 hedges=not words.isdisjoint(_HEDGES),
             )
+
+
+def _constrains(text: str, words: frozenset[str]) -> bool:
+    if not words.isdisjoint(_CONSTRAINTS) or "at most" in text:
+        return True
+    return not text.isascii() and _CONSTRAINT.search(text) is not None
 
 
 def words_of(text: str) -> frozenset[str]:
