@@ -124,7 +124,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     at: types.Instant
 
 
-AT_THE_END: Final = "the summary given at the end of the session"
+AT_THE_END: Final = "the session ended with this summary"
 """The reason of a decision that is the summary of `EndSession`."""
 
 

@@ -25,8 +25,8 @@ from greenroom.runtime import Context, Slices
 
 MOST_BYTES: Final = 800 * BYTES_PER_TOKEN
 """What a briefing may take in all."""
-LEAST_ROOM: Final = 600
-"""With fewer bytes nothing is said of the session before: its delimiters alone take half of them."""
+LEAST_ROOM: Final = 450
+"""With fewer bytes nothing is said of the session before: its envelope alone takes half of them."""
 _MOST_CHARACTERS: Final = 400_000
 """Characters of messages that are looked at in all; what is older is left out."""
 _READ: Final = 100_000

@@ -20,6 +20,7 @@ from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas import hook_work
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.replies import ToolCall
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import migrations, work_context
 from greenroom.actors.session.compactions import StoredCompaction, put_compaction
@@ -104,7 +105,7 @@ class HookedSession(ReadableSession):
             held=False,
             contents=f"kept by hooks: {_counted(messages, 'message')}, {_counted(files, 'file')}",
             has_words=has_words,
-            call=travel.ToolCall(tool="start_session", arguments={"restore_from": session_id}),
+            call=ToolCall(tool="start_session", arguments={"restore_from": session_id}),
         )
 
     def _made(self, request: hook_work.KeepTurns, context: Context) -> Slices[Header]:

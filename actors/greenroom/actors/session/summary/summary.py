@@ -20,7 +20,7 @@ from greenroom.runtime import Slices
 
 MOST_MESSAGES: Final = 1_000
 """Messages that are looked at, the newest."""
-GAP: Final = " … "
+GAP: Final = "… "
 """Stands where something of a message is left out between two units."""
 WEIGHTS: Final = Features(
     position=1.0,
