@@ -100,21 +100,21 @@ def briefing(
     return Told(text, last.at, last.message_id if is_long else None)
 
 
-def said_before(context: Context, heard: Sequence[Heard], messages: int, most_bytes: int) -> Slices[str]:
+def said_before(
+    heard: Sequence[Heard], messages: int, most_bytes: int, session_id: str | None
+) -> Slices[str]:
     """Return what was said in a session that another one continues; empty where there was nothing.
 
     Args:
-        context: The message's context.
         heard: What was said, as far as the reader may see it, oldest first.
         messages: How many messages the reader may see.
         most_bytes: What it may take in all.
+        session_id: Of the session, if the reader may read its messages there.
     """
     if not heard:
         return ""
-    session_id = context.address.key
-    title = (
-        f"{_title('Said in the session that it continues', messages)} (get_messages, session_id {session_id})"
-    )
+    title = _title("Said in the session that it continues", messages)
+    title += "" if session_id is None else f" (get_messages, session_id {session_id})"
     return _delimited([(yield from _talk([], title, heard, most_bytes))])
 
 

@@ -133,7 +133,9 @@ class PortableSession(EventBatches):
         text = ""
         if request.asked or not is_kept(header):
             heard, messages = yield from self._heard(context, header)
-            text = yield from said_before(context, heard, messages, request.most_bytes)
+            readable = self._counters.count(policy.partitions(context.principal))
+            session_id = context.address.key if readable else None
+            text = yield from said_before(heard, messages, request.most_bytes, session_id)
         return continuation.EarlierTalk(
             text=text, continues=UNSET if header.continues is None else header.continues
         )
