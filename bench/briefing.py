@@ -2,10 +2,10 @@
 
 `bench/sessions` has 36 working sessions of two writers who had not seen the summariser. They marked the
 sentences that the next agent must know, and statements that were taken back later. The weights are fitted on
-26 sessions; the figures are those of the ten others. Each session is written by its agents, and another
-agent takes it up with `start_session`. What counts is whether a marked sentence stands word for word in the
-briefing. Beside it stand the messages that fit into as many bytes: the first and the last in turn, and the
-last alone. No embedder takes part.
+26 sessions (`bench.tune_briefing`); the figures are those of the ten others. Each session is written by its
+agents, and another agent takes it up with `start_session`. What counts is whether a marked sentence stands
+word for word in the briefing. Beside it stand the messages that fit into as many bytes: the first and the
+last in turn, and the last alone. No embedder takes part.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def run(plan: Plan) -> Report:
     for half in ("tune", "report"):
         for name, texts in told.items():
             chosen = [each for each in zip(there, texts, strict=True) if each[0].half == half]
-            rows.append([half, name, len(chosen), *_carried(chosen)])
+            rows.append([half, name, len(chosen), *carried(chosen)])
     reported = [each for each in zip(there, briefings, strict=True) if each[0].half == "report"]
-    ours = _carried(reported)
+    ours = carried(reported)
     took = _milliseconds(there, plan.size(9, 1))
     return Report(
         tables=[
@@ -149,7 +149,8 @@ async def _briefings(there: Sequence[Session], folder: Path) -> list[str]:
     return found
 
 
-def _carried(told: Sequence[tuple[Session, str]]) -> Carried:
+def carried(told: Sequence[tuple[Session, str]]) -> Carried:
+    """Return what the texts of sessions have of their marked sentences."""
     facts = list(_inside(told, lambda session: session.fact))
     of_long = list(
         _inside([each for each in told if len(each[0].message) >= LONG], lambda session: session.fact)

@@ -24,6 +24,7 @@ from greenroom.actors import (
     StartSession,
     WorkflowState,
 )
+from greenroom.actors.schemas.replies import ToolCall
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -216,10 +217,9 @@ async def test_of_a_long_last_message_its_beginning_is_told_and_how_to_read_it_w
         claude, _ = await talked(at, *TALK, last)
         read = await claude.ask(GetSessionContext(session_id="s"))
         assert lines_of(read.briefing)[-1].startswith("claude-code: Okay, part 0 tells")
-        heading = next(line for line in read.briefing.splitlines() if line.startswith("## What was said"))
-        since = int(heading.partition("since_id ")[2].rstrip(")"))
-        assert "get_messages, session_id s, since_id" in heading
-        page = await claude.ask(GetMessages(session_id="s", since_id=since))
+        assert isinstance(read.talk.rest, ToolCall)
+        assert read.talk.rest.tool == "get_messages"
+        page = await claude.ask(GetMessages(**read.talk.rest.arguments))
         assert [message.content for message in page.messages] == [last]
 
 

@@ -29,6 +29,7 @@ from greenroom.actors import (
     UpdateSession,
     WorkflowState,
 )
+from greenroom.actors.schemas.replies import ToolCall
 from greenroom.runtime import IdempotencyConflictError
 
 if TYPE_CHECKING:
@@ -254,3 +255,71 @@ async def test_a_passport_of_what_continues_travels_alone(enter: Enter) -> None:
         exported = await cursor.ask(ExportSession())
         assert exported.messages == 0
         assert b"okapi engine" not in bytes(exported.passport)  # type: ignore[arg-type]
+
+
+def recorded(briefing: str) -> list[str]:
+    """Return the lines of a briefing that stand before what was said."""
+    return [each for each in briefing.partition("\n## Said")[0].splitlines()[2:] if each[0] != "<"]
+
+
+@pytest.mark.parametrize("continued", [False, True])
+async def test_the_summary_of_the_end_comes_first_and_older_work_is_marked(
+    enter: Enter, *, continued: bool
+) -> None:
+    async with enter() as at:
+        claude = tool(at, "claude-code")
+        await claude.ask(StartSession(purpose="Port billing"))
+        state = WorkflowState(task="port", next=["zebra"], blockers=["review"])
+        await claude.ask(RecordContext(workflow_state=state, decisions=[DecisionMade(what="okapi stays")]))
+        at.tick()
+        old = (
+            await claude.ask(EndSession(summary=f"Ported; quagga is left. {'It is long. ' * 40}"))
+        ).session_id
+        cursor = tool(at, "cursor")
+        session_id = (await cursor.ask(StartSession(restore_from=old))).session_id if continued else old
+        before = (await cursor.ask(GetSessionContext(session_id=session_id))).briefing
+        purpose, summary, *lines = recorded(before)
+        assert purpose == "Session: Port billing"
+        assert summary.startswith("Summary when it ended: Ported; quagga is left.")
+        assert summary.endswith("It is long.")
+        assert lines == [
+            "Decided: okapi stays",
+            "Before that, Task (active): port",
+            "Before that, Next: zebra",
+            "Before that, Waits for: review",
+        ]
+        if not continued:
+            return
+        at.tick()
+        await cursor.ask(RecordContext(workflow_state=WorkflowState(task="quagga", next=["gnu"])))
+        after = (await cursor.ask(GetSessionContext())).briefing
+        assert recorded(after)[1:3] == ["Task (active): quagga", "Next: gnu"]
+        assert any(each.startswith("Summary when it ended: Ported") for each in recorded(after))
+
+
+async def test_of_a_session_without_messages_the_one_before_is_read_by_the_call_that_is_answered(
+    enter: Enter,
+) -> None:
+    async with enter() as at:
+        _, old, _ = await ended(at)
+        cursor = tool(at, "cursor")
+        second = (await cursor.ask(StartSession(restore_from=old))).session_id
+        assert second is not None
+        empty = await cursor.ask(GetMessages(session_id=second))
+        assert (empty.total, empty.continues) == (0, old)
+        assert isinstance(empty.earlier, ToolCall)
+        cursor.close()
+        zed = tool(at, "zed")
+        again = await zed.ask(StartSession(restore_from=second))
+        assert f"the session that it continues: extracts of 2 messages (get_messages, session_id {old})" in (
+            again.briefing
+        )
+        read = await zed.ask(GetSessionContext())
+        for call in (empty.earlier, again.talk.earlier, read.talk.earlier):
+            assert isinstance(call, ToolCall)
+            assert call.tool == "get_messages"
+            page = await zed.ask(GetMessages(**call.arguments))
+            assert [message.content for message in page.messages] == list(TALK)
+            assert page.continues is UNSET
+        await say(zed, second, "I go on.")
+        assert (await zed.ask(GetMessages(session_id=second))).continues is UNSET

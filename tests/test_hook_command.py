@@ -107,12 +107,12 @@ def test_what_claude_codes_hooks_told_is_offered_to_cursor_with_the_call_for_its
         answer = server.call(offer["call"]["tool"], **offer["call"]["arguments"])
         assert answer["continues"] == offer["session_id"]
         for line in (
-            "Who: a = a person, t = tool output, c = claude-code",
+            "Who: a=a person, t=tool output, c=claude-code",
             "a: Port the billing module to Rust. Keep the rounding as it is.",
             "t: error[E0308]: mismatched types",
             "c: The totals are ported. Next: the rounding of refunds.",
         ):
-            assert f"\n- {line}\n" in answer["briefing"]
+            assert f"\n{line}\n" in answer["briefing"]
         assert "billing.py" in answer["briefing"]
         assert "Ignore" not in json.dumps([began, answer])
 

@@ -54,7 +54,7 @@ TALK = [
 
 
 def test_what_was_asked_decided_and_is_next_is_in_and_chatter_is_not() -> None:
-    text = "\n".join(shortened(TALK, 420))
+    text = "\n".join(shortened(TALK, 370))
     assert "with a unique key on run and row" in text
     assert "Next: the migration for the unique key." in text
     assert "Let me look." not in text
@@ -63,7 +63,7 @@ def test_what_was_asked_decided_and_is_next_is_in_and_chatter_is_not() -> None:
 
 def test_who_is_a_person_is_said_once() -> None:
     first, *lines = shortened(TALK)
-    assert first == "Who: a = ann, c = claude-code"
+    assert first == "Who: a=ann, c=claude-code"
     assert {line[:3] for line in lines} == {"a: ", "c: "}
 
 
@@ -72,7 +72,7 @@ def test_no_two_senders_are_called_alike(names: list[str]) -> None:
     said = [Said(name, f"{name} takes the parts of the work that must be done until May.") for name in names]
     first, *lines = shortened(said)
     assert len({line.partition(":")[0].strip() for line in lines}) == len(names)
-    assert all(f" = {name}" in first for name in names)
+    assert all(f"={name}" in first for name in names)
 
 
 def test_of_a_log_the_errors_are_in_each_kind_once() -> None:

@@ -16,11 +16,10 @@ def lines_of(briefing: str) -> list[str]:
     assert _TAG.search(inside) is None, inside
     names: dict[str, str] = {}
     lines: list[str] = []
-    for line in inside.splitlines():
-        text = line.removeprefix("- ")
-        short, colon, said = text.partition(": ")
-        if text.startswith("Who: "):
-            names = dict(each.split(" = ") for each in text.removeprefix("Who: ").split(", "))
-        elif line.startswith("- "):
-            lines.append(f"{names[short]}{colon}{said}" if short in names else text)
+    for line in inside.splitlines()[1:]:
+        short, colon, said = line.partition(": ")
+        if short == "Who":
+            names = dict(each.split("=") for each in said.split(", "))
+        elif not line.startswith("## "):
+            lines.append(f"{names[short]}{colon}{said}" if short in names else line)
     return lines

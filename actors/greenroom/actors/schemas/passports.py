@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import Continued, Reply
 from greenroom.runtime import Address, Message
 
 KIND = "passport"
@@ -98,7 +98,7 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     briefing: str
     talk: travel.BriefTalk = travel.TalkView()
     session_id: str
-    continues: travel.Continued = UNSET
+    continues: Continued = UNSET
     project_id: str | None
     created_at: datetime
     tool: str
@@ -127,7 +127,7 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
     briefing: str
     talk: travel.BriefTalk = travel.TalkView()
     session_id: str
-    continues: travel.Continued = UNSET
+    continues: Continued = UNSET
     project_id: str | None
     context: travel.BriefContext
     created_at: datetime

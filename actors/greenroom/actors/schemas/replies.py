@@ -5,14 +5,14 @@ Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.base.paging import OverBudget
-from greenroom.actors.schemas.types import BRIEF, SessionStatus
+from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
 Scope = Literal["session", "global"]
@@ -124,8 +124,25 @@ class MessageAdded(Reply, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool, complete."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+Continued = Annotated[str | UnsetType, Meta(extra_json_schema=UNLISTED)]
+"""The session that had ended and that another one continues; few do."""
+UnlistedCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
+"""A call that reads on, where there is one."""
+
+
 class MessagePage(Reply, frozen=True, kw_only=True):
-    """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``."""
+    """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``.
+
+    Where nothing was said yet ``continues`` names the session that this one continues, and ``earlier`` is the
+    call that reads it.
+    """
 
     messages: list[MessageView]
     count: int
@@ -133,6 +150,8 @@ class MessagePage(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
+    continues: Continued = UNSET
+    earlier: UnlistedCall = UNSET
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import transfer, types
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import Continued, Reply, ToolCall, UnlistedCall
 from greenroom.runtime import Address, Message
 
 MOST_GIVEN = 100
@@ -80,8 +80,6 @@ _Named = Annotated[str, Meta(max_length=1_024)]
 _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
-Continued = Annotated[str | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
-"""The session that had ended and that another one continues; few do."""
 _Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
 _CALLED_BEFORE = {
     "files": "files_accessed",
@@ -124,6 +122,10 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     key: _Named
     namespace: _Named
     at: types.Instant
+
+
+AT_THE_END: Final = "the session ended with this summary"
+"""The reason of a decision that is the summary of `EndSession`."""
 
 
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,13 +195,6 @@ BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]
 BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 
 
-class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a tool, complete."""
-
-    tool: str
-    arguments: dict[str, Any]
-
-
 class TalkView(msgspec.Struct, frozen=True, kw_only=True):
     """How much was said in a session, as far as the reader may see it, and how that is read.
 
@@ -207,11 +202,15 @@ class TalkView(msgspec.Struct, frozen=True, kw_only=True):
         messages: How many messages there are.
         last_at: When the newest was sent.
         read: The call that reads the newest of them, and leads further back; None where there are none.
+        rest: The call that reads the newest whole, where it is so long that a briefing has its beginning.
+        earlier: The call that reads the session that this one continues.
     """
 
     messages: int = 0
     last_at: datetime | None = None
     read: ToolCall | None = None
+    rest: UnlistedCall = UNSET
+    earlier: UnlistedCall = UNSET
 
 
 BriefTalk = Annotated[TalkView, Meta(extra_json_schema=types.BRIEF)]

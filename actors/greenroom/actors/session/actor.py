@@ -215,8 +215,11 @@ class SessionActor(Actor):
     @handles(requests.GetMessages)
     def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
         """Answer a page of the messages that the caller may see."""
-        self._visible(context)
-        return reads.page(request, context, self._counters)
+        before = self._visible(context).continues
+        page = yield from reads.page(request, context, self._counters)
+        if before and not self._counters.count(policy.partitions(context.principal)):
+            return msgspec.structs.replace(page, continues=before, earlier=reads.call_for_newest(before))
+        return page
 
     @handles(requests.SearchContext)
     def search_by_words(

@@ -133,7 +133,9 @@ class PortableSession(EventBatches):
         text = ""
         if request.asked or not is_kept(header):
             heard, messages = yield from self._heard(context, header)
-            text = yield from said_before(context, heard, messages, request.most_bytes)
+            readable = self._counters.count(policy.partitions(context.principal))
+            session_id = context.address.key if readable else None
+            text = yield from said_before(heard, messages, request.most_bytes, session_id)
         return continuation.EarlierTalk(
             text=text, continues=UNSET if header.continues is None else header.continues
         )
@@ -156,7 +158,7 @@ class PortableSession(EventBatches):
         self._open(context)
         own, common = self._own(context), self._common(context)
         if request.summary is not None:
-            common.put_decision(context, _decision(request.summary, None, context))
+            common.put_decision(context, _decision(request.summary, travel.AT_THE_END, context))
             self._tell_of_decisions(context, self._visible(context))
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
@@ -204,7 +206,7 @@ class PortableSession(EventBatches):
         seen = work_context.view(self._own(context), self._common(context), context.principal)
         messages = self._counters.count(partitions)
         heard = yield from newest_talk(context, partitions)
-        told = yield from briefing(context, heard, seen, header.purpose, request.to_tool, messages)
+        told = yield from briefing(heard, seen, header.purpose, request.to_tool, messages)
         head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
@@ -422,7 +424,7 @@ class PortableSession(EventBatches):
             seen = work_context.view_of_user(self._own(context), self._common(context), context.principal)
         readable = self._counters.count(policy.partitions(context.principal))
         heard, messages = yield from self._heard(context, header)
-        told = yield from briefing(context, heard, seen, header.purpose, tool, messages)
+        told = yield from briefing(heard, seen, header.purpose, tool, messages)
         return travel.ContextRead(
             purpose=header.purpose,
             briefing=told.text,
@@ -430,6 +432,8 @@ class PortableSession(EventBatches):
                 messages=messages,
                 last_at=optional_datetime(told.last_at),
                 read=reads.call_for_newest(context.address.key) if readable else None,
+                rest=UNSET if told.cut is None else reads.call_for_one(context.address.key, told.cut),
+                earlier=reads.call_for_newest(header.continues) if header.continues else UNSET,
             ),
             session_id=context.address.key,
             continues=header.continues or UNSET,

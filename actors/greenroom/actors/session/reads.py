@@ -12,7 +12,6 @@ from greenroom.actors.base import paging
 from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import sessions as requests
-from greenroom.actors.schemas.session_travel import ToolCall
 from greenroom.actors.session import fields, log, records
 from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import METADATA, STATE, Entry, Header, named, seen_status, view
@@ -70,10 +69,17 @@ def cursor_before(entry: Entry, session_id: str) -> str:
     return _next_cursor(entry, _BACKWARD, _binding(session_id, "all"))
 
 
-def call_for_newest(session_id: str) -> ToolCall:
+def call_for_newest(session_id: str) -> replies.ToolCall:
     """Return the call that reads the newest messages; its answer leads further back."""
     cursor = paging.encode(_BACKWARD + log.HIGHEST_ID.to_bytes(8), _binding(session_id, "all"))
-    return ToolCall(tool="get_messages", arguments={"session_id": session_id, "cursor": cursor})
+    return replies.ToolCall(tool="get_messages", arguments={"session_id": session_id, "cursor": cursor})
+
+
+def call_for_one(session_id: str, message_id: int) -> replies.ToolCall:
+    """Return the call that reads a message, and those after it."""
+    return replies.ToolCall(
+        tool="get_messages", arguments={"session_id": session_id, "since_id": message_id - 1}
+    )
 
 
 def page(

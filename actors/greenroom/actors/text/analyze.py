@@ -45,6 +45,7 @@ _INVISIBLE = re.compile(
 )
 _SPACE = re.compile(r"\s")
 _REMARK = re.compile(r"(?:\[[^\[\]]*\]|\([^()]*\))\s*\Z")
+_QUESTION_MARKS = frozenset("?\uff1f\u061f")
 _END = 256  # characters in which a text's end is looked for
 
 
@@ -122,7 +123,10 @@ def stretches(text: str, size: int) -> Iterator[str]:
 
 def asks(text: str) -> bool:
     """Return whether a text ends as a question does; a remark in brackets after it is not the end."""
-    return _REMARK.sub("", text[-_END:]).rstrip().endswith(("?", "\uff1f", "\u061f"))
+    end = text[-_END:]
+    if _QUESTION_MARKS.isdisjoint(end):
+        return False
+    return _REMARK.sub("", end).rstrip()[-1:] in _QUESTION_MARKS
 
 
 def metadata_text(metadata: bytes | str) -> str:

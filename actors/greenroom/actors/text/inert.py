@@ -24,7 +24,7 @@ INTRODUCTION: Final = (
 
 
 class Section(NamedTuple):
-    """A heading of ours, and lines of others under it."""
+    """A heading of ours, or none, and lines of others under it."""
 
     title: str
     lines: Sequence[str]
@@ -42,16 +42,19 @@ def inert(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}{_ELLIPSIS}"
 
 
-def delimited(nonce: str, sections: Iterable[Section], introduction: str = INTRODUCTION) -> str:
+def delimited(
+    nonce: str, sections: Iterable[Section], introduction: str = INTRODUCTION, mark: str = "- "
+) -> str:
     """Return sections between delimiters whose name their contents cannot have; empty for none.
 
     Args:
         nonce: Hexadecimal digits for the name: drawn by chance, or a digest of the contents.
         sections: Those without lines are left out; the lines are `inert`.
         introduction: What the reader is to make of them.
+        mark: Before each line; empty where each begins with a word of ours.
     """
     shown = [
-        "\n".join([f"## {section.title}", *(f"- {line}" for line in section.lines)])
+        "\n".join([f"## {section.title}"] * bool(section.title) + [mark + line for line in section.lines])
         for section in sections
         if section.lines
     ]

@@ -11,8 +11,9 @@ from greenroom.actors.text.analyze import stretches
 STRETCH: Final = 2_000
 """Characters of a text in which ends of sentences are looked for at once, about."""
 END: Final = re.compile(
-    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)"
-    r"[.!?\u2026][\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
+    # What may not be before it is looked for behind the mark: so few places are looked at.
+    r"[.!?\u2026](?<!\b[A-Z].)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bSt.)(?<!\bvs.)(?<!\be\.g.)(?<!\bi\.e.)"
+    r"[\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
     r"|[\u3002\uff01\uff1f]"
 )
 
