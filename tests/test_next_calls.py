@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from support.agents import begin, json, refused, wire
+from support.api import posted
 from support.exchanges import line, text
+from support.keyed import bearer, create_key, premises
 
 from greenroom.actors import (
     REQUESTS,
@@ -313,3 +315,20 @@ async def test_what_is_listed_points_at_nothing_that_is_not(
         assert all(allows(scopes, SCOPES[name]) for name in tools_in(parameters)), tool
         assert "closed to you" not in tool["description"]
     assert tools_in(str(templates).replace("'", " ")) == []
+
+
+@pytest.mark.promise("mcp.named-tools")
+async def test_over_http_a_sentence_names_no_tool_that_is_closed_either(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        said: dict[str, Any] = {"session_id": "none", "content": "x"}
+        details = {}
+        for scopes in ("sessions:write", "sessions:*"):
+            key = await create_key(at, scopes, agent="bot", user="ann")
+            await here.settled()
+            answer = await posted(await here.guest(), "add_message", said, bearer(key))
+            details[scopes] = answer.json()["detail"]
+        assert details == {
+            "sessions:write": "there is no session 'none' that you may see",
+            "sessions:*": "there is no session 'none' that you may see; list_sessions shows those",
+        }
