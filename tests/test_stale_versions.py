@@ -10,11 +10,14 @@ import msgspec
 import pytest
 import trio
 from support.agents import json, refused
+from support.exchanges import line, text
 
 from greenroom.actors import (
     DeleteMemory,
     EraseUser,
     ForgetMemory,
+    GetMemory,
+    ImportMemories,
     MemoryFilters,
     MoveMemory,
     RestoreMemory,
@@ -151,6 +154,19 @@ async def test_what_is_restored_and_what_took_its_key_share_no_version(enter: En
         assert (first.version, second.version, restored.version) == (1, 2, 3)
         again = await agent.ask(RestoreMemory(memory_id=first.memory_id, version=1, expected_version=3))
         assert again.version == 4
+
+
+@pytest.mark.parametrize("on_conflict", ["skip", "overwrite", "version"])
+async def test_an_import_goes_on_behind_what_ended(enter: Enter, on_conflict: Any) -> None:
+    async with enter() as at:
+        agent = ann(at)
+        await stored(agent, "first", OWN)
+        await purge(at, OWN)
+        source = text(line(KEY, "imported", namespace=OWN))
+        await agent.ask(ImportMemories(source=source, on_conflict=on_conflict))
+        assert (await agent.ask(GetMemory(key=KEY))).version == 2
+        with refused("VERSION_CONFLICT", current_version=2):
+            await stored(agent, "a stale write", OWN, expected_version=1)
 
 
 async def test_a_purge_leaves_a_number_alone(enter: Enter) -> None:
