@@ -405,7 +405,7 @@ async def test_an_expiry_ends_a_memory_in_its_microsecond(enter: Enter) -> None:
             )
         assert (await alice.ask(requests.MemoryStats())).memories == 1
         again = await store(alice, "again", key="k")
-        assert (again.version, again.created, again.expires_at) == (1, True, None)
+        assert (again.version, again.created, again.expires_at) == (2, True, None)
         for wrong in ("soon", "2020-01-01", "2026-13-01", ""):
             with refused("VALIDATION_ERROR", field="metadata.expiry"):
                 await store(alice, "x", metadata={"expiry": wrong})

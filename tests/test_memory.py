@@ -55,7 +55,7 @@ async def test_an_entry_is_gone_in_the_microsecond_in_which_it_expires(enter: En
         assert not (await alice.ask(DeleteMemory(key="k"))).existed
         await keep(alice, "k", expires_in=10)
         at.clock.jump(10_000_000)
-        assert await keep(alice, "k", "2", overwrite=False) == 1
+        assert await keep(alice, "k", "2", overwrite=False) == 3
         assert await value_of(alice, "k") == "2"
 
 
@@ -105,7 +105,7 @@ def balance(effects: list[int] | None = None) -> tuple[InlineCommitter, dict[byt
 
 def is_kept(key: bytes) -> bool:
     """Return whether a record is of the memory as a whole, or of one of its timers."""
-    own = tuple(b"memory\0alice\0" + name for name in (b"t", b"uk", b"un", b"uim"))
+    own = tuple(b"memory\0alice\0" + name for name in (b"t", b"uk", b"un", b"ut", b"uim"))
     return key.startswith((b"!timer", *own))
 
 
@@ -278,17 +278,17 @@ async def test_deleting_ends_every_version_however_many(enter: Enter) -> None:
         for number in range(450):
             await keep(alice, "k", str(number), expires_in=1_000 if number % 2 else None)
         assert (await alice.ask(DeleteMemory(key="k"))).existed
-        assert await keep(alice, "k", '"new"') == 1
-        for version in range(2, 450):
+        assert await keep(alice, "k", '"new"') == 451
+        for version in range(1, 451):
             with refused("MEMORY_NOT_FOUND"):
                 await value_of(alice, "k", version=version)
-        assert await value_of(alice, "k", version=1) == '"new"'
+        assert await value_of(alice, "k", version=451) == '"new"'
         assert (await alice.ask(DeleteMemory(key="k"))).existed
         assert not (await alice.ask(DeleteMemory(key="k"))).existed
         await trio.sleep(2)
         assert [key for key in there if not is_kept(key)] == []
     async with enter() as at:
-        assert await keep(at.agent("alice"), "k", overwrite=False) == 1
+        assert await keep(at.agent("alice"), "k", overwrite=False) == 452
 
 
 @pytest.mark.promise("memory.overwrite")

@@ -66,24 +66,29 @@ async def states(agent: Agent, *ids: str) -> list[Any]:
     ]
 
 
-def deeds(one: str, other: str) -> dict[str, Any]:
-    """Return what somebody may ask who saw the second version of one memory and the first of another one."""
+def deeds(one: str, other: str, versions: tuple[int, int]) -> dict[str, Any]:
+    """Return what an agent may ask that saw these versions of two memories."""
+    of_one, of_other = versions
     return {
-        "edit": UpdateMemory(memory_id=one, content="edited", expected_version=2),
-        "tag": UpdateMemory(memory_id=one, tags=["new"], expected_version=2),
-        "forget": ForgetMemory(memory_id=one, expected_version=2),
-        "forget for good": ForgetMemory(memory_id=one, expected_version=2, purge=True),
-        "restore": RestoreMemory(memory_id=one, version=1, expected_version=2, expected_forgotten=False),
-        "merge into it": MergeMemories(
-            memory_id=one, others=[other], content="merged", expected_versions={one: 2, other: 1}
+        "edit": UpdateMemory(memory_id=one, content="edited", expected_version=of_one),
+        "tag": UpdateMemory(memory_id=one, tags=["new"], expected_version=of_one),
+        "forget": ForgetMemory(memory_id=one, expected_version=of_one),
+        "forget for good": ForgetMemory(memory_id=one, expected_version=of_one, purge=True),
+        "restore": RestoreMemory(
+            memory_id=one, version=of_one - 1, expected_version=of_one, expected_forgotten=False
         ),
-        "merge it": MergeMemories(memory_id=other, others=[one], expected_versions={one: 2, other: 1}),
-        "supersede": UpdateMemory(memory_id=one, supersedes=other, expected_version=2),
-        "move": MoveMemory(memory_id=one, to="team:x:elsewhere", expected_version=2),
+        "merge into it": MergeMemories(
+            memory_id=one, others=[other], content="merged", expected_versions={one: of_one, other: of_other}
+        ),
+        "merge it": MergeMemories(
+            memory_id=other, others=[one], expected_versions={one: of_one, other: of_other}
+        ),
+        "supersede": UpdateMemory(memory_id=one, supersedes=other, expected_version=of_one),
+        "move": MoveMemory(memory_id=one, to="team:x:elsewhere", expected_version=of_one),
     }
 
 
-NAMES = tuple(deeds("", ""))
+NAMES = tuple(deeds("", "", (2, 1)))
 SEEN = {"merge it"}
 """What makes no version of the first memory: it is hidden from then on, its history and its page stay."""
 
@@ -95,12 +100,13 @@ async def test_what_somebody_did_meanwhile_stands_and_the_second_is_told(enter: 
         ann, bob = at.agent("a", user="ann"), at.agent("b", user="bob")
         for second in NAMES:
             one = await store(ann, "first", namespace="team:x", scope="public")
-            await ann.ask(UpdateMemory(memory_id=one, content="second"))
+            of_one = (await ann.ask(UpdateMemory(memory_id=one, content="second"))).version
             other = await store(ann, "other", namespace="team:x", scope="public")
-            await ann.ask(deeds(one, other)[first])
+            versions = of_one, (await seen(ann, other)).newest
+            await ann.ask(deeds(one, other, versions)[first])
             there = [other] if first == "forget for good" else [one, other]
             before = await states(ann, *there)
-            code = await answered(bob, deeds(one, other)[second])
+            code = await answered(bob, deeds(one, other, versions)[second])
             if code is not None:
                 told = {"VERSION_CONFLICT", "MEMORY_NOT_FOUND"}
                 assert code in (told if first.startswith("forget") else {"VERSION_CONFLICT"}), second
@@ -108,7 +114,7 @@ async def test_what_somebody_did_meanwhile_stands_and_the_second_is_told(enter: 
             else:
                 assert first in SEEN or (first, second) == ("forget", "forget for good"), second
                 if second != "forget for good":
-                    assert {1, 2} <= {each.version for each in (await seen(ann, one)).versions}
+                    assert {of_one - 1, of_one} <= {each.version for each in (await seen(ann, one)).versions}
 
 
 async def test_a_version_is_not_restored_over_a_forgetting_that_nobody_saw_nor_the_other_way(

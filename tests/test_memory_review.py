@@ -142,7 +142,7 @@ async def test_what_was_forgotten_does_not_come_back_over_what_took_its_key(ente
         await ann.ask(RestoreMemory(memory_id=old))
         assert (await seen(ann, old)).content == "old"
         assert (await seen(ann, new)).deleted_at is not None
-        with refused("VERSION_CONFLICT", current_version=2):
+        with refused("VERSION_CONFLICT", current_version=3):
             await ann.ask(RestoreMemory(memory_id=old, version=1, expected_version=1))
         await ann.ask(ForgetMemory(memory_id=new, purge=True))
         with refused("MEMORY_NOT_FOUND"):

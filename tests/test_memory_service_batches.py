@@ -63,7 +63,7 @@ async def test_changes_are_made_in_order_and_survive(enter: Enter) -> None:
     async with enter() as at:
         memories = (await service(at).page_memories("user:alice")).memories
         told = [(each.key, each.value, each.version, each.metadata) for each in memories]
-        assert told == [("z", {"is": 4}, 3, {"m": 2}), ("w", {"is": 3}, 1, {})]
+        assert told == [("z", {"is": 4}, 3, {"m": 2}), ("w", {"is": 3}, 2, {})]
         search = SearchService(at.runtime, ALICE)
         found = await search.search_memories("z", namespace="user:alice:a")
         assert [(each.key, each.metadata) for each in found.memories] == [("z", {"m": 2})]

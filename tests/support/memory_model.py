@@ -29,8 +29,9 @@ def may_write(who: str, namespace: str) -> bool:
 
 @dataclass
 class Version:
-    """One version's text, until when it is there, and who wrote it."""
+    """One version's number and text, until when it is there, and who wrote it."""
 
+    number: int
     text: str
     expires_at: int | None
     author: str
@@ -56,6 +57,10 @@ class Memory:
             return True
         return self.scope == "shared" and bool(self.projects & (PEOPLE[who].projects or frozenset()))
 
+    @property
+    def version(self) -> int:
+        return self.versions[-1].number if self.versions else 0
+
     def live(self, now: int) -> bool:
         ends = self.versions[-1].expires_at
         return ends is None or now < ends
@@ -66,8 +71,8 @@ class Memory:
     def readable(self, now: int) -> dict[int, str]:
         """Return the texts of the versions that have not expired, by number."""
         return {
-            number: version.text
-            for number, version in enumerate(self.versions, 1)
+            version.number: version.text
+            for version in self.versions
             if version.expires_at is None or now < version.expires_at
         }
 
@@ -78,6 +83,8 @@ class Memories:
 
     memories: list[Memory] = field(default_factory=list)
     writes: int = 0
+    used: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The highest version that must not come again: of a key, or where several own memories below a root."""
 
     def copy(self) -> Memories:
         return copy.deepcopy(self)
@@ -116,7 +123,7 @@ class Memories:
         if not may_write(who, namespace):
             return "PERMISSION_DENIED"
         held = self.find(now, who, namespace, key)
-        if expected not in {None, 0 if held is None else len(held.versions)}:
+        if expected not in {None, 0 if held is None else held.version}:
             return "VERSION_CONFLICT"
         if held is not None and scope not in {None, held.scope} and held.owner != who:
             return "PERMISSION_DENIED"
@@ -136,11 +143,11 @@ class Memories:
             return "MEMORY_NOT_FOUND"
         if not may_write(who, namespace):
             return "PERMISSION_DENIED"
-        if expected not in {None, len(held.versions)}:
+        if expected not in {None, held.version}:
             return "VERSION_CONFLICT"
         self.writes += 1
         held.at = self.writes
-        held.versions.append(Version(text, held.versions[-1].expires_at, who))
+        self._append(held, text, held.versions[-1].expires_at, who, held.version)
         return "done"
 
     def forget(self, now: int, who: str, namespace: str, key: str, purge: bool) -> str:  # noqa: FBT001
@@ -205,6 +212,10 @@ class Memories:
         superseded: Memory | None,
     ) -> None:
         self.writes += 1
+        last = held.version if held is not None else self.used.get(_group(namespace, key), 0)
+        if held is not None and held.scope != scope and _has_several_owners(namespace):  # it moves
+            self._use(held)
+            last = self.used[_group(namespace, key)]
         if held is None:
             held = Memory(namespace, key, who, scope, frozenset(), self.writes)
             self.memories.append(held)
@@ -212,7 +223,7 @@ class Memories:
             held.scope, held.projects = scope, _shared_with(who, namespace)
         held.at = self.writes
         expires_at = None if lifetime is None else now + lifetime * SECOND
-        held.versions.append(Version(text, expires_at, who))
+        self._append(held, text, expires_at, who, last)
         if superseded is not None:
             one = superseded
             while one.supersedes is not None and one.supersedes is not held:
@@ -220,14 +231,24 @@ class Memories:
             one.supersedes = None if one.supersedes is held else one.supersedes  # the newest word counts
             held.supersedes = superseded
 
+    def _append(self, memory: Memory, text: str, expires_at: int | None, who: str, last: int) -> None:
+        memory.versions.append(Version(last + 1, text, expires_at, who))
+        if expires_at is not None:
+            self._use(memory)
+
+    def _use(self, memory: Memory) -> None:
+        group = _group(memory.namespace, memory.key)
+        self.used[group] = max(self.used.get(group, 0), memory.version)
+
     def _end(self, memory: Memory, *, purge: bool) -> None:
+        self._use(memory)
         memory.deleted, memory.supersedes = True, None
         if purge:
             self.memories.remove(memory)
 
     def _is_taken(self, now: int, held: Memory, scope: str) -> bool:
         """Return whether another memory of the owner has the key in that scope, where scopes are apart."""
-        if scope == held.scope or held.namespace.startswith(("user:", "agent:")):
+        if scope == held.scope or not _has_several_owners(held.namespace):
             return False
         return any(
             (other.namespace, other.key, other.owner, other.scope)
@@ -236,6 +257,14 @@ class Memories:
             for other in self.memories
             if other is not held
         )
+
+
+def _has_several_owners(namespace: str) -> bool:
+    return not namespace.startswith(("user:", "agent:"))
+
+
+def _group(namespace: str, key: str) -> tuple[str, ...]:
+    return tuple(namespace.split(":")[:2]) if _has_several_owners(namespace) else (namespace, key)
 
 
 def _shared_with(who: str, namespace: str) -> frozenset[str]:
@@ -250,7 +279,7 @@ def shown(memory: Memory, visible: list[Memory]) -> dict[str, Any]:
         "namespace": memory.namespace,
         "key": memory.key,
         "text": memory.versions[-1].text,
-        "version": len(memory.versions),
+        "version": memory.version,
         "scope": memory.scope,
         "hidden": any(other.supersedes is memory for other in visible),
         "supersedes": visible.index(memory.supersedes) if memory.supersedes in visible else None,

@@ -74,6 +74,7 @@ class Model:
 
     sessions: dict[str, Session] = field(default_factory=dict)
     memory: dict[tuple[str, str | None, str], Entry] = field(default_factory=dict)
+    versions: dict[tuple[str, str | None, str], int] = field(default_factory=dict)
 
     def copy(self) -> Model:
         return copy.deepcopy(self)
@@ -128,9 +129,9 @@ class Model:
         if old is not None and not overwrite:
             return "KEY_EXISTS"
         expires_at = None if lifetime is None else now + lifetime * 1_000_000
-        self.memory[agent, session, key] = Entry(
-            value, 1 if old is None else old.version + 1, now, expires_at
-        )
+        where = agent, session, key
+        self.versions[where] = self.versions.get(where, 0) + 1
+        self.memory[where] = Entry(value, self.versions[where], now, expires_at)
         return "done"
 
     def forget(self, now: int, agent: str, session: str | None, key: str) -> str:

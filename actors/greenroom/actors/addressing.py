@@ -122,7 +122,9 @@ class Addressing:
     def in_full(self, request: Any) -> Any:
         """Return the query or procedure that carries a request out, with what is known of the client."""
         if isinstance(request, sessions.SearchContext):
-            return SearchSession(asked=request)
+            return SearchSession(
+                session_id=self._client_state.resolve_session(request.session_id), asked=request
+            )
         if isinstance(request, ReadResource):
             return self._procedure(request.uri)
         if isinstance(request, ListResources):

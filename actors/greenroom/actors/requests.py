@@ -290,7 +290,7 @@ NAMES = {message: route.tool for message, route in ROUTES.items()}
 """The names of messages, by their types."""
 _BY_MEMORY_ID = frozenset(
     message
-    for message in (*_TO_NAMESPACE.values(), *_TO_NAMESPACE_BY_CONSOLE.values())
+    for message in (*_TO_MEMORY.values(), *_TO_NAMESPACE.values(), *_TO_NAMESPACE_BY_CONSOLE.values())
     if "memory_id" in message.__struct_fields__
 )
 

@@ -110,6 +110,11 @@ def memory_not_found(key: str, scope: str) -> Refusal:
     )
 
 
+def neither_id_nor_key() -> Refusal:
+    """A memory is named by its id or by its key, and by one of them alone."""
+    return invalid("memory_id", "memory_id: give either memory_id or key")
+
+
 def key_exists(key: str, scope: str) -> Refusal:
     """A live entry is there and the caller did not want it overwritten."""
     return Refusal(

@@ -75,6 +75,23 @@ def members_of(value: bytes) -> dict[str, msgspec.Raw]:
         return {}
 
 
+def elements_of(value: bytes) -> list[msgspec.Raw]:
+    """Return the elements of a JSON array; none of any other value."""
+    try:
+        return _elements(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+
+
+def replaced(raw: bytes, steps: tuple[str | int, ...], value: bytes) -> bytes:
+    """Return JSON that has another value at a place, which is there."""
+    if not steps:
+        return value
+    parts: Any = _elements(raw) if isinstance(steps[0], int) else _members(raw)
+    parts[steps[0]] = msgspec.Raw(replaced(bytes(parts[steps[0]]), steps[1:], value))
+    return msgspec.json.encode(parts)
+
+
 def _part(place: ArgumentPlace, step: str | int) -> ArgumentPlace | None:
     try:
         parts: Any = _elements(place.value) if isinstance(step, int) else _members(place.value)

@@ -17,6 +17,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
+from greenroom.actors.base.path_names import with_published_name
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import choices_of, part_of, parts_of, shown, violation
@@ -58,7 +59,7 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
 
 
 def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
-    """Return the request that JSON says, and the JSON, in which every time has an offset.
+    """Return the request that JSON says, and the JSON: times have offsets, paths the published names.
 
     Raises:
         DecodeError: it says none.
@@ -68,10 +69,11 @@ def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
         try:
             request: Q = decoder.decode(raw)
         except msgspec.ValidationError as error:
-            in_full = with_offset(str(error), request_type, raw)
-            if in_full is None:
+            problem = str(error)
+            meant = with_offset(problem, request_type, raw) or with_published_name(problem, request_type, raw)
+            if meant is None:
                 raise
-            raw = in_full
+            raw = meant
         else:
             return request, raw
 

@@ -60,7 +60,7 @@ def corpus_not_found(name: str) -> Refusal:
     """Unknown, dropped and forbidden corpora are refused with this same answer."""
     return Refusal(
         "CORPUS_NOT_FOUND",
-        f"there is no corpus {name!r} that you may see; `greenroom ingest` and ingest_documents make one",
+        f"there is no corpus {name!r} that you may see; ingest_documents makes one",
         corpus=name,
     )
 

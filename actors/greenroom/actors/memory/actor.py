@@ -75,8 +75,8 @@ class MemoryActor(Actor):
     def get_value(
         self, request: requests.GetMemory, context: Context
     ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
-        """Answer a value: the agent's own, or the one in a namespace that is named."""
-        if request.namespace is not None:
+        """Answer a value: the agent's own, or the one that an id or a namespace names."""
+        if request.namespace is not None or request.memory_id is not None:
             return reads.value(self.repository, request, context)
         return keyvalue.read(self.repository, request, context)
 
@@ -108,6 +108,7 @@ class MemoryActor(Actor):
     tally = _by(memories.CountMemories, statistics.tally)
     find = _by(memories.FindMemories, search.find)
     locate = _by(memories.LocateKey, reads.locate)
+    near = _by(memories.FindNearKeys, reads.near_keys)
     mapped = _by(MapRoot, map_rows.mapped)
     note_help = _by(memories.NoteHelp, ratings.note_help)
     note_uses = _by(memories.NoteUses, search.count_uses)

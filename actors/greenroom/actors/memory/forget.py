@@ -17,8 +17,8 @@ SHOWN = 100
 """Memories that an answer names."""
 AT_ONCE = 1_000
 """Memories that are forgotten in one commit: it bounds how long everybody's writes wait for it."""
-ROWS = 4
-"""Rows of one memory that lie far from those of the next one: its entry, its id, what is known of it."""
+ROWS = 5
+"""Rows of one memory that lie far from those of the next one: entry, id, end, what is known of it."""
 
 
 def forget(

@@ -14,13 +14,14 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
-from greenroom.actors.memory import records, removal
+from greenroom.actors.memory import records, removal, store_requests
 from greenroom.actors.memory.records import Entry, Version, is_live, view
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
 from greenroom.actors.schemas import replies, resources
+from greenroom.actors.schemas.memory_types import import_source
 from greenroom.actors.schemas.resource_uris import cursor_of
 from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session.records import CLOSED
@@ -99,6 +100,8 @@ def read(
     repository: MemoryRepository, request: requests.GetMemory, context: Context
 ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
     """Answer the newest value or an older version, unless that, or the entry, has expired."""
+    if request.key is None:
+        raise auth_errors.neither_id_nor_key()
     scope, now = records.scope_name(request.session_id), context.now
     entry = context.get(records.entry_key(request.session_id, request.key), Entry)
     number = entry.version if entry is not None and request.version is None else request.version
@@ -138,6 +141,7 @@ def _answer(entry: Entry, version: Version, number: int, value: bytes) -> replie
         expires_at=optional_datetime(version.expires_at),
         scope=records.scope_name(entry.session_id),
         version=number,
+        imported=UNSET if entry.details is None else import_source(entry.details.imported),
     )
 
 
@@ -175,19 +179,25 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
 def delete(
     repository: MemoryRepository, request: requests.DeleteMemory, context: Context
 ) -> replies.MemoryDeleted:
-    """Delete an entry with all its versions; a missing one is no error."""
-    where = records.entry_key(request.session_id, request.key)
-    entry = context.get(where, Entry)
+    """Delete an entry with all its versions; a key that is missing is no error."""
+    if (request.key is None) == (request.memory_id is None):
+        raise auth_errors.neither_id_nor_key()
+    key, session_id = request.key, request.session_id
+    if key is not None:
+        where = records.entry_key(session_id, key)
+        entry = context.get(where, Entry)
+    else:
+        where, entry = store_requests.named(repository, context, request.memory_id, None, None)
+        policy.check_writes_namespace(context.principal, repository.namespace(entry.sub))
+        key, session_id = entry.key, entry.session_id
     existed = entry is not None and records.is_there(entry, context.now)
     context.use_reserve()
     if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
         removal.remove(repository, context, StoredEntry(where, entry))
         removal.finish(repository, context)
     if existed:
-        audit_record.record(context, "delete_memory", request.session_id, key=request.key)
-    return replies.MemoryDeleted(
-        key=request.key, scope=records.scope_name(request.session_id), existed=existed
-    )
+        audit_record.record(context, "delete_memory", session_id, key=key)
+    return replies.MemoryDeleted(key=key, scope=records.scope_name(session_id), existed=existed)
 
 
 def cursor_binding(session_id: str | None, prefix: str | None) -> str:

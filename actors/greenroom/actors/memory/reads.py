@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,6 +41,10 @@ PAGE_BYTES = 1_048_576
 """Contents of one page, about; one more memory may go beyond it."""
 BYTES_A_MEMORY = 500
 """What the rest of a memory counts for besides its content."""
+NEAR_KEYS = 3
+"""Keys that are named in the place of one that is missing."""
+_NEAR_AMONG = 500
+_NEAR = 75
 _BEHIND_UPDATES = b"\xff" * 8
 
 
@@ -85,8 +90,11 @@ def look_up(
 def value(repository: MemoryRepository, request: GetMemory, context: Context) -> Slices[MemoryRead]:
     """Answer a memory of a namespace in the form of an agent's key-value memory."""
     if request.session_id is not None:
-        raise auth_errors.invalid("namespace", "namespace: give either namespace or session_id, not both")
-    named_so = requests.ReadMemory(key=request.key, namespace=request.namespace, version=request.version)
+        name = "namespace" if request.memory_id is None else "memory_id"
+        raise auth_errors.invalid(name, f"{name}: give either {name} or session_id, not both")
+    named_so = requests.ReadMemory(
+        memory_id=request.memory_id, key=request.key, namespace=request.namespace, version=request.version
+    )
     memory = (yield from read(repository, named_so, context)).memory
     content = memory.value
     return MemoryRead(
@@ -96,9 +104,10 @@ def value(repository: MemoryRepository, request: GetMemory, context: Context) ->
         created_at=memory.created_at,
         updated_at=memory.updated_at,
         expires_at=memory.expires_at,
-        scope=records.scope_name(None),
+        scope=records.scope_name(memory.session_id),
         version=memory.version,
         namespace=memory.namespace,
+        imported=memory.imported,
     )
 
 
@@ -108,7 +117,7 @@ def versions(
     """Answer a page of versions, oldest first; of a key, also those of what was forgotten under it."""
     yield from indexing.finish(repository, context)
     if (request.memory_id is None) == (request.key is None):
-        raise auth_errors.invalid("memory_id", "memory_id: give either memory_id or key")
+        raise auth_errors.neither_id_nor_key()
     binding = f"versions {request.memory_id} {request.namespace} {request.key}"
     after = b"" if request.cursor is None else paging.decode(request.cursor, binding)
     entries = sorted(_entries(repository, request, context), key=lambda stored: stored.entry.number)
@@ -271,6 +280,29 @@ def locate(
         and repository.may_see(context.principal, stored.entry)
     ]
     return replies.KeyLocated(places=places)
+
+
+def near_keys(
+    repository: MemoryRepository, request: requests.FindNearKeys, context: Context
+) -> Slices[list[str]]:
+    """Answer which keys of the newest memories that the sender may see look like one."""
+    keys: dict[str, None] = {}
+    for stored in islice(newest_first(context), _NEAR_AMONG):
+        entry = stored.entry
+        if (
+            request.namespace in {None, repository.namespace(entry.sub)}
+            and records.is_live(entry.expires_at, context.now)
+            and repository.may_see(context.principal, entry)
+        ):
+            keys[entry.key] = None
+        if context.should_yield():
+            yield
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - few need it, and it takes long to load
+
+    near = process.extract(
+        request.key, keys.keys(), scorer=fuzz.ratio, processor=str.lower, score_cutoff=_NEAR, limit=NEAR_KEYS
+    )
+    return [key for key, *_ in near]
 
 
 def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:

@@ -12,6 +12,7 @@
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     p entry other           the two may stand beside each other, as somebody said
+    t [keys]                the highest version of what ended under some keys; see `ended_key`
     i …                     the index
     w                       how far it is put together what there is; see `root_summary`
     j staging …             lines of imports that are not applied yet; see `import_staging`
@@ -70,6 +71,9 @@ _DIGEST_BYTES = 16
 _PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
+_ENDED = b"t"
+_GROUPS = 1 << 10
+_GROUP_BYTES = 2
 SECRET_BYTES = 16
 _TAIL_BYTES = 16 - ROOT_TAG_BYTES
 
@@ -159,7 +163,10 @@ PLAIN = EntryDetails(0)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A key's current state. ``number`` is the entry's for good, ``update`` that of its newest version."""
+    """A key's current state. ``number`` is the entry's for good, ``update`` that of its newest version.
+
+    ``skipped`` is how many numbers below ``version`` are those of other entries.
+    """
 
     key: str
     session_id: str | None
@@ -171,6 +178,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None
     value_size: int
     details: EntryDetails | None = None
+    skipped: int = 0
+
+    @property
+    def versions(self) -> int:
+        """How many versions it has had."""
+        return self.version - self.skipped
 
     @property
     def sub(self) -> str:
@@ -266,6 +279,8 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     if letter in {b"e", b"o"} and len(key) > 1:
         end = {GLOBAL: 2, b"n": 2 + _SUB_BYTES}.get(key[1:2]) or key.find(0, 2) + 1 or len(key) + 1
         return ((1, end + _HASH_BYTES if letter == b"e" else end),)
+    if letter == _ENDED and len(key) > 1:
+        return ((1, 1 + _GROUP_BYTES),)
     start = {b"r": 9, b"j": 1}.get(letter, len(key))
     return ((start, start + _DIGEST_BYTES),) if len(key) > start else ()
 
@@ -301,6 +316,20 @@ def partition_suffix(partition: int) -> bytes:
 def forgotten_suffix(number: int) -> bytes:
     """Return the key's suffix of a forgotten entry whose key was taken anew."""
     return _FORGOTTEN + number.to_bytes(8)
+
+
+def ended_key(key: bytes | None) -> bytes:
+    """Return the key of the row with the highest version of what ended under a group of keys.
+
+    Groups bound how many rows there are, and tell of no key: 1 of 1,024 others is in the same.
+
+    Args:
+        key: As `entry_key` returns it; None for all keys together.
+    """
+    if key is None:
+        return _ENDED
+    group = int.from_bytes(blake2b(key, digest_size=_GROUP_BYTES).digest()) % _GROUPS
+    return _ENDED + group.to_bytes(_GROUP_BYTES)
 
 
 def versions_prefix(number: int) -> bytes:

@@ -23,8 +23,8 @@ SWEEP_BATCH = 200
 """Effects of one sweep, about: it bounds how long others wait, for the disk."""
 SWEEP_SLICES = 4
 """Slices of the loop, of 5 ms at most each, that one sweep takes: it bounds how long the actor is busy."""
-EFFECTS_OF_EXPIRY = 10
-"""Its row, the version and, when it was the newest, the entry with its places, its id and its index rows."""
+EFFECTS_OF_EXPIRY = 11
+"""Its row, the version and, when it was the newest, the entry with places, id, end and index rows."""
 
 
 def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
@@ -60,6 +60,7 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
     """Stage that an entry is gone from reads and searches, as somebody wants it; its history stays."""
     where, entry = stored
     unlist(repository, context, entry)
+    repository.note_end(context, entry)
     links.relink(repository, context, entry, None)
     details = msgspec.structs.replace(
         repository.details_of(context, entry), deleted_at=context.now, deleted_by=by, supersedes=None
@@ -73,6 +74,7 @@ def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, 
 def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
     where, entry = stored
+    repository.note_end(context, entry)
     if entry.deleted_at is None:
         unlist(repository, context, entry)
     else:
@@ -83,7 +85,7 @@ def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) 
     links.relink(repository, context, entry, None)
     is_linked = entry.details is not None and entry.details.superseded_by is not None
     is_linked = is_linked or _is_paired(context, entry.number)
-    if repository.uses.drop(context, entry.number).ratings or entry.version > 1 or is_linked:
+    if repository.uses.drop(context, entry.number).ratings or entry.versions > 1 or is_linked:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
     else:

@@ -272,6 +272,26 @@ class MemoryRepository:
                 found, best = stored, rank
         return found
 
+    def ended_version(self, context: Context, key: bytes) -> int:
+        """Return the highest version of what ended under a key; a new memory's first one is above it.
+
+        Where several own memories it is that of all keys: one's own says nothing of another's then.
+
+        Args:
+            context: The message's.
+            key: As `records.entry_key` returns it.
+        """
+        return context.get(self._ended_key(key), int) or 0
+
+    def note_end(self, context: Context, entry: Entry) -> None:
+        """Stage that an entry ends, or will by itself: its version numbers are not used again."""
+        where = self._ended_key(records.entry_key(entry.session_id, entry.key, entry.sub))
+        if entry.version > (context.get(where, int) or 0):
+            context.put(where, entry.version)
+
+    def _ended_key(self, key: bytes) -> bytes:
+        return records.ended_key(None if self.has_several_owners else key)
+
     def entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
         """Yield what lies under one key: at most one entry a partition that is there, and forgotten ones."""
         for where, entry in context.scan(Entry, prefix=prefix):

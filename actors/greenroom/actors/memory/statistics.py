@@ -66,7 +66,7 @@ def count(
         if fitting.fits(entry):
             details = entry.details or PLAIN
             sums["memories"] += 1
-            sums["versions"] += entry.version
+            sums["versions"] += entry.versions
             sums["bytes"] += entry.value_size
             sums["stored"] += entry.stored_size
             sums["compressed"] += bool(details.form & records.COMPRESSED)

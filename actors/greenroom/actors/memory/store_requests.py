@@ -188,7 +188,7 @@ def named(
         Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: neither or both were given.
     """
     if (memory_id is None) == (key is None):
-        raise auth_errors.invalid("memory_id", "memory_id: give either memory_id or key")
+        raise auth_errors.neither_id_nor_key()
     if memory_id is not None:
         stored = repository.find_id(context, memory_id)
     else:

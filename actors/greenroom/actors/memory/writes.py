@@ -138,7 +138,8 @@ def write(
     if old is not None:
         links.keep(context, old, details)
     _make_room(repository, context, stored, place)
-    entry = _entry(draft, old, context.now, update, details)
+    version = _next_version(repository, context, draft, stored, place)
+    entry = _entry(draft, old, version, context.now, update, details)
     payload = draft.value if packed is None else packed
     _stage(repository, context, place, entry, _version(draft, entry, payload))
     links.relink(repository, context, old, entry, is_new=draft.supersedes is not None)
@@ -182,6 +183,7 @@ def _make_room(
     if stored is not None:
         removal.unlist(repository, context, stored.entry)
         if place.is_new:
+            repository.note_end(context, stored.entry)
             context.delete(stored.record_key)
 
 
@@ -213,19 +215,34 @@ def _details(
     )
 
 
-def _entry(draft: Draft, old: Entry | None, now: int, update: int, details: EntryDetails | None) -> Entry:
+def _next_version(
+    repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, place: _Place
+) -> int:
+    """Return the number of the version to come, which no other state of its key has had."""
+    last = 0 if stored is None else stored.entry.version
+    if place.is_new or (stored is not None and stored.entry.deleted_at is not None):
+        key = records.entry_key(draft.session_id, draft.key, draft.sub)
+        occupied = 0 if place.occupant is None else place.occupant.version
+        last = max(last, occupied, repository.ended_version(context, key))
+    return last + 1
+
+
+def _entry(
+    draft: Draft, old: Entry | None, version: int, now: int, update: int, details: EntryDetails | None
+) -> Entry:
     created = now if draft.created_at is None else draft.created_at
     return Entry(
         key=draft.key,
         session_id=draft.session_id,
         number=update if old is None else old.number,
         update=update,
-        version=1 if old is None else old.version + 1,
+        version=version,
         created_at=created if old is None else old.created_at,
         updated_at=now if draft.updated_at is None else draft.updated_at,
         expires_at=draft.expires_at,
         value_size=len(draft.value),
         details=details,
+        skipped=version - 1 - (0 if old is None else old.versions),
     )
 
 
@@ -259,5 +276,6 @@ def _stage(
     if place.is_new:
         context.put(records.id_key(repository.tail(entry.number)), where)
     if entry.expires_at is not None:
+        repository.note_end(context, entry)  # it ends unseen before a sweep comes
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
         removal.sweep_by(repository, context, entry.expires_at)

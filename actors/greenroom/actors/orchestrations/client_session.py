@@ -33,6 +33,7 @@ from greenroom.actors.schemas.session_travel import (
     SessionContext,
     TalkView,
 )
+from greenroom.actors.schemas.sessions import AddMessage
 from greenroom.actors.schemas.workflows import KIND as WORKFLOW
 from greenroom.actors.schemas.workflows import NoteStep
 from greenroom.actors.session.briefing import LEAST_ROOM, MOST_BYTES
@@ -256,8 +257,20 @@ class ClientSessionState:
         return session_id
 
     def with_session(self, request: Any) -> Any:
-        """Fill in the client's session where a request names none; raises as `resolve_session`."""
-        named = msgspec.structs.replace(request, session_id=self.resolve_session(None))
+        """Fill in the client's session where a request names none.
+
+        Raises:
+            Refusal: as `resolve_session`; a message would be added to a session that another window of the
+                same caller may have started.
+        """
+        session_id = self.resolve_session(None)
+        if isinstance(request, AddMessage) and self._locator is not None:
+            raise auth_errors.invalid(
+                "session_id",
+                f"session_id: no connection tells which session you mean; the one that you worked in last is "
+                f"{session_id!r}, name it if it is meant",
+            )
+        named = msgspec.structs.replace(request, session_id=session_id)
         if isinstance(named, GetSessionContext) and named.tool_id is None:
             return msgspec.structs.replace(named, tool_id=self.tool)
         return named

@@ -235,7 +235,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
     """Hand a session over to another tool at this server."""
 
     to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]
-    session_id: travel.ContextSession | None = None
+    session_id: types.OrCurrent | None = None
     note: Annotated[travel.Line | None, Meta(description="for who takes it up")] = None
     idempotency_key: types.IdempotencyKey | None = None
 

@@ -21,6 +21,7 @@ from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.passports import SessionExported
 from greenroom.actors.schemas.transfer import ExportPage, MemoryLine
@@ -42,7 +43,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
 
     writes: ClassVar[bool] = False  # nothing of what is stored changes; that it was exported is logged
 
-    session_id: travel.ContextSession | None = None
+    session_id: types.OrCurrent | None = None
     include_memories: Annotated[
         bool, Meta(description="also memories stored in it and your own values for it")
     ] = False

@@ -11,14 +11,11 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import project_part, workflow_key
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas import workflows as schemas
 from greenroom.actors.session import directory
 from greenroom.actors.workflow.shapes import shape_of
 from greenroom.runtime import Address, IndexReader, Query
-
-Session = Annotated[travel.SessionHere, Meta(description="default the one started here")]
 
 
 class FoundProject(msgspec.Struct, frozen=True):
@@ -75,7 +72,7 @@ class RecordWorkflowStep(ClientOrchestration[schemas.StepRecorded], frozen=True,
     command: schemas.Command
     success: Annotated[bool, Meta(description="whether it did what it should")] = True
     duration_ms: schemas.Duration | None = None
-    session_id: Session | None = None
+    session_id: types.OrCurrent | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
     async def carry_out(self, client: ClientSessionState) -> schemas.StepRecorded:
@@ -108,7 +105,7 @@ class GetWorkflowPatterns(ClientOrchestration[schemas.PatternsFound], frozen=Tru
 
     context: schemas.Context = msgspec.field(default_factory=list)
     limit: schemas.Wanted = 5
-    session_id: Session | None = None
+    session_id: types.OrCurrent | None = None
 
     async def carry_out(self, client: ClientSessionState) -> schemas.PatternsFound:
         """Find them.
@@ -130,7 +127,7 @@ class SuggestNextAction(ClientOrchestration[schemas.ActionsSuggested], frozen=Tr
         Meta(description="commands so far, oldest first; default the session's last ones"),
     ] = None
     limit: schemas.Wanted = 3
-    session_id: Session | None = None
+    session_id: types.OrCurrent | None = None
 
     async def carry_out(self, client: ClientSessionState) -> schemas.ActionsSuggested:
         """Ask for suggestions.
@@ -148,7 +145,7 @@ class WorkflowCheckpoint(ClientOrchestration[schemas.CheckpointKept], frozen=Tru
 
     name: schemas.CheckpointName
     state: schemas.State = msgspec.field(default_factory=types.no_fields)
-    session_id: Session | None = None
+    session_id: types.OrCurrent | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
     async def carry_out(self, client: ClientSessionState) -> schemas.CheckpointKept:

@@ -65,8 +65,8 @@ async def roots_of(client: ClientSessionState) -> list[str]:
     if not named:
         raise auth_errors.invalid(
             "workspace",
-            "workspace: it is not known which folder of code is meant: `greenroom serve --workspace FOLDER` "
-            "says it, and over standard input and output start_session with workspace_path",
+            "workspace: it is not known which folder of code is meant; `greenroom serve --workspace FOLDER` "
+            "says it; over standard input and output start_session with workspace_path does, too",
         )
     return await read_in_thread(_checked, named, client.reach.closed)
 

@@ -260,7 +260,7 @@ class Gathering:
             return
         session_id = self._client.session_id
         if session_id is None:
-            self.missing.append("session: you work in none; start_session begins one")
+            self.missing.append("session: you work in none yet")
             return
 
         async def look_up() -> None:

@@ -28,6 +28,7 @@ PLACES: Final = 50
 class SearchSession(Procedure[replies.SearchResults], frozen=True, kw_only=True):
     """Have a search's query read and embedded, and ask the session."""
 
+    session_id: types.SessionId
     asked: SearchContext
 
     async def run(self, context: ProcedureContext) -> replies.SearchResults:
@@ -37,7 +38,7 @@ class SearchSession(Procedure[replies.SearchResults], frozen=True, kw_only=True)
             Refusal: as the session says.
         """
         search = await _understood(context, self.asked)
-        return await context.ask(Address("session", self.asked.session_id), search)
+        return await context.ask(Address("session", self.session_id), search)
 
 
 class ExplainSessionSearch(Procedure[ResultsExplained], frozen=True, kw_only=True):

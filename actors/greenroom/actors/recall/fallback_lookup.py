@@ -11,6 +11,7 @@ the key was found.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, user_namespace
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.memory.reads import NEAR_KEYS
 from greenroom.actors.recall.replies import PlacesFound
 from greenroom.actors.recall.roots import roots_below
 from greenroom.actors.recall.scatter_gather import ask_each
@@ -26,7 +28,7 @@ from greenroom.actors.schemas import memories, types
 from greenroom.actors.schemas.memories import LocateKey
 from greenroom.actors.schemas.memory_replies import KeyPlace
 from greenroom.actors.schemas.replies import MemoryDeleted
-from greenroom.runtime import Idempotency, Procedure, ProcedureContext, Refusal, RuntimeClient
+from greenroom.runtime import GreenroomError, Idempotency, Procedure, ProcedureContext, Refusal, RuntimeClient
 
 NAMED: Final = 20
 """Places that a refusal names."""
@@ -40,19 +42,15 @@ BY_KEY: Final = _READS | _CHANGES | _REMOVES
 
 
 def is_missed(request: Any, first: object) -> bool:
-    """Return whether a request named a key alone, and what it was answered first says that there is none."""
+    """Return whether a request named a key, and what it was answered first says that there is none."""
     if isinstance(first, Refusal):
-        return (
-            first.code == "MEMORY_NOT_FOUND"
-            and request.key is not None
-            and getattr(request, "namespace", None) is None
-        )
-    return isinstance(first, MemoryDeleted) and not first.existed and request.session_id is None
+        return first.code == "MEMORY_NOT_FOUND" and request.key is not None
+    return isinstance(first, MemoryDeleted) and not first.existed and may_miss(request)
 
 
 def may_miss(request: object) -> bool:
     """Return whether a reply that is no refusal may say that a key is not there."""
-    return isinstance(request, memory.DeleteMemory) and request.session_id is None
+    return isinstance(request, memory.DeleteMemory) and request.session_id is None and request.key is not None
 
 
 def other_namespace(request: Any, found: PlacesFound, principal: Principal) -> str | None:
@@ -89,6 +87,20 @@ def lies_elsewhere(tool: str, request: Any, found: PlacesFound, principal: Princ
         namespace=where,
         places=places,
     )
+
+
+def did_you_mean(first: Refusal | MemoryDeleted, keys: list[str]) -> Refusal | MemoryDeleted:
+    """Return what was answered first, with keys that may have been meant."""
+    if not keys:
+        return first
+    if isinstance(first, MemoryDeleted):
+        return msgspec.structs.replace(first, did_you_mean=keys)
+    meant = " or ".join(map(repr, keys))
+    hinted = Refusal(
+        first.code, f"{first.sentence}; did you mean {meant}?", **first.details, did_you_mean=keys
+    )
+    hinted.is_denial = first.is_denial
+    return hinted
 
 
 def other_namespaces(found: PlacesFound, taken: str) -> list[str]:
@@ -167,8 +179,10 @@ class FallbackLookup:
         self._principal = principal
         self._tools = tools
 
-    async def answer(self, request: Any, idempotency: Idempotency | None, first: object) -> Any:
+    async def answer(self, request: Any, idempotency: Idempotency | None, first: Any) -> Any:
         """Return the answer to a request that named a key which is not where it looked first.
+
+        One that named the namespace, too, is for that alone.
 
         Args:
             request: As it came.
@@ -178,6 +192,8 @@ class FallbackLookup:
         Raises:
             Refusal: ``MEMORY_NOT_FOUND``: it is nowhere, or it says where.
         """
+        if getattr(request, "namespace", None) is not None:
+            return await self._missing(request, first)
         if type(request) is memory.GetMemory and request.session_id is None and request.version is None:
             try:
                 return await self._carried_out(request, user_namespace(self._principal), None)
@@ -193,13 +209,29 @@ class FallbackLookup:
             named = lies_elsewhere(tool, request, found, self._principal)
             if named is not None:
                 raise named
-            if isinstance(first, Refusal):
-                raise first
-            return first
+            if found.places:  # it lacks something else
+                if isinstance(first, Refusal):
+                    raise first
+                return first
+            return await self._missing(request, first)
         answer = await self._carried_out(request, namespace, idempotency)
         if type(request) is memory.GetMemory and (others := other_namespaces(found, namespace)):
             answer = msgspec.structs.replace(answer, also_in=others)
         return answer
+
+    async def _missing(self, request: Any, first: Refusal | MemoryDeleted) -> MemoryDeleted:
+        """Return what was answered first, with keys that look like the one that is nowhere; or raise it."""
+        named = getattr(request, "namespace", None)
+        own = (agent_namespace(self._principal), user_namespace(self._principal))
+        keys: list[str] = []
+        for root in dict.fromkeys(own if named is None else (named,)):
+            look = memories.FindNearKeys(key=request.key, namespace=named)
+            with suppress(GreenroomError):  # without a hint the answer is as true
+                keys += await self._runtime.ask(memory_address(root), look, principal=self._principal)
+        told = did_you_mean(first, list(dict.fromkeys(keys))[:NEAR_KEYS])
+        if isinstance(told, Refusal):
+            raise told
+        return told
 
     async def _carried_out(self, request: Any, namespace: str, idempotency: Idempotency | None) -> Any:
         if idempotency is not None:  # under its own name what was answered first is kept

@@ -13,6 +13,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import given_time, to_datetime
+from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
@@ -33,7 +34,7 @@ from greenroom.actors.recall.search import (
 from greenroom.actors.recall.time_window import time_window, time_zone
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.memories import ReadMemory
+from greenroom.actors.schemas.memories import LookUpMemories, ReadMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
 from greenroom.actors.schemas.preferences import GetPreferences, SearchDefaults
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
@@ -267,6 +268,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     query_embedding: kinds.Embedding | None = None
     embedding_space: kinds.EmbeddingSpace | None = None
     key: types.MemoryKey | None = None
+    memory_id: kinds.MemoryId | None = None
     namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
@@ -280,7 +282,9 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         began = trio.current_time()
         defaults = await self._defaults(context)
         search = self.asked(self.namespace or user_namespace(context.principal), defaults)
-        if self.key is not None:
+        if self.memory_id is not None:
+            outcome = await self._by_id(context, search)
+        elif self.key is not None:
             outcome = await self._by_key(context, search)
         else:
             outcome = await find(context, search)
@@ -297,6 +301,32 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         except GreenroomError:  # a search does not fail for them
             return SearchDefaults()
         return known.search_defaults
+
+    async def _by_id(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
+        """Return the memory that has the id, with its whole content.
+
+        Raises:
+            Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: a key is given, too.
+        """
+        assert self.memory_id is not None, "this is asked by id"
+        if self.key is not None:
+            raise auth_errors.neither_id_nor_key()
+        root = await context.query(RootOfMemory(memory_id=self.memory_id))
+        known = {}
+        if root is not None:
+            look = LookUpMemories(memory_ids=[self.memory_id])
+            known = (await context.ask(memory_address(root), look)).known
+        if root is None or self.memory_id not in known:
+            raise auth_errors.no_memory(self.memory_id)
+        filters = msgspec.structs.replace(
+            search.filters, namespace=None, key=known[self.memory_id].key, superseded=True
+        )
+        roots = [Root(root, memory_address(root))]
+        outcome = await find(
+            context, search._replace(below=None, filters=filters, limit=MOST, roots=roots, min_relevance=0.0)
+        )
+        hits = [hit for hit in outcome.hits if hit.memory.memory_id == self.memory_id]
+        return await _with_contents(context, outcome._replace(hits=hits))
 
     async def _by_key(self, context: ProcedureContext, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""

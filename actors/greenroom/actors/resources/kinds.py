@@ -192,7 +192,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "greenroom://corpus/{corpus}",
                 "corpus",
                 "Corpus of documents",
-                "What is in a corpus, named in full as list_corpora does, and how fresh it is.",
+                "What is in a corpus, named in full, and how fresh it is.",
                 "corpus",
             ),
         ),
@@ -225,8 +225,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "greenroom://workspace/{workspace}",
                 "workspace",
                 "Workspace",
-                "What is indexed of a folder of code, named in full as list_corpora does, and how fresh that "
-                "is.",
+                "What is indexed of a folder of code, named in full, and how fresh that is.",
                 "workspace",
             ),
         ),
@@ -243,7 +242,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "workflow_pattern",
                 "Workflow pattern",
                 "Commands that you do again and again in this order, with how sure, how successful and how "
-                "long they are; get_workflow_patterns has the ids.",
+                "long they are.",
                 "workflow",
             )
         ),
@@ -260,7 +259,7 @@ KINDS: tuple[ResourceKind, ...] = (
                 "greenroom://user/{user_id}/preferences",
                 "preferences",
                 "Your preferences",
-                "What your user prefers, in every tool; set_preferences changes it, nobody else can read it.",
+                "What your user prefers, in every tool; nobody else can read it.",
                 "preferences",
             )
         ),

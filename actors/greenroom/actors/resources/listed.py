@@ -163,7 +163,7 @@ def corpora(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
             uri=uris.corpus_uri(row.full_name),
             name=row.full_name,
             title=f"Corpus {row.full_name}",
-            description="Documents in which semantic_search finds passages",
+            description="Documents in which passages are found",
         )
         for row in (yield from VisibleCorpora().run(reader))[:MOST]
     ]

@@ -30,7 +30,8 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
 class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
     """Read a value, or an older version of it: the agent's own, else the user's, else the one there is."""
 
-    key: types.MemoryKey
+    key: types.MemoryKey | None = None
+    memory_id: kinds.MemoryId | None = None
     session_id: types.BoundTo | None = None
     namespace: kinds.Namespace | None = None
     version: types.OldVersion | None = None
@@ -47,9 +48,10 @@ class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
 
 
 class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
-    """Delete an entry with all its versions."""
+    """Delete an entry with all its versions; by an id also one of another namespace."""
 
-    key: types.MemoryKey
+    key: types.MemoryKey | None = None
+    memory_id: kinds.MemoryId | None = None
     session_id: types.BoundTo | None = None
     idempotency_key: types.IdempotencyKey | None = None
 

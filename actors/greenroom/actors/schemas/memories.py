@@ -203,6 +203,18 @@ class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
     forgotten: bool = False
 
 
+class FindNearKeys(Message[list[str]], frozen=True, kw_only=True):
+    """Find the keys below one root that look like one that is not there. Not a tool.
+
+    Attributes:
+        key: That key.
+        namespace: The namespace to look in; None: all of the root.
+    """
+
+    key: types.MemoryKey
+    namespace: kinds.Namespace | None = None
+
+
 class NoteUses(Message[None], frozen=True, kw_only=True):
     """Count these memories as used: a search over several owners has shown them. Not a tool."""
 

@@ -65,7 +65,7 @@ MemoryId = Annotated[
     Meta(
         pattern="^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?!\\n)$",
         description="from an answer",
-        extra={"takes": "a memory_id as store_memory answered it"},
+        extra={"takes": "a memory_id as answers have it"},
     ),
 ]
 Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.base.paging import OverBudget
+from greenroom.actors.schemas.memory_types import AnImportSource
 from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
@@ -230,6 +231,7 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     Attributes:
         namespace: Where it lies, unless it is the agent's own. A content is a string as ``value`` then.
         also_in: Other namespaces in which the key was found on the way.
+        imported: What the source of an import says of its author, where who imported it is the author.
     """
 
     key: str
@@ -242,6 +244,7 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     version: int
     namespace: str | UnsetType = UNSET
     also_in: list[str] | UnsetType = UNSET
+    imported: AnImportSource | UnsetType = UNSET
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,8 +272,12 @@ class MemoryList(Reply, frozen=True, kw_only=True):
 
 
 class MemoryDeleted(Reply, frozen=True, kw_only=True):
-    """Answers `DeleteMemory`; ``existed`` says whether there was a live entry."""
+    """Answers `DeleteMemory`; ``existed`` says whether there was a live entry.
+
+    Where there was none, ``did_you_mean`` has keys of one's own that look like it.
+    """
 
     key: str
     scope: Scope
     existed: bool
+    did_you_mean: Annotated[list[str] | UnsetType, Meta(extra_json_schema=UNLISTED)] = UNSET

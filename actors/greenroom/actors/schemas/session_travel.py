@@ -28,7 +28,6 @@ SessionHere = Annotated[
         extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
     ),
 ]
-ContextSession = Annotated[SessionHere, Meta(description="default the one started here")]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Paragraph = Annotated[str, Meta(min_length=1, max_length=2_000)]
 WorkStatus = Literal["active", "blocked", "done"]
@@ -278,7 +277,7 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
 class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
     """Record what was worked with, what was decided, and where the work stands."""
 
-    session_id: ContextSession | None = None
+    session_id: types.OrCurrent | None = None
     files_accessed: Files = msgspec.field(default_factory=list)
     recent_searches: Searches = msgspec.field(default_factory=list)
     decisions: Decisions = msgspec.field(default_factory=list)
@@ -316,7 +315,7 @@ class ContextRead(Reply, frozen=True, kw_only=True):
 class GetSessionContext(Message[ContextRead], frozen=True, kw_only=True):
     """Read what a session keeps of the work done in it."""
 
-    session_id: ContextSession | None = None
+    session_id: types.OrCurrent | None = None
     tool_id: ToolId | None = None
 
 
@@ -356,7 +355,7 @@ class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
 class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
-    session_id: ContextSession | None = None
+    session_id: types.OrCurrent | None = None
     summary: Annotated[Paragraph | None, Meta(description="the result")] = None
     idempotency_key: types.IdempotencyKey | None = None
 

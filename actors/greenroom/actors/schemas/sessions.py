@@ -44,7 +44,7 @@ class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
 class GetSession(Message[replies.SessionRead], frozen=True, kw_only=True):
     """Read a session with its newest visible messages."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
 
 
 class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
 class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
     """Append a message."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
     content: types.Content
     visibility: types.SentVisibility = "public"
     message_type: types.MessageType = "agent_response"
@@ -72,7 +72,7 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
 class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
     """Read visible messages, oldest first, in pages."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
     limit: types.Limit1000 = 50
     cursor: types.Cursor | None = None
     offset: types.Offset | None = None
@@ -84,7 +84,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
 class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
     """Find messages by words, typing errors forgiven, and by what they mean."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
     query: types.SearchText
     fuzzy_threshold: types.Score = 60
     limit: types.Limit100 = 10
@@ -138,7 +138,7 @@ class MessagesExplained(msgspec.Struct, frozen=True, kw_only=True):
 class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):
     """Read one sender's visible messages, newest first."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
     sender: types.Sender
     limit: types.Limit100 = 20
     max_tokens: types.Budget | None = None
@@ -147,7 +147,7 @@ class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True)
 class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only=True):
     """Read the visible messages between two times, both included, oldest first."""
 
-    session_id: types.SessionId
+    session_id: types.OrCurrent | None = None
     start_time: types.Start
     end_time: types.LastTime
     limit: types.Limit200 = 50

@@ -18,7 +18,11 @@ _TAKES_SESSION_ID = "1 to 128 characters of A-Z, a-z, 0-9, _ . -"
 SessionId = Annotated[
     str, Meta(pattern=SESSION_ID, description="the session's id", extra={"takes": _TAKES_SESSION_ID})
 ]
-BoundTo = Annotated[SessionId, Meta(description="a value of this session alone")]
+OrCurrent = Annotated[
+    str, Meta(pattern=SESSION_ID, description="default: current", extra={"takes": _TAKES_SESSION_ID})
+]
+"""A session's id, which may be left out: the session is meant then that the client works in."""
+BoundTo = Annotated[SessionId, Meta(description="for this session alone")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500, description="what the session is for")]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 UserId = Annotated[Name, Meta(description="you; nobody else is allowed")]
@@ -112,7 +116,7 @@ Changes = Annotated[
 
 SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]
 SinceId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID, description="only messages after this one")]
-OldVersion = Annotated[int, Meta(ge=1, description="an older one; default newest")]
+OldVersion = Annotated[int, Meta(ge=1, description="default newest")]
 ProjectId = Annotated[str, Meta(min_length=1, max_length=128, description="only its members see it")]
 
 SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]

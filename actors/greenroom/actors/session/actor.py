@@ -188,7 +188,7 @@ class SessionActor(Actor):
         header = self._visible(context)
         principal: Principal = context.principal
         if header.status in CLOSED:
-            raise auth_errors.session_closed(request.session_id, header.status)
+            raise auth_errors.session_closed(context.address.key, header.status)
         self._check_content(request.content)
         parent = self._parent(request.parent_message_id, context)
         partition = policy.partition_of(principal, request.visibility)
@@ -204,7 +204,7 @@ class SessionActor(Actor):
         audit_record.record(
             context,
             "add_message",
-            request.session_id,
+            context.address.key,
             message_id=message_id,
             visibility=request.visibility,
             message_type=request.message_type,

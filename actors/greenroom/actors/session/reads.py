@@ -93,7 +93,7 @@ def page(
     if request.cursor is not None and request.offset is not None:
         raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
     partitions = policy.partitions(context.principal, request.visibility_filter)
-    binding = _binding(request.session_id, request.visibility_filter)
+    binding = _binding(context.address.key, request.visibility_filter)
     first = 0 if request.since_id is None else request.since_id + 1
     span = Span(first, log.HIGHEST_ID, backward=False)
     if request.cursor is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import InvalidValueError
@@ -45,6 +46,26 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 _SEVERAL: Final = "..."
 _NAME_WIDTH: Final = 12
 _WIDEST: Final = 110
+_CHOICE: Final = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)")
+_UNKNOWN: Final = re.compile(r"unrecognized arguments: (?P<given>--\S*)")
+_NEAR_FLAG: Final = 0.8
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the command or the flag that may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage and what is wrong."""
+        from difflib import get_close_matches  # noqa: PLC0415 - for errors alone
+
+        choice, unknown = _CHOICE.search(message), _UNKNOWN.match(message)
+        near: list[str] = []
+        if choice is not None:
+            near = get_close_matches(choice["given"], re.findall(r"'([^']*)'", choice["known"]), 1)
+        elif unknown is not None:
+            given = unknown["given"].partition("=")[0]
+            near = get_close_matches(given, self._option_string_actions, 1, _NEAR_FLAG)
+        super().error(f"{message}; did you mean {near[0]}?" if near else message)
 
 
 def make_parser(first: str | None = None) -> argparse.ArgumentParser:
@@ -56,9 +77,7 @@ def make_parser(first: str | None = None) -> argparse.ArgumentParser:
     What it finds has `command` and, in a family, `action`, each None where it was left out; `flags`, the
     flag or the argument that fills each field of a request; and `parser`, that of as much as was said.
     """
-    parser = argparse.ArgumentParser(
-        **_looks("greenroom COMMAND [options]", _listing(), _epilog()), prog="greenroom"
-    )
+    parser = _Parser(**_looks("greenroom COMMAND [options]", _listing(), _epilog()), prog="greenroom")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     _add_help(parser)
     commands = parser.add_subparsers(

@@ -27,6 +27,7 @@ from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.folders import learn_folders
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
+from greenroom.transports.mcp.named_tools import worded_for
 from greenroom.transports.mcp.offered_tools import ToolOffer
 from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
 from greenroom.transports.mcp.roots import Roots, needs_folder, tells_folders
@@ -128,7 +129,7 @@ class FastPath:
     def _tool_list(self) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=CACHED_LISTINGS)
         def of_names(offer: ToolOffer, names: tuple[str, ...]) -> bytes:
-            listed = [offer.listing[name] for name in names]
+            listed = offer.listing_of(names)
             return self.answers.result({"tools": listed}, tools_cache_policy(offer, names, self._usual))
 
         @lru_cache(maxsize=CACHED_LISTINGS)
@@ -238,7 +239,7 @@ class FastPath:
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
         reply = reply if alias is None else alias.reworded(reply)
-        text, failed = encode_answer(reply, client.offer, moment)
+        text, failed = encode_answer(reply, client, moment)
         line = self.answers.tool_line(call.id, text, moment, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
@@ -256,7 +257,7 @@ class FastPath:
         """Refuse prompts to a client that may have none; all other answers are the SDK's."""
         denial = client.domain.denial(ListPrompts if call.frame.method == "prompts/list" else GetPrompt)
         if denial is not None:
-            client.fail(call, *resource_failure(denial, client.identity.version))
+            client.fail(call, *resource_failure(denial, client.identity.version, client))
         return denial is not None
 
     # -- resources -------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ class FastPath:
 
     def _listed(self, client: ClientPort, call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
-            client.fail(call, *resource_failure(reply, client.identity.version))
+            client.fail(call, *resource_failure(reply, client.identity.version, client))
         else:
             moment = self._times.moment(call.arrived)
             result = resource_list(client.offer.renamed(reply, moment))
@@ -296,7 +297,7 @@ class FastPath:
     def _read(self, client: ClientPort, call: Call, reply: Any) -> None:
         reply, moment = shown(reply), self._times.moment(call.arrived)
         if isinstance(reply, Exception):
-            client.fail(call, *resource_failure(reply, client.identity.version))
+            client.fail(call, *resource_failure(reply, client.identity.version, client))
         elif isinstance(reply, Content):
             client.answer(call, self.answers.contents_line(call.id, reply, moment))
         else:
@@ -329,7 +330,7 @@ class FastPath:
         try:
             self._subscriptions.subscribe(client, call.payload)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            client.fail(call, *resource_failure(error, client.identity.version))
+            client.fail(call, *resource_failure(error, client.identity.version, client))
         else:
             client.answer(call, result_line(call.id, b"{}"))
 
@@ -355,21 +356,23 @@ class FastPath:
             await self._subscriptions.listen(client, call, call.payload)
         except Exception as error:  # noqa: BLE001  (as in `_begin_subscribing`)
             if not call.settled:
-                client.fail(call, *resource_failure(error, client.identity.version))
+                client.fail(call, *resource_failure(error, client.identity.version, client))
         else:
             if not call.settled:
                 stream_id = {"_meta": {SUBSCRIPTION_ID_KEY: msgspec.Raw(call.id)}}
                 client.answer(call, result_line(call.id, self.answers.result(stream_id)))
 
 
-def encode_answer(reply: Any, offer: ToolOffer, moment: Moment) -> tuple[bytes, bool]:
+def encode_answer(reply: Any, client: ClientPort, moment: Moment) -> tuple[bytes, bool]:
     """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
     if not isinstance(reply, Exception):
         try:
-            return encode(offer.renamed(reply, moment)), False
+            return encode(client.offer.renamed(reply, moment)), False
         except (ValueError, TypeError) as error:
             reply = error
-    return encode(offer.renamed(tool_failure(reply), moment)), True
+    failure = tool_failure(reply)
+    told = worded_for(failure.error, client.offer, client.identity.scopes)
+    return encode(client.offer.renamed(msgspec.structs.replace(failure, error=told), moment)), True
 
 
 def timeout_of(call: Call) -> float:
@@ -414,7 +417,9 @@ def rate_limit_refusal(seconds: float) -> Refusal:
     return Refusal("RATE_LIMITED", sentence, retry_after_ms=milliseconds)
 
 
-def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str, Any] | None]:
+def resource_failure(
+    error: Exception, version: str, client: ClientPort
+) -> tuple[int, str, dict[str, Any] | None]:
     """Return the code, the sentence and the data with which the protocol answers a failure."""
     if isinstance(error, RequestError):
         return error.code, str(error), None
@@ -423,7 +428,8 @@ def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str
     if isinstance(error, Refusal):
         old = error.code == "RESOURCE_NOT_FOUND" and version != MODERN_VERSION
         code = RESOURCE_NOT_FOUND if old else INVALID_PARAMS
-    return code, failure.error, {"code": failure.code, **failure.details}
+    sentence = worded_for(failure.error, client.offer, client.identity.scopes)
+    return code, sentence, {"code": failure.code, **failure.details}
 
 
 def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:

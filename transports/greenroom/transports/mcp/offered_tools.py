@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
 
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
+from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.mcp.answer_times import Moment
 from greenroom.transports.mcp.legacy_answers import LegacyAnswers
 from greenroom.transports.mcp.older_parameters import older_form
@@ -91,6 +92,12 @@ class ToolOffer:
     def listing(self) -> dict[str, dict[str, Any]]:
         """The listed tools by name, as they are listed."""
         return {name: self._entry(self.tools[name]) for name in self.listed}
+
+    def listing_of(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """Return the entries of some listed tools, whose descriptions point at none of the others."""
+        entries = [self.listing[name] for name in names]
+        listed = {name: name for name in names}
+        return [{**each, "description": with_tools(each["description"], listed.get)} for each in entries]
 
     def _entry(self, tool: Tool) -> dict[str, Any]:
         if tool is not self._server_tools[tool.name]:

@@ -157,7 +157,7 @@ class SdkServer:
     def _tools_for(self, offer: ToolOffer, scopes: frozenset[str]) -> ListToolsResult:
         names = visible_tools(offer.listed, offer.tools, scopes)
         ttl, scope = tools_cache_policy(offer, names, self._usual)
-        listed = [offer.listing[name] for name in names]
+        listed = offer.listing_of(names)
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
 
     async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
@@ -188,7 +188,7 @@ class SdkServer:
         meta = moment.meta(None if alias is None else alias.meta)
         if isinstance(reply, Content):
             return _content_result(reply, meta)
-        call.reply, failed = encode_answer(reply, client.offer, moment)
+        call.reply, failed = encode_answer(reply, client, moment)
         return (_FAILURE if failed else _SUCCESS).model_copy(update={"meta": meta})
 
     async def _list_resources(self, context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
@@ -279,7 +279,7 @@ def _call(context: Context) -> Call:
 
 
 def _as_mcp_error(error: Exception, context: Context) -> MCPError:
-    return MCPError(*resource_failure(error, context.protocol_version))
+    return MCPError(*resource_failure(error, context.protocol_version, context.lifespan_context))
 
 
 def _content_result(content: Content, meta: dict[str, Any]) -> CallToolResult:

@@ -17,10 +17,12 @@ from greenroom.runtime import DeadlineExceededError, GreenroomError, StoreFailed
 from greenroom.transports.auth.authenticator import Authenticator, unauthorized
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.http.asgi_exchange import ClientGoneError, Exchange
 from greenroom.transports.http.responses import JSON, Header, Response
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refusal
+from greenroom.transports.mcp.named_tools import open_to
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.observability.meter import API, RequestMeter
 from greenroom.transports.rest.browser_sessions import BrowserSessions, principal_for
@@ -211,7 +213,7 @@ class Asking:
             raise
         except Exception as error:
             if not has_begun:
-                return failed(tool_failure(error))
+                return failed(self._failure(error, visitor))
             logger.warning("a file was not sent whole", exc_info=error)
         finally:
             self._open.discard(scope)
@@ -237,7 +239,7 @@ class Asking:
             except (StoreFailedError, HttpRefusedError):
                 raise
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-                response = failed(tool_failure(error))
+                response = failed(self._failure(error, visitor))
             finally:
                 self._open.discard(scope)
                 agent.close()
@@ -246,6 +248,16 @@ class Asking:
         if time.cancelled_caught:
             return failed(timeout_failure(self._request_timeout))
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+
+    def _failure(self, error: Exception, visitor: Visitor) -> Failure:
+        """Return what tells of an error: pages name no tools, other answers those that may be called."""
+        failure = tool_failure(error)
+        if visitor.session is not None:
+            return msgspec.structs.replace(failure, error=with_tools(failure.error, lambda _: None))
+        if visitor.looker is not None:  # an administrator, who is told what to ask as itself
+            return failure
+        scopes = principal_for(visitor.caller, visitor.agent).scopes
+        return msgspec.structs.replace(failure, error=open_to(failure.error, scopes))
 
     def agent(self, visitor: Visitor) -> Asked:
         """Return what asks the domain in the name of a visitor; close it.
@@ -297,7 +309,7 @@ class Asking:
                 for uri in uris:
                     subscriber.add(uri)
             except GreenroomError as error:
-                return failure_response(tool_failure(error))
+                return failure_response(self._failure(error, visitor))
             stream = EventStream(
                 exchange.wake,
                 lambda: self._check(visitor, stream.end),

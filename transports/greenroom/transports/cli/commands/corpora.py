@@ -10,13 +10,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 
 from greenroom.actors import Agent, CorpusView, DropCorpus, ListCorpora, Principal, RenameCorpus
+from greenroom.actors.auth.scopes import KNOWLEDGE
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.ingest.run import open_ingestion
 from greenroom.runtime import Refusal, RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.error_report import with_flags
-from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.load import Resolved
@@ -29,7 +30,9 @@ async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
     settings = resolved.settings
     try:
         async with open_store(settings) as runtime:
-            await _DEEDS[chosen.action](chosen, runtime, principal_of(settings))
+            scope = KNOWLEDGE if chosen.action == "list" else "knowledge:write"
+            principal = await acting_principal(runtime, settings, "greenroom corpora", scope)
+            await _DEEDS[chosen.action](chosen, runtime, principal)
     except Refusal as refusal:
         return complain("corpora", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     return exit_codes.OK

@@ -23,12 +23,13 @@ from greenroom.actors import (
     FindVendorInfo,
     SuggestEntities,
 )
+from greenroom.actors.auth.scopes import KNOWLEDGE
 from greenroom.actors.entities import MANIFESTS
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.error_report import with_flags
-from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
@@ -43,7 +44,8 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         request = _request(chosen)
         async with open_store(settings) as runtime:
-            reply = await Agent(runtime, principal_of(settings)).ask(request)
+            principal = await acting_principal(runtime, settings, "greenroom entities", KNOWLEDGE)
+            reply = await Agent(runtime, principal).ask(request)
     except (OSError, UnicodeDecodeError) as error:
         return complain("entities", f"a file cannot be read: {error}", exit_codes.FAILED)
     except Refusal as refusal:

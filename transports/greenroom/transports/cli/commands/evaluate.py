@@ -37,12 +37,13 @@ from greenroom.actors.transfer.export_actor import exported
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.open_store import embedder_choice, open_store
 from greenroom.transports.cli.support.progress_bar import show_progress
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import Settings
 
+_NEEDS: Final = ("greenroom evaluate", "memory:read")
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24
 _ABOUT: Final = 300
@@ -73,9 +74,9 @@ async def _measure(chosen: argparse.Namespace, settings: Settings, queries: Sequ
     modes = MODES if chosen.mode is None else (chosen.mode,)
     depths = tuple(depth for depth in DEPTHS if depth <= chosen.limit)
     found: dict[str, list[Judged]] = {}
-    principal = principal_of(settings)
     with show_progress() as shows:
         async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
+            principal = await acting_principal(runtime, settings, *_NEEDS)
             embedder = await ready(runtime, principal)
             for mode in modes:
                 found[mode] = []
@@ -119,17 +120,16 @@ async def _drawn(count: int, settings: Settings) -> tuple[list[MemoryLine], int]
     """Return so many memories, each drawn with the same chance, and of how many they are."""
     drawn: list[MemoryLine] = []
     seen = 0
-    async with (
-        open_store(settings) as runtime,
-        aclosing(exported(runtime, principal_of(settings), None)) as pages,
-    ):
-        async for page in pages:
-            for line in page:
-                seen += 1
-                # The n-th takes the place of one drawn before with the chance count / n.
-                place = len(drawn) if len(drawn) < count else random.randrange(seen)  # noqa: S311  no secret
-                if place < count:
-                    drawn[place : place + 1] = [msgspec.json.decode(line, type=MemoryLine)]
+    async with open_store(settings) as runtime:
+        principal = await acting_principal(runtime, settings, *_NEEDS)
+        async with aclosing(exported(runtime, principal, None)) as pages:
+            async for page in pages:
+                for line in page:
+                    seen += 1
+                    # The n-th takes the place of one drawn before with the chance count / n.
+                    place = len(drawn) if len(drawn) < count else random.randrange(seen)  # noqa: S311  no secret
+                    if place < count:
+                        drawn[place : place + 1] = [msgspec.json.decode(line, type=MemoryLine)]
     return drawn, seen
 
 

@@ -20,13 +20,13 @@ from greenroom.actors.schemas.ingest import DocumentsIngested
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.error_report import (
     run_on_trio,
     run_until_signal,
     start_logging,
     with_flags,
 )
-from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import embedder_choice, open_store, own_folders
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.support.terminal import printable
@@ -51,20 +51,15 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
         reach = reach_of(settings)
         roots = [checked_place(path, reach) for path in chosen.paths]
         with show_progress() as shows:
-            async with (
-                open_store(settings, embedder_choice(settings, os.environ), may="create") as runtime,
-                open_ingestion(
-                    runtime,
-                    principal_of(settings),
-                    chosen.corpus,
-                    closed=reach.closed,
-                    progress=_told(shows),
-                ) as ingestion,
-            ):
-                if chosen.watch:
-                    await _keep_up(chosen, ingestion, roots)
-                done = await ingestion.files(roots)
-                waits = await ingestion.waits_for_vectors()
+            async with open_store(settings, embedder_choice(settings, os.environ), may="create") as runtime:
+                principal = await acting_principal(runtime, settings, "greenroom ingest", "knowledge:write")
+                async with open_ingestion(
+                    runtime, principal, chosen.corpus, closed=reach.closed, progress=_told(shows)
+                ) as ingestion:
+                    if chosen.watch:
+                        await _keep_up(chosen, ingestion, roots)
+                    done = await ingestion.files(roots)
+                    waits = await ingestion.waits_for_vectors()
     except Refusal as refusal:
         return complain("ingest", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     except NotWatchedError as error:

@@ -17,13 +17,14 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
+from greenroom.actors.auth.scopes import SESSIONS
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import GreenroomError, Refusal, SharedRuntime
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
     open_for_dry_run,
@@ -93,7 +94,7 @@ async def _export(
     chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime, _: str
 ) -> dict[str, Any]:
     path = _new(Path(chosen.file))
-    agent = _agent(settings, runtime)
+    agent = await _agent(settings, runtime)
     days = {} if chosen.days is None else {"expires_in": round(chosen.days * 86_400)}
     exporting = ExportSession(
         session_id=chosen.session,
@@ -125,7 +126,7 @@ async def _restore(
 ) -> dict[str, Any]:
     is_sealed = envelope.read(text)[0].content.encryption is not None
     restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
-    restored = await _agent(settings, runtime).ask(restoring)
+    restored = await (await _agent(settings, runtime)).ask(restoring)
     return {
         "session": restored.session_id,
         "messages": restored.messages,
@@ -143,10 +144,9 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 }
 
 
-def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
-    return Agent(
-        runtime, principal_of(settings), client=CLIENT, passports=passport_options(settings, os.environ)
-    )
+async def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
+    principal = await acting_principal(runtime, settings, "greenroom passport", SESSIONS)
+    return Agent(runtime, principal, client=CLIENT, passports=passport_options(settings, os.environ))
 
 
 def _new(path: Path) -> Path:

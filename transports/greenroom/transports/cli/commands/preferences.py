@@ -15,8 +15,8 @@ from greenroom.actors import Agent, SetPreferences
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.error_report import with_flags
-from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.load import Resolved
 
@@ -31,7 +31,8 @@ async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
     )
     try:
         async with open_store(settings) as runtime:
-            reply = await Agent(runtime, principal_of(settings)).ask(request)
+            principal = await acting_principal(runtime, settings, "greenroom preferences", "memory:write")
+            reply = await Agent(runtime, principal).ask(request)
     except Refusal as refusal:
         return complain("preferences", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     document = json.loads(bytes(reply.preferences))

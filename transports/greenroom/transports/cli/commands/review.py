@@ -19,7 +19,8 @@ from greenroom.actors.schemas.memory_types import author_text, changer
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.acting import acting_principal
+from greenroom.transports.cli.support.error_report import with_flags
 from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
@@ -33,8 +34,8 @@ _TAKING_SECONDS: Final = 5.0  # for what hooks left
 
 async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry one of the actions out; return the exit code."""
-    principal = principal_of(resolved.settings)
     async with open_store(resolved.settings) as runtime:
+        principal = await acting_principal(runtime, resolved.settings, "greenroom review", "memory:read")
         await take_waiting(runtime, resolved.settings.data, _TAKING_SECONDS)
         agent = Agent(runtime, principal)
         found = await _unreviewed(agent, principal)
@@ -47,7 +48,7 @@ async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
             try:
                 await _decide(agent, chosen.action, waiting.get(memory_id), memory_id)
             except Refusal as refusal:
-                code = complain("review", printable(refusal.sentence), exit_codes.FAILED)
+                code = complain("review", with_flags(printable(refusal.sentence), chosen), exit_codes.FAILED)
     return code
 
 

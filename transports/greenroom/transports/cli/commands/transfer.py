@@ -26,12 +26,13 @@ from greenroom.runtime import Refusal
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.error_report import with_flags
 from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import embedder_choice, open_for_dry_run, open_store
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.config.load import Resolved
-from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
 
 TO_STANDARD_OUTPUT: Final = "-"
 
@@ -52,6 +53,9 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
                 else open_store(settings, embedder, may="create")
             )
             async with opening as runtime:
+                if os.environ.get(API_KEY_VARIABLE):
+                    principal = await acting_principal(runtime, settings, "greenroom import", "memory:write")
+                    source = open_source(path, chosen.format, principal)
                 importer = Importer(
                     runtime,
                     principal,
@@ -147,9 +151,8 @@ async def _written(
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with show_progress() as shows, os.fdopen(descriptor, "wb") as file:
         async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
-            found = exported(
-                runtime, principal_of(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
-            )
+            principal = await acting_principal(runtime, settings, "greenroom export", "memory:read")
+            found = exported(runtime, principal, chosen.namespace, progress=_told(shows), unwritten=unwritten)
             async with aclosing(found) as pages:
                 async for page in pages:
                     piece = writer.lines(page)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
 
 from greenroom.actors import Agent, GetMessages, ReadResource
+from greenroom.actors.auth.scopes import SESSIONS
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.config.settings import Settings
 
@@ -33,9 +33,9 @@ async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterat
         WatchError: there is no server.
         GreenroomError: as `open_greenroom`.
     """
-    principal = principal_of(replace(settings, agent=settings.agent or _NAME))
     try:
         async with open_store(settings, may="attach") as runtime:
+            principal = await acting_principal(runtime, settings, "greenroom watch", SESSIONS, agent=_NAME)
             yield _FolderSource(Agent(runtime, principal, client=_NAME), session_id)
     except StoreIdleError:
         raise WatchError(

@@ -13,7 +13,7 @@ from typing import Final
 from greenroom.actors import GivenRead, GivenView, MemoryGiven, WhyGiven
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
-from greenroom.transports.cli.support.identity import principal_of
+from greenroom.transports.cli.support.acting import acting_principal
 from greenroom.transports.cli.support.json_output import say_json
 from greenroom.transports.cli.support.open_store import open_store
 from greenroom.transports.cli.support.terminal import printable
@@ -29,7 +29,8 @@ async def why(chosen: argparse.Namespace, resolved: Resolved) -> int:
     asked = WhyGiven(session=chosen.session or "", limit=chosen.limit)
     async with open_store(settings) as runtime:
         await take_waiting(runtime, settings.data, _TAKING_SECONDS)
-        said = await runtime.query(asked, principal=principal_of(settings))
+        principal = await acting_principal(runtime, settings, "greenroom why", "memory:read")
+        said = await runtime.query(asked, principal=principal)
     if chosen.json:
         say_json(said)
     else:

@@ -12,10 +12,12 @@ import signal
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Final
 
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.cli.output import complain
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError
@@ -136,8 +138,20 @@ def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupt
     return run_reported(command, partial(trio.run, working))
 
 
+_COMMANDS: Final = {
+    "ingest_documents": "`greenroom ingest`",
+    "list_api_keys": "`greenroom keys list`",
+    "list_corpora": "`greenroom corpora list`",
+}
+"""The command that does what a tool does."""
+
+
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
-    """Return a refusal's sentence with the flag for the request's field that it begins with."""
+    """Return a refusal's sentence with the flag for the request's field that it begins with.
+
+    In the place of tools it names commands.
+    """
+    sentence = with_tools(sentence, _COMMANDS.get)
     name = re.match(r"\w*", sentence)
     assert name is not None, "it matches nothing, too"
     return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
