@@ -208,7 +208,7 @@ async def test_a_handed_over_session_is_taken_up_by_its_claim(tmp_path: Path) ->
         claude, zed = agent(runtime, "claude-code"), agent(runtime, "Zed")
         await claude.ask(StartSession(workspace_path=HOME))
         handed = await claude.ask(MigrateSession(to_tool="Zed", note="go on with the tests"))
-        assert "In Zed, call restore_session" in handed.instructions
+        assert "In Zed, call start_session with restore_from" in handed.instructions
         restored = await zed.ask(RestoreSession(passport=handed.claim))
         assert (restored.session_id, restored.tool, restored.original_tool) == (
             handed.session_id,

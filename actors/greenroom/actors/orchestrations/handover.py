@@ -255,8 +255,8 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         at = read.migrations[-1].at
         claim = session_claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(
-            instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
-            "this claim as passport.",
+            instructions=f'In {to_tool.title}, call start_session with restore_from: "{session_id}", or with '
+            "this claim in its place.",
             briefing=await client.briefing_of(read),
             talk=client.talk_of(read),
             session_id=session_id,
