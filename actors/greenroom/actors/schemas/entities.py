@@ -160,6 +160,7 @@ class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
     """Find entities of a corpus. Not a tool: `FindVendorInfo` asks it."""
 
     corpus: CorpusName
+    id_prefix: int = 0
     wanted: VendorFilter
     entity_type: EntityType | None = None
     include_relationships: bool = True
