@@ -274,9 +274,9 @@ class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_onl
             Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is from before ids named a corpus.
         """
         began = trio.current_time()
+        only = None if self.corpus is UNSET else await corpus_row(context, self.corpus)
         rows = await context.query(VisibleCorpora())
         places = {asked: _place_of(asked, rows) for asked in self.chunk_ids}
-        only = None if self.corpus is UNSET else await corpus_row(context, self.corpus)
         wanted: dict[CorpusRow, list[int]] = {}
         for place in places.values():
             if place is not None and only in {None, place.row}:

@@ -25,7 +25,7 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its number, None for an unknown one; documents that are ``known`` are not read again."""
+    """Return a chunk by its number, None for an unknown one; ``known`` documents are not read again."""
     row = corpus.row(id)
     if row is None:
         return None
