@@ -257,7 +257,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
 @asynccontextmanager
 async def _beside(runtime: Runtime, choice: EmbedderChoice) -> AsyncIterator[EmbeddingService]:
     """Bring an older store up to date, and run the embedding service."""
-    await give_prefixes(runtime)
+    await give_prefixes(runtime, renew=runtime.has_gone_back)
     async with open_embedding(runtime, choice) as embedding_service:
         yield embedding_service
 

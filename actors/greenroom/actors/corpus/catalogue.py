@@ -143,10 +143,10 @@ class CatalogueActor(Actor):
 
     @handles(requests.SetIdPrefix)
     def set_prefix(self, request: requests.SetIdPrefix, context: Context) -> None:
-        """Give a corpus of an older store its prefix."""
+        """Give a corpus another prefix, or its first one."""
         context.use_reserve()
         row = context.get(_key(request.row.name), CorpusRow)
-        if row is not None and row.number == request.row.number and not row.id_prefix:
+        if row is not None and row.number == request.row.number:
             given = msgspec.structs.replace(row, id_prefix=request.row.id_prefix, old_ids=request.row.old_ids)
             context.put(_key(row.name), given)
             context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), given)

@@ -16,12 +16,13 @@ import msgspec
 from greenroom.actors.corpus.catalogue import AllCorpora, catalogue_address, corpus_address
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.runtime import Actor, Context, GreenroomError, RuntimeClient, handles
+from greenroom.runtime import Actor, Context, GreenroomError, Refusal, RuntimeClient, handles
 
 logger = logging.getLogger(__name__)
 
 _PREFIXES: Final = b"p"
 _PREFIX_BYTES: Final = 4
+_DRAWS: Final = 1_000
 
 
 class IdPrefixActor(Actor):
@@ -32,11 +33,14 @@ class IdPrefixActor(Actor):
     @handles(schemas.TakeIdPrefix)
     def take(self, _: schemas.TakeIdPrefix, context: Context) -> int:
         """Answer a prefix that no corpus has or had."""
-        while True:
+        for _ in range(_DRAWS):
             prefix = context.random.randrange(1, 1 << schemas.PREFIX_BITS)
             if context.get(_key(prefix), bytes) is None:
                 context.put(_key(prefix), b"")
                 return prefix
+        raise Refusal(
+            "QUOTA_EXCEEDED", "too many corpora were made: no ids are left for the passages of another"
+        )
 
     @handles(schemas.KnowIdPrefixes)
     def know(self, request: schemas.KnowIdPrefixes, context: Context) -> None:
@@ -47,10 +51,14 @@ class IdPrefixActor(Actor):
                 context.put(_key(prefix), b"")
 
 
-async def give_prefixes(runtime: RuntimeClient) -> None:
+async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
     """Give each corpus of an older store its prefix; what was interrupted goes on at the next start.
 
     A store with one corpus keeps its older ids, since they can mean nothing else.
+
+    Args:
+        runtime: Owns the store.
+        renew: Whether each corpus gets another prefix: numbers come again in a store that has gone back.
     """
     try:
         rows = await runtime.query(AllCorpora())
@@ -60,14 +68,16 @@ async def give_prefixes(runtime: RuntimeClient) -> None:
         await runtime.ask(schemas.ID_PREFIXES, schemas.KnowIdPrefixes(prefixes=used))
         is_only = len(rows) == 1 and rows[0].number == 1
         for row in rows:
-            if not row.id_prefix:
+            if renew or not row.id_prefix:
                 await _give_prefix(runtime, row, keeps_ids=is_only)
     except GreenroomError:
         logger.exception("ids of passages stay as they were until the next start")
 
 
 async def _give_prefix(runtime: RuntimeClient, row: CorpusRow, *, keeps_ids: bool) -> None:
-    old = await runtime.ask(corpus_address(row), schemas.NextChunk()) if keeps_ids else 0
+    old = row.old_ids
+    if keeps_ids and not row.id_prefix:
+        old = await runtime.ask(corpus_address(row), schemas.NextChunk())
     prefix = await runtime.ask(schemas.ID_PREFIXES, schemas.TakeIdPrefix())
     given = msgspec.structs.replace(row, id_prefix=prefix, old_ids=old)
     await runtime.ask(catalogue_address(row.owner), schemas.SetIdPrefix(row=given))

@@ -296,7 +296,7 @@ class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
 
 
 class SetIdPrefix(Message[None], frozen=True, kw_only=True):
-    """Give a corpus of an older store its prefix, if it has none.
+    """Give a corpus another prefix, or its first one.
 
     Attributes:
         row: Its row, with the prefix.
