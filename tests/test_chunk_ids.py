@@ -29,9 +29,10 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.schemas import corpus as schemas
-from greenroom.runtime import Encryption, Refusal, Store, StoreTooNewError, restore
+from greenroom.runtime import Encryption, Refusal, Store, StoreTooNewError, WriteBatch, restore
 from greenroom.runtime.lmdb import environment
 from greenroom.runtime.lmdb.environment import ACTORS
+from greenroom.runtime.lmdb.keys import prefix_of
 
 if TYPE_CHECKING:
     from greenroom.actors import Principal
@@ -179,6 +180,21 @@ async def test_prefixes_are_different_also_from_those_of_dropped_corpora(
         with pytest.raises(Refusal, match="no ids are left"):
             await put(runtime, "docs-7", "heron")
     assert sorted(seen) == [prefix << schemas.NUMBER_BITS for prefix in range(1, 8)]
+
+
+async def test_prefixes_whose_record_was_lost_are_known_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schemas, "PREFIX_BITS", 1)
+    async with opened(tmp_path) as runtime:
+        await put(runtime, "docs", "heron")
+    with closing(Store(tmp_path / "store")) as store:
+        lost = list(store.keys(ACTORS, prefix_of(schemas.ID_PREFIXES, None)))
+        assert lost
+        store.commit([WriteBatch(None, [(ACTORS, key, None) for key in lost])])
+    async with opened(tmp_path) as runtime:
+        with pytest.raises(Refusal, match="no ids are left"):
+            await put(runtime, "contracts", "heron")
 
 
 async def test_a_corpus_that_has_used_its_numbers_up_takes_nothing_more(
