@@ -45,7 +45,7 @@ SEALED = Encryption(lambda: b"\x07" * 32, required=True)
 
 
 def opened(home: Path, **options: Any) -> Any:
-    own = {"secrets": home / "secrets", "embedder": "none", "options": FAST}
+    own: dict[str, Any] = {"secrets": home / "secrets", "embedder": "none", "options": FAST}
     return open_greenroom(home / "store", **own | options)
 
 

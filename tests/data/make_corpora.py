@@ -29,7 +29,10 @@ async def main(home: Path) -> None:
     async with open_greenroom(home / "store", secrets=home / "secrets", embedder="none") as runtime:
         for corpus, owner in CORPORA.items():
             for text in ("avocet", "bittern"):
-                parts = [([], f"heron of {corpus}"), ([], f"{text} of {corpus}")]
+                parts: list[tuple[list[str], str]] = [
+                    ([], f"heron of {corpus}"),
+                    ([], f"{text} of {corpus}"),
+                ]
                 put = PutDocument(corpus=corpus, document=document_of("birds.md", parts))
                 await ask_corpus(runtime, owner, put, make=True)
 

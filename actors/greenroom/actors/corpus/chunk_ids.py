@@ -33,7 +33,7 @@ class IdPrefixActor(Actor):
     @handles(schemas.TakeIdPrefix)
     def take(self, _: schemas.TakeIdPrefix, context: Context) -> int:
         """Answer a prefix that no corpus has or had."""
-        for _ in range(_DRAWS):
+        for _draw in range(_DRAWS):
             prefix = context.random.randrange(1, 1 << schemas.PREFIX_BITS)
             if context.get(_key(prefix), bytes) is None:
                 context.put(_key(prefix), b"")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import translate
+from textwrap import dedent
 from typing import Final
+
+import msgspec
 
 from greenroom.actors.base.times import DAY
 from greenroom.actors.schemas.code import CodeFilters
 
-EXCERPT_LINES: Final = 12
-EXCERPT_CHARACTERS: Final = 800
+EXCERPT_BYTES: Final = 180
+"""Of the JSON of what a passage shows: ten of them with all that is said besides are to cost 1,000 tokens."""
 HALF_LIFE: Final = 30 * DAY
 """After so long a change counts half, in microseconds."""
+_MOST_ESCAPED: Final = 6  # bytes of a character in JSON
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
 
@@ -52,12 +56,36 @@ def with_recency(score: float, weight: float, late: float) -> float:
 
 
 def excerpt(text: str, query: str) -> str:
-    """Return the lines of a passage that have most words of a query."""
-    lines = text.splitlines()
+    """Return the lines of a passage that have most words of a query, as many as there is room for."""
+    lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     said = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]
-    last = max(0, len(lines) - EXCERPT_LINES)
-    best = max(
-        range(last + 1), key=lambda at: (len(set().union(*said[at : at + EXCERPT_LINES])), -at), default=0
-    )
-    return "\n".join(lines[best : best + EXCERPT_LINES])[:EXCERPT_CHARACTERS]
+    sizes = [_json_bytes(line.lstrip()) for line in lines]
+    best, most = range(0), -1
+    for start in range(len(lines)):
+        shown = range(start, _end(start, sizes))
+        has = len(set().union(*said[start : shown.stop]))
+        if has > most:
+            best, most = shown, has
+    return _cut(dedent("\n".join(lines[best.start : best.stop])))
+
+
+def _end(start: int, sizes: Sequence[int]) -> int:
+    """Return the first line behind those from a line on that there is room for; one comes in any case."""
+    room = EXCERPT_BYTES
+    for at in range(start, len(sizes)):
+        room -= sizes[at]
+        if room < 0:
+            return max(at, start + 1)
+    return len(sizes)
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as there is room for."""
+    while (over := _json_bytes(text) - EXCERPT_BYTES) > 0:
+        text = text[: -max(1, over // _MOST_ESCAPED)]
+    return text
+
+
+def _json_bytes(text: str) -> int:
+    return len(msgspec.json.encode(text))

@@ -10,7 +10,7 @@
     t document, block   some chunks of a document, compressed
     i …                 the index
 
-A chunk's number and a document's are never used twice. What is a chunk's id outside says `schemas.corpus.chunk_id`.
+A chunk's number and a document's are never used twice; what an id is outside says `schemas.corpus.chunk_id`.
 """
 
 from __future__ import annotations

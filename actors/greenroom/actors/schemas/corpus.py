@@ -417,8 +417,8 @@ ChunkIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=10, descriptio
 Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages before and after each")]
 
 
-class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage that was found; of metadata only the first six members.
+class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A passage that was found; of metadata only the first six members, and of these what there is.
 
     Attributes:
         entity_id: The entity that it speaks of most, where one is known.
@@ -432,15 +432,15 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     chunk_id: int
-    entity_id: str | None
+    entity_id: str | None = None
     source_file: str
-    entity_type: str | None
+    entity_type: str | None = None
     hybrid_score: float
     rank: int
     corpus: str | UnsetType = UNSET
     chunk_text: str | UnsetType = UNSET
     context_header: str | UnsetType = UNSET
-    vendor_names: list[str] | UnsetType = UNSET
+    vendor_names: list[str] = msgspec.field(default_factory=list)
     section_title: str | UnsetType = UNSET
     citation: str | UnsetType = UNSET
 
@@ -513,7 +513,7 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
     partial: str | UnsetType = UNSET
 
 
-class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
+class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A passage in full; with ``around`` also what stands before and after it, joined.
 
     Attributes:
@@ -529,12 +529,12 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     chunk_id: int
-    entity_id: str | None
+    entity_id: str | None = None
     source_file: str
-    entity_type: str | None
+    entity_type: str | None = None
     chunk_text: str
     context_header: str
-    vendor_names: list[str]
+    vendor_names: list[str] = msgspec.field(default_factory=list)
     section_title: str
     citation: str
     last_line: int | UnsetType = UNSET
