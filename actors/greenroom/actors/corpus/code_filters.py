@@ -13,8 +13,6 @@ import msgspec
 from greenroom.actors.base.times import DAY
 from greenroom.actors.schemas.code import CodeFilters
 
-EXCERPT_BYTES: Final = 180
-"""Of the JSON of what a passage shows: ten of them with all that is said besides are to cost 1,000 tokens."""
 HALF_LIFE: Final = 30 * DAY
 """After so long a change counts half, in microseconds."""
 _MOST_ESCAPED: Final = 6  # bytes of a character in JSON
@@ -55,24 +53,25 @@ def with_recency(score: float, weight: float, late: float) -> float:
     return score * (1 - weight) + late * weight
 
 
-def excerpt(text: str, query: str) -> str:
-    """Return the lines of a passage that have most words of a query, as many as there is room for."""
+def excerpt(text: str, query: str, room: int) -> str:
+    """Return the lines of a passage that have most words of a query; ``room`` is in bytes of JSON."""
     lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     said = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]
     sizes = [_json_bytes(line.lstrip()) for line in lines]
-    best, most = range(0), -1
-    for start in range(len(lines)):
-        shown = range(start, _end(start, sizes))
-        has = len(set().union(*said[start : shown.stop]))
-        if has > most:
-            best, most = shown, has
-    return _cut(dedent("\n".join(lines[best.start : best.stop])))
+
+    def worth(start: int) -> tuple[int, bool]:
+        return len(set().union(*said[start : _end(start, sizes, room)])), bool(said[start])
+
+    best = max(range(len(lines)), key=worth, default=0)
+    shown = lines[best : _end(best, sizes, room)]
+    while len(shown) > 1 and _json_bytes(dedent("\n".join(shown))) > room:  # for indentation
+        shown.pop()
+    return _cut(dedent("\n".join(shown)), room)
 
 
-def _end(start: int, sizes: Sequence[int]) -> int:
-    """Return the first line behind those from a line on that there is room for; one comes in any case."""
-    room = EXCERPT_BYTES
+def _end(start: int, sizes: Sequence[int], room: int) -> int:
+    """Return the first line behind those from a line on that there is room for."""
     for at in range(start, len(sizes)):
         room -= sizes[at]
         if room < 0:
@@ -80,9 +79,9 @@ def _end(start: int, sizes: Sequence[int]) -> int:
     return len(sizes)
 
 
-def _cut(text: str) -> str:
-    """Return as much of a text as there is room for."""
-    while (over := _json_bytes(text) - EXCERPT_BYTES) > 0:
+def _cut(text: str, room: int) -> str:
+    """Return as much of a line as there is room for."""
+    while (over := _json_bytes(text) - room) > 0:
         text = text[: -max(1, over // _MOST_ESCAPED)]
     return text
 

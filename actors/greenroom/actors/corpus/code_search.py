@@ -55,7 +55,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
             file_path=near.document.path,
             relevance_score=round(score, 4),
             line_range=[near.place.first_line, near.place.last_line],
-            excerpt=excerpt(repository.passage(context, near).text, request.query),
+            excerpt=excerpt(repository.passage(context, near).text, request.query, request.excerpt_bytes),
             last_modified=to_datetime(near.document.modified_at).replace(microsecond=0),
         )
 

@@ -21,6 +21,10 @@ Folder = Annotated[
 ]
 FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
 MinRelevance = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
+EXCERPT_BYTES = 180
+"""Of JSON for what a result shows, so that ten results cost less than 1,000 tokens."""
+LONG_EXCERPT_BYTES = 800
+"""The same where it is read by people, or is put into a prompt."""
 _SUFFIX = Annotated[str, Meta(min_length=1, max_length=32)]
 _GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -152,6 +156,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
         limit: How many are answered.
         min_relevance: Their least score.
         about: The path of a file to tell of, too; empty for none.
+        excerpt_bytes: How much each result shows at most, as JSON.
     """
 
     corpus: CorpusName
@@ -161,6 +166,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     limit: int = 10
     min_relevance: float = 0.0
     about: str = ""
+    excerpt_bytes: int = EXCERPT_BYTES
 
 
 class FoundCode(msgspec.Struct, frozen=True, kw_only=True):

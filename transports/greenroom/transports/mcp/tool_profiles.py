@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound
+from greenroom.actors.schemas.entities import EntityView
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
 from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
 from greenroom.transports.mcp.profiles.services import SERVICES
@@ -29,6 +30,14 @@ _OF_ENTITIES: Final = {
 
 def _names_in_full(hit: ChunkFound) -> list[str] | UnsetType:
     return UNSET if hit.chunk_text is UNSET else hit.vendor_names
+
+
+def _description_in_full(entity: EntityView) -> str | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.description
+
+
+def _chunks_in_full(entity: EntityView) -> list[int] | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.source_chunks
 
 
 PROFILES: Final[Mapping[str, ToolProfile]] = {
@@ -60,6 +69,10 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         older={
             ChunkFound: _OF_ENTITIES | {"vendor_names": Made(list[str] | UnsetType, _names_in_full)},
             ChunkContent: _OF_ENTITIES | {"vendor_names": Made(list[str], lambda read: read.vendor_names)},
+            EntityView: {
+                "description": Made(str | UnsetType, _description_in_full),
+                "source_chunks": Made(list[int] | UnsetType, _chunks_in_full),
+            },
         },
     ),
     "code": ToolProfile(tools=CODE),
