@@ -303,7 +303,7 @@ class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_onl
         said = schemas.FullContent(
             chunks=[each for each in opened.values() if each is not None],
             unknown_ids=[asked for asked, each in opened.items() if each is None],
-            corpus=next(iter(wanted)).full_name if len(wanted) == 1 else UNSET,
+            corpus=only.full_name if only else next(iter(wanted)).full_name if len(wanted) == 1 else UNSET,
             freshness=_freshness(freshness) if freshness else UNSET,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
         )
