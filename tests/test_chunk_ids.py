@@ -19,7 +19,9 @@ from greenroom.actors import (
     EntityDeclaration,
     FindVendorInfo,
     FullContent,
+    GetAuditLog,
     GetFullContent,
+    Principal,
     PutDocument,
     RemoveDocuments,
     SemanticSearch,
@@ -35,7 +37,6 @@ from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.keys import prefix_of
 
 if TYPE_CHECKING:
-    from greenroom.actors import Principal
     from greenroom.runtime import RuntimeClient
 
 pytestmark = pytest.mark.promise("knowledge.ids")
@@ -164,6 +165,10 @@ async def test_an_id_of_a_hidden_corpus_is_answered_as_one_that_was_never_given(
                 answers.append((found.pop("unknown_ids"), found))
             assert answers[0] == ([hidden], answers[1][1])
             assert answers[1][0] == [never]
+        boss = Agent(runtime, Principal(agent_id="boss", scopes=frozenset({"audit:read"})))
+        log = (await boss.ask(GetAuditLog(action="get_full_content"))).records
+        found = {(each.details.get("corpus"), each.details["found"]) for each in log}
+        assert found == {("user:ben:docs", 1), (None, 0)}
 
 
 async def test_prefixes_are_different_also_from_those_of_dropped_corpora(

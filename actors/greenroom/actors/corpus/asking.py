@@ -299,11 +299,14 @@ class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_onl
             audit_record.record_read(
                 context, context.principal, self.deed, None, corpus=row.full_name, found=len(found.chunks)
             )
+        if not wanted:
+            audit_record.record_read(context, context.principal, self.deed, None, found=0)
         opened = {asked: None if place is None else chunks.get(place.id) for asked, place in places.items()}
+        corpora = [row.full_name for row in ([only] if only else wanted)]
         said = schemas.FullContent(
             chunks=[each for each in opened.values() if each is not None],
             unknown_ids=[asked for asked, each in opened.items() if each is None],
-            corpus=only.full_name if only else next(iter(wanted)).full_name if len(wanted) == 1 else UNSET,
+            corpus=corpora[0] if len(corpora) == 1 else UNSET,
             freshness=_freshness(freshness) if freshness else UNSET,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
         )
