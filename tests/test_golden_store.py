@@ -113,7 +113,7 @@ DROPPED = {
     "visible_message_count",
 }
 """Fields that answers have no more, since others say the same."""
-EMPTY = (None, [])
+EMPTY: tuple[Any, ...] = (None, [])
 """Values that hits do not say any more."""
 WITHIN = {"memory_passport": "claim"}
 """Fields that are an object since, with what they were as this member."""
