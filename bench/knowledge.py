@@ -38,6 +38,8 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
+from greenroom.actors.corpus.managing import found_corpus
+from greenroom.actors.schemas.corpus import chunk_id
 from greenroom.runtime import RuntimeOptions
 
 if TYPE_CHECKING:
@@ -220,7 +222,8 @@ async def _asked(folder: Path, setting: Setting, embedder: str, rounds: int) -> 
     """Return the times of answers, each kind in its turn, while others ask as well."""
     async with _opened(folder, embedder) as runtime:
         agent = Agent(runtime, ANN)
-        kinds = _kinds(agent, setting)
+        row = await found_corpus(runtime, ANN, "docs")
+        kinds = _kinds(agent, setting, row.id_prefix)
         first = SemanticSearch(query="before all others", corpus="docs")
         while (await agent.ask(first)).partial:  # until the index is read
             pass
@@ -244,7 +247,7 @@ async def _measured(kinds: dict[str, Ask], rounds: int) -> dict[str, Times]:
     return times
 
 
-def _kinds(agent: Agent, setting: Setting) -> dict[str, Ask]:
+def _kinds(agent: Agent, setting: Setting, id_prefix: int) -> dict[str, Ask]:
     async def search(number: int, *, detail_level: Any) -> None:
         planted = setting.planted[number % len(setting.planted)]
         asked = SemanticSearch(query=planted.question, corpus="docs", detail_level=detail_level)
@@ -261,7 +264,8 @@ def _kinds(agent: Agent, setting: Setting) -> dict[str, Ask]:
     async def read(number: int) -> None:
         planted = setting.planted[number % len(setting.planted)]
         place = setting.planted.index(planted) * PLANTED_EVERY + 1
-        found = await agent.ask(GetFullContent(chunk_ids=[place, place + 1, place + 2], corpus="docs"))
+        ids = [chunk_id(id_prefix, place + each) for each in range(3)]
+        found = await agent.ask(GetFullContent(chunk_ids=ids))
         check(planted.sentence in found.chunks[0].chunk_text, f"{planted.sentence!r} is missing")
 
     async def vendor(number: int) -> None:

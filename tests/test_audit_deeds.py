@@ -16,7 +16,7 @@ import trio
 from support.agents import FAST
 from support.agents import json as raw
 from support.audits import CONTENT, SPOKEN, last_number, since
-from support.corpora import document_of
+from support.corpora import document_of, ids_in
 
 from greenroom.actors import (
     AddMessage,
@@ -83,6 +83,7 @@ class World(NamedTuple):
     export: str
     passport: str
     claim: str
+    chunk_id: int
 
 
 async def made(runtime: RuntimeClient) -> World:
@@ -110,6 +111,7 @@ async def made(runtime: RuntimeClient) -> World:
         export.uri,
         passport.uri,
         passport.claim,
+        *await ids_in(runtime, "docs", 1),
     )
 
 
@@ -239,7 +241,7 @@ DEEDS: dict[str, Deed] = {
         lambda _: {**FIND, "corpus": "docs"}, ("semantic_search",), "corpus", "query_characters"
     ),
     "get_full_content": Deed(
-        lambda _: {"chunk_ids": [1], "corpus": "docs"}, ("get_full_content",), "corpus", "found"
+        lambda world: {"chunk_ids": [world.chunk_id]}, ("get_full_content",), "corpus", "found"
     ),
     "search_code_semantic": Deed(lambda _: FIND, ("create_corpus", "search_code_semantic"), "corpus"),
     "ingest_documents": Deed(

@@ -97,7 +97,7 @@ async def search(client: Client) -> None:
         )
         (first,) = found["results"]
         assert first["file_path"] == "src/anchor.py"
-        assert {"relevance_score", "excerpt", "line_range", "last_modified", "signals"} <= first.keys()
+        assert {"relevance_score", "excerpt", "line_range", "last_modified"} <= first.keys()
         assert {"cache_hit", "search_time_ms", "freshness", "total_found"} <= found.keys()
 
 
@@ -111,8 +111,10 @@ async def relate(client: Client) -> None:
             ("tests/test_anchor.py", "exact"),
         }
     assert (await answer(client, "symbol_search", symbol="dropAnchr"))["matched"] == "fuzzy"
-    used = (await answer(client, "symbol_search", symbol="haul"))["references"]
-    assert {each["means"][0] for each in used} == {"lib/chain.py:haul"}
+    used = await answer(client, "symbol_search", symbol="haul")
+    assert [each["file_path"] for each in used["definitions"]] == ["lib/chain.py"]
+    assert {each["scope"] for each in used["references"]} == {"exact"}
+    assert not any("means" in each for each in used["references"])
 
     for name in ("similar_files", "omn_similar_files"):
         found = await answer(client, name, path="src/anchor.py")

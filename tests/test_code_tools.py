@@ -190,7 +190,7 @@ async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp
             "name",
             UNSET,
             "exact",
-            ["src/ship.py:sink"],
+            UNSET,  # there is one definition that it can mean
         )
         names = [each.symbol for each in (await symbols(agent, '{"symbol":"*anchor*"}')).definitions]
         assert names == ["drop_anchor", "test_drop_anchor", "Ship.drop_anchor"]
@@ -222,7 +222,16 @@ async def test_references_that_mean_a_definition_come_first_and_say_which(code: 
     async def told(arguments: str) -> list[tuple[object, ...]]:
         found = await symbols(agent, arguments)
         assert found.total_references == len(found.references)
-        return [(each.file_path, each.line, each.role, each.means or "textual") for each in found.references]
+        every = [f"{each.file_path}:{each.symbol}" for each in found.definitions]
+        return [
+            (
+                each.file_path,
+                each.line,
+                each.role,
+                (each.means or every) if each.scope == "exact" else "textual",
+            )
+            for each in found.references
+        ]
 
     async with agent_in(tmp_path, code, is_kept=True) as agent:
         await settled(agent)

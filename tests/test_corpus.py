@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 from support.agents import FAST
-from support.corpora import document_of
+from support.corpora import document_of, ids_in
 
 from greenroom.actors import (
     Agent,
@@ -92,7 +92,13 @@ async def test_what_is_put_in_is_found_by_words_headings_and_path(
 ) -> None:
     async with open_greenroom(tmp_path, encryption=encryption, **QUIET) as runtime:
         await put(runtime, INSTALL)
-        for query, wanted in (("administrator", 2), ("macos", 3), ("administratr", 2), ("start service", 1)):
+        first, second, third = await ids_in(runtime, "docs", 1, 2, 3)
+        for query, wanted in (
+            ("administrator", second),
+            ("macos", third),
+            ("administratr", second),
+            ("start service", first),
+        ):
             found = await search(runtime, query)
             assert found.results[0].chunk_id == wanted, query
             assert found.strategy_used == "bm25"
@@ -121,11 +127,12 @@ async def test_a_document_is_put_in_once_and_what_did_not_change_keeps_its_id(tm
         assert (again.state, again.chunks, again.kept) == ("unchanged", 3, 3)
         third = await put(runtime, changed)
         assert (third.state, third.chunks, third.kept) == ("changed", 3, 2)
-        assert [each.chunk_id for each in (await search(runtime, "wizard")).results] == [4]
+        ids = await ids_in(runtime, "docs", 1, 2, 3, 4)
+        assert [each.chunk_id for each in (await search(runtime, "wizard")).results] == [ids[3]]
         assert await texts(runtime, "administrator", strategy="bm25") == []
-        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[1, 2, 3, 4], corpus="docs"))
-        assert [each.chunk_id for each in read.chunks] == [1, 3, 4]
-        assert read.unknown_ids == [2]
+        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=ids))
+        assert [each.chunk_id for each in read.chunks] == [ids[0], *ids[2:]]
+        assert read.unknown_ids == [ids[1]]
         verified = await runtime.query(VerifyMemories())
     assert (verified.chunks, verified.problems) == (3, [])
 
@@ -176,7 +183,7 @@ async def test_a_corpus_is_seen_by_its_user_its_project_or_all_and_by_nobody_els
         for name in ("user:ann:docs", "project:atlas:docs", "user:ann:never", "project:never:docs"):
             for asked in (
                 SemanticSearch(query="secret", corpus=name),
-                GetFullContent(chunk_ids=[1], corpus=name),
+                GetFullContent(chunk_ids=await ids_in(runtime, "user:ann:docs", 1), corpus=name),
             ):
                 with pytest.raises(Refusal) as refused:
                     await Agent(runtime, BEN).ask(asked)
@@ -196,7 +203,7 @@ async def test_an_attached_process_fills_and_searches_the_same(tmp_path: Path) -
         for runtime in (owner, attached):
             assert await texts(runtime, "administrator") == [INSTALL.chunks[1].text]
             agent = Agent(runtime, ANN)
-            content = await agent.ask(GetFullContent(chunk_ids=[3], corpus="docs"))
+            content = await agent.ask(GetFullContent(chunk_ids=await ids_in(owner, "docs", 3)))
             assert content.chunks[0].chunk_text == INSTALL.chunks[2].text
             read = await agent.ask(ReadResource(uri="greenroom://corpus/user:ann:docs"))
             assert isinstance(read, CorpusResource)
@@ -221,7 +228,8 @@ async def test_a_corpus_is_renamed_and_dropped_and_its_name_is_free(tmp_path: Pa
         await put(runtime, document_of("b.md", [([], "apt again")]))
         with pytest.raises(Refusal):
             await RenameCorpus(corpus="docs", to="manual").run(runtime, ANN)
-        assert (await search(runtime, "apt", corpus="manual")).results[0].chunk_id == 1
+        best = (await search(runtime, "apt", corpus="manual")).results[0]
+        assert [best.chunk_id] == await ids_in(runtime, "manual", 1)
         await DropCorpus(corpus="manual").run(runtime, ANN)
         with pytest.raises(Refusal) as refused:
             await search(runtime, "apt", corpus="manual")
@@ -275,7 +283,8 @@ async def test_hostile_strings_are_just_text(tmp_path: Path) -> None:
             found = await search(runtime, string, top_k=50)
             for each in found.results:
                 assert each.source_file in {f"{place} {text}" for place, text in enumerate(HOSTILE)}
-            content = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[number + 1], corpus="docs"))
+            ids = await ids_in(runtime, "docs", number + 1)
+            content = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=ids))
             assert content.chunks[0].chunk_text == f"before {string} after"
             assert content.chunks[0].source_file == f"{number} {string}"
         assert (await runtime.query(VerifyMemories())).problems == []
@@ -344,10 +353,11 @@ async def test_neighbours_come_along_and_are_cited(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)
         agent = Agent(runtime, ANN)
-        alone = (await agent.ask(GetFullContent(chunk_ids=[2], corpus="docs"))).chunks[0]
-        wide = (await agent.ask(GetFullContent(chunk_ids=[2], corpus="docs", around=1))).chunks[0]
+        ids = await ids_in(runtime, "docs", 1, 2, 3)
+        alone = (await agent.ask(GetFullContent(chunk_ids=ids[1:2]))).chunks[0]
+        wide = (await agent.ask(GetFullContent(chunk_ids=ids[1:2], around=1))).chunks[0]
     assert (alone.citation, alone.last_line) == ("docs/install.md:4", 6)
-    assert wide.chunk_ids == [1, 2, 3]
+    assert wide.chunk_ids == ids
     assert (wide.citation, wide.last_line) == ("docs/install.md:1", 9)
     assert wide.chunk_text == (
         "Use apt to install the package and start the service.\n\n## Windows\n\n"
@@ -362,7 +372,8 @@ async def test_headings_count_for_what_is_read_at_once(tmp_path: Path) -> None:
     assert [first for first, _ in packed(document.chunks)] == list(range(20))
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, document)
-        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=[7], corpus="docs"))
+        ids = await ids_in(runtime, "docs", 7)
+        read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=ids))
         assert (read.chunks[0].chunk_text, read.chunks[0].section_title) == ("passage 6", headings[-1])
 
 

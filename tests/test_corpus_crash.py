@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from data.make_corpora import CORPORA
 from harness import clean_environment
 from support.corpora import document_of
 from support.killed_files import FILES, SECTIONS
@@ -49,6 +50,16 @@ def test_an_ingest_that_is_killed_at_any_commit_left_whole_documents_and_can_go_
     for line in lines:
         assert line["after"] == whole
         assert line["before"] in [whole, *([f"{n}.md" for n in range(some)] for some in range(9))]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("knowledge.ids", "store.versions")
+def test_every_corpus_gets_its_prefix_after_a_kill_at_any_commit_of_an_upgrade(tmp_path: Path) -> None:
+    lines = _killed("killed_prefixes.py", tmp_path)
+    assert len(lines) > 2 * len(CORPORA)
+    for line in lines:
+        assert len(set(line["prefixes"]) - {0}) == len(CORPORA)
+        assert line["small"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.slow

@@ -113,6 +113,8 @@ DROPPED = {
     "visible_message_count",
 }
 """Fields that answers have no more, since others say the same."""
+EMPTY: tuple[Any, ...] = (None, [])
+"""Values that hits do not say any more."""
 WITHIN = {"memory_passport": "claim"}
 """Fields that are an object since, with what they were as this member."""
 ANEW = {"query_time_ms", "score"}
@@ -141,7 +143,7 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
 def _field_differences(old: Any, new: dict[str, Any], name: str, where: str) -> list[str]:
     now = name if name in new else RENAMED.get(name, name)
     if now not in new:
-        return [] if name in DROPPED else [f"{where}.{name} is gone"]
+        return [] if name in DROPPED or old in EMPTY else [f"{where}.{name} is gone"]
     value = new[now][WITHIN[name]] if name in WITHIN and old is not None else new[now]
     return [] if name in ANEW else differences(old, value, f"{where}.{name}")
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import trio
 from support.agents import json, refused
-from support.corpora import document_of
+from support.corpora import document_of, ids_in
 from support.presences import process_with
 from test_security import DENIED, GONE, KEPT, READERS, finds, table
 
@@ -155,7 +155,7 @@ ASKED = {
     ),
     "export_memories": Asked(MEMORY, '{"namespace":"user:ann","filters":{"key":"WORD"}}', '"count":1'),
     "semantic_search": Asked(CORPUS, '{"query":"WORD","corpus":"CORPUS"}', "MARK"),
-    "get_full_content": Asked(CORPUS, '{"chunk_ids":[1],"corpus":"CORPUS"}', "MARK"),
+    "get_full_content": Asked(CORPUS, '{"chunk_ids":[CHUNK]}', "MARK"),
     "list_corpora": Asked(CORPUS, "{}", "CORPUS"),
     "ingest_documents": Asked(CORPUS, '{"texts":[{"path":"b.md","text":"x"}],"corpus":"CORPUS"}'),
     "define_entities": Asked(CORPUS, '{"entities":[{"name":"x","type":"vendor"}],"corpus":"CORPUS"}'),
@@ -241,6 +241,7 @@ async def arranged(
     names["CORPUS"] = f"user:ann:docs-{number}"
     put = PutDocument(corpus=names["CORPUS"], document=document_of("a.md", [([], text)]))
     await ask_corpus(at.runtime, scribe.principal, put, make=True)
+    [names["CHUNK"]] = map(str, await ids_in(at.runtime, names["CORPUS"], 1))
     declared = EntityDeclaration(name=word, type="vendor")
     await scribe.ask(DefineEntities(corpus=names["CORPUS"], entities=[declared]))
     await scribe.ask(SetPreferences(preferences=json(f'{{"theme":"{names["MARK"]}"}}')))

@@ -54,7 +54,7 @@ async def test_what_was_made_ready_elsewhere_is_found_as_if_it_were_made_here(tm
             assert (await runtime.query(VerifyMemories())).problems == []
             asked = SemanticSearch(query="dunlin part 4", corpus="docs", top_k=50)
             found = (await Agent(runtime, ANN).ask(asked)).results
-            answers.append([(each.chunk_id, each.hybrid_score, each.chunk_text) for each in found])
+            answers.append([(each.hybrid_score, each.chunk_text) for each in found])
     assert answers[0] == answers[1]
     assert len(answers[0]) == len(PAGE.chunks)
 

@@ -60,6 +60,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.requests import ASKED
+from greenroom.actors.schemas.corpus import chunk_id
 from greenroom.runtime import Message, Refusal
 from greenroom.transports import TOOLS as LISTED
 from greenroom.transports.mcp.tools import visible_tools
@@ -417,7 +418,7 @@ async def sees_corpus(reader: Agent, corpus: str) -> bool:
     search = SemanticSearch(query="about", corpus=corpus)
     ways = {
         await finds(reader.ask(search)) is not None,
-        await finds(reader.ask(GetFullContent(chunk_ids=[1], corpus=corpus))) is not None,
+        await finds(reader.ask(GetFullContent(chunk_ids=[chunk_id(1, 1)], corpus=corpus))) is not None,
         await finds(reader.ask(ReadResource(uri=f"greenroom://corpus/{corpus}"))) is not None,
         corpus in {each.corpus for each in (await reader.ask(ListCorpora())).corpora},
     }

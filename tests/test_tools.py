@@ -245,7 +245,8 @@ async def call_document_tools(call: Callable[..., Awaitable[dict[str, Any]]]) ->
     """Call every tool of page C in several ways."""
     for detail in ("full", "metadata"):
         await call("semantic_search", query="boats at ankor", corpus="docs", detail_level=detail)
-    await call("get_full_content", chunk_ids=[1, 99], around=1, corpus="docs")
+    best = (await call("semantic_search", query="boats", corpus="docs"))["results"][0]["chunk_id"]
+    await call("get_full_content", chunk_ids=[best, best + 99], around=1)
     await call("list_corpora")
     texts = [{"path": "notes/bay.md", "text": "# The bay\n\nseals"}, {"path": "x.pdf", "text": "no PDF"}]
     await call("ingest_documents", texts=texts, corpus="docs")

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from greenroom.actors import Chunk, Document
+from greenroom.actors.corpus.catalogue import AllCorpora
+from greenroom.actors.schemas.corpus import chunk_id
+from greenroom.runtime import RuntimeClient
 
 
 def document_of(path: str, parts: Sequence[tuple[list[str], str]], *, title: str | None = None) -> Document:
@@ -17,3 +20,11 @@ def document_of(path: str, parts: Sequence[tuple[list[str], str]], *, title: str
     ]
     digest = blake2b(repr((named, parts)).encode(), digest_size=16).hexdigest()
     return Document(path, named, "markdown", digest, sum(len(text) for _, text in parts), 0, chunks)
+
+
+async def ids_in(runtime: RuntimeClient, corpus: str, *numbers: int) -> list[int]:
+    """Return the ids of the chunks with these numbers in a corpus; its name may be in full or not."""
+    [prefix] = {
+        row.id_prefix for row in await runtime.query(AllCorpora()) if corpus in {row.full_name, row.name}
+    }
+    return [chunk_id(prefix, number) for number in numbers]

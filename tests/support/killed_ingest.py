@@ -9,7 +9,7 @@ from typing import Any
 import trio
 import trio.lowlevel
 from support.agents import FAST
-from support.corpora import document_of
+from support.corpora import document_of, ids_in
 from support.killed_commits import kill_at_each
 
 from greenroom.actors import (
@@ -74,7 +74,8 @@ async def _whole(runtime: RuntimeClient) -> list[str]:
         chunks += listed.chunks
     verified = await runtime.query(VerifyMemories())
     assert verified.chunks == chunks
-    read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=list(range(1, 11)), corpus="docs"))
+    ids = await ids_in(runtime, "docs", *range(1, 11))
+    read = await Agent(runtime, ANN).ask(GetFullContent(chunk_ids=ids))
     assert len(read.chunks) + len(read.unknown_ids) == 10
     return sorted(each.path for each in page.documents)
 

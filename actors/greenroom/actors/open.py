@@ -32,6 +32,7 @@ from greenroom.actors.corpus import catalogue
 from greenroom.actors.corpus.actor import CorpusActor
 from greenroom.actors.corpus.asking import ListCorpora, ReadPassages, SearchCorpora
 from greenroom.actors.corpus.catalogue import CatalogueActor
+from greenroom.actors.corpus.chunk_ids import IdPrefixActor, give_prefixes
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
@@ -40,9 +41,10 @@ from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities, ReadP
 from greenroom.actors.corpus.resource import ReadCorpusResource
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.embedding import rows as embedding
+from greenroom.actors.embedding.embedder import EmbedderChoice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.rows import EmbedderActor
-from greenroom.actors.embedding.service import GetEmbedding, open_embedding
+from greenroom.actors.embedding.service import EmbeddingService, GetEmbedding, open_embedding
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
 from greenroom.actors.hooks.offering import FindKept
@@ -94,6 +96,7 @@ from greenroom.runtime import (
     Losses,
     RepairInfo,
     Restate,
+    Runtime,
     RuntimeOptions,
     SharedRuntime,
     encrypt,
@@ -114,6 +117,7 @@ KINDS: Final = (
     PreferencesActor,
     CatalogueActor,
     CorpusActor,
+    IdPrefixActor,
     SavingsActor,
     WorkflowActor,
     HookActor,
@@ -241,13 +245,21 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             WhyGiven,
             *options.queries,
         ],
-        sidecar=partial(open_embedding, choice=options.embedder),
+        sidecar=partial(_beside, choice=options.embedder),
         secrets=_secret_places(path, options.secrets),
         journals=[audit_record.journal(ttl=options.audit_days * DAY, max_bytes=options.audit_bytes)],
         may=options.may,
         **options.common,
     ) as runtime:
         yield runtime
+
+
+@asynccontextmanager
+async def _beside(runtime: Runtime, choice: EmbedderChoice) -> AsyncIterator[EmbeddingService]:
+    """Bring an older store up to date, and run the embedding service."""
+    await give_prefixes(runtime, renew=runtime.has_gone_back)
+    async with open_embedding(runtime, choice) as embedding_service:
+        yield embedding_service
 
 
 def encrypt_greenroom(

@@ -102,6 +102,11 @@ class CorpusActor(Actor):
         """Read the index into memory."""
         return search.load(self.repository, context)
 
+    @handles(requests.NextChunk)
+    def next_chunk(self, _: requests.NextChunk, _context: Context) -> int:
+        """Answer the number of the next chunk."""
+        return self.repository.header.next_chunk
+
     @handles(requests.DiscardCorpus)
     def discard(self, _: requests.DiscardCorpus, context: Context) -> None:
         """Be there for nobody any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 import trio
@@ -158,7 +158,8 @@ async def ask_one(
     context: ProcedureContext, row: CorpusRow, asked: schemas.FindChunks
 ) -> schemas.FoundChunks:
     """Return what one corpus finds."""
-    return await context.ask(corpus_address(row), msgspec.structs.replace(asked, corpus=row.full_name))
+    of_row = msgspec.structs.replace(asked, corpus=row.full_name, id_prefix=row.id_prefix)
+    return await context.ask(corpus_address(row), of_row)
 
 
 async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
@@ -195,9 +196,6 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
     strategy = next(each for each in _STRATEGIES if each in strategies)
     analysis = _analysis(found.values(), strategy, asked.query)
     is_told = strategy != asked.strategy or analysis.corrected or analysis.unknown
-    times = [
-        fresh.indexed_at for fresh in (answer.freshness for answer in found.values()) if fresh.indexed_at
-    ]
     shown = {each.source_file for each in results}
     said = schemas.ChunksFound(
         results=results,
@@ -206,15 +204,20 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
         query_analysis=analysis if is_told else UNSET,
         execution_time_ms=0.0,
         corpus=name,
-        freshness=schemas.FreshnessView(
-            indexed_at=max(times, default=None),
-            waiting_for_vectors=sum(answer.freshness.waiting_for_vectors for answer in found.values()),
-        ),
+        freshness=_freshness([answer.freshness for answer in found.values()]),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
         partial=_partial(answers),
     )
     files = [file for answer in found.values() for file in answer.files if file.path in shown]
     return Answered(said, files)
+
+
+def _freshness(each: Sequence[schemas.FreshnessView]) -> schemas.FreshnessView:
+    """Return how fresh several corpora are together."""
+    return schemas.FreshnessView(
+        indexed_at=max((one.indexed_at for one in each if one.indexed_at), default=None),
+        waiting_for_vectors=sum(one.waiting_for_vectors for one in each),
+    )
 
 
 def _analysis(
@@ -252,40 +255,90 @@ def _named(rows: Sequence[CorpusRow]) -> str:
 
 
 class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_only=True):
-    """Read passages of a corpus in full; `GetFullContent` asks it."""
+    """Read passages in full, wherever they are; `GetFullContent` asks it.
+
+    Attributes:
+        corpus: Where alone to look, if that is wanted.
+    """
 
     deed: ClassVar[str] = "get_full_content"
 
-    corpus: schemas.CorpusName
+    corpus: schemas.CorpusName | UnsetType = UNSET
     chunk_ids: schemas.ChunkIds
     around: schemas.Around
 
     async def run(self, context: ProcedureContext) -> Answered[schemas.FullContent]:
-        """Ask the corpus.
+        """Ask the corpora that the ids name, of those that the caller may see.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
+            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is from before ids named a corpus.
         """
         began = trio.current_time()
-        row = await corpus_row(context, self.corpus)
-        request = schemas.ReadChunks(corpus=row.full_name, chunk_ids=self.chunk_ids, around=self.around)
-        found = await context.ask(corpus_address(row), request)
-        audit_record.record_read(
-            context,
-            context.principal,
-            self.deed,
-            None,
-            corpus=row.full_name,
-            found=len(found.chunks),
-        )
+        only = None if self.corpus is UNSET else await corpus_row(context, self.corpus)
+        rows = await context.query(VisibleCorpora())
+        places = {asked: _place_of(asked, rows) for asked in self.chunk_ids}
+        wanted: dict[CorpusRow, list[int]] = {}
+        for place in places.values():
+            if place is not None and only in {None, place.row}:
+                wanted.setdefault(place.row, []).append(place.id)
+        chunks: dict[int, schemas.ChunkContent] = {}
+        files: list[IndexedFile] = []
+        freshness: list[schemas.FreshnessView] = []
+        for row, ids in wanted.items():
+            request = schemas.ReadChunks(
+                corpus=row.full_name, id_prefix=row.id_prefix, chunk_ids=ids, around=self.around
+            )
+            try:
+                found = await context.ask(corpus_address(row), request)
+            except Refusal:  # dropped meanwhile
+                continue
+            named = UNSET if len(wanted) == 1 else row.full_name
+            chunks |= {each.chunk_id: msgspec.structs.replace(each, corpus=named) for each in found.chunks}
+            files += found.files
+            freshness.append(found.freshness)
+            audit_record.record_read(
+                context, context.principal, self.deed, None, corpus=row.full_name, found=len(found.chunks)
+            )
+        if not wanted:
+            audit_record.record_read(context, context.principal, self.deed, None, found=0)
+        opened = {asked: None if place is None else chunks.get(place.id) for asked, place in places.items()}
+        corpora = [row.full_name for row in ([only] if only else wanted)]
         said = schemas.FullContent(
-            chunks=found.chunks,
-            unknown_ids=found.unknown,
-            corpus=row.full_name,
-            freshness=found.freshness,
+            chunks=[each for each in opened.values() if each is not None],
+            unknown_ids=[asked for asked, each in opened.items() if each is None],
+            corpus=corpora[0] if len(corpora) == 1 else UNSET,
+            freshness=_freshness(freshness) if freshness else UNSET,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
         )
-        return Answered(said, found.files)
+        return Answered(said, files)
+
+
+class _Place(NamedTuple):
+    """The corpus that an id is of, and the id as that gives it."""
+
+    row: CorpusRow
+    id: int
+
+
+def _place_of(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
+    """Return where a chunk has to be, among corpora that the caller may see; None for an unknown id.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: the id names no corpus, and there may have been several.
+    """
+    prefix, number = schemas.split_id(id)
+    if prefix:
+        return next((_Place(row, id) for row in rows if row.id_prefix == prefix), None)
+    for row in rows:
+        if number < row.old_ids:
+            return _Place(row, schemas.chunk_id(row.id_prefix, number))
+    corpora = [row.full_name for row in rows]
+    raise auth_errors.invalid(
+        "chunk_ids",
+        f"chunk_ids: {id} names no corpus, as ids of hits do; search again, you may see "
+        f"{', '.join(corpora[:MOST_CORPORA]) or 'no corpus'}",
+        corpora=corpora[:MOST_CORPORA],
+    )
 
 
 class ListCorpora(Procedure[schemas.CorporaListed], frozen=True, kw_only=True):

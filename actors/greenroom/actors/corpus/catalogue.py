@@ -98,7 +98,15 @@ class CatalogueActor(Actor):
         number = (context.get(_NEXT, int) or 0) + 1
         context.put(_NEXT, number)
         made_by = policy.corpus_maker(context.principal)
-        row = CorpusRow(context.address.key, request.name, number, context.now, made_by, request.root)
+        row = CorpusRow(
+            context.address.key,
+            request.name,
+            number,
+            context.now,
+            made_by,
+            request.root,
+            id_prefix=context.precheck_answer,
+        )
         _list(context, row)
         audit_record.record(context, "create_corpus", None, corpus=row.full_name)
         return row
@@ -132,6 +140,16 @@ class CatalogueActor(Actor):
         context.tell(corpus_address(row), requests.DiscardCorpus())
         audit_record.record(context, "drop_corpus", None, corpus=row.full_name)
         return row
+
+    @handles(requests.SetIdPrefix)
+    def set_prefix(self, request: requests.SetIdPrefix, context: Context) -> None:
+        """Give a corpus another prefix, or its first one."""
+        context.use_reserve()
+        row = context.get(_key(request.row.name), CorpusRow)
+        if row is not None and row.number == request.row.number:
+            given = msgspec.structs.replace(row, id_prefix=request.row.id_prefix, old_ids=request.row.old_ids)
+            context.put(_key(row.name), given)
+            context.put_row(INDEX, _sort_key(CorpusId(row.owner, row.name)), given)
 
     @handles(Restate)
     def restate(self, _restate: Restate, context: Context) -> Slices[None]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import translate
+from textwrap import dedent
 from typing import Final
+
+import msgspec
 
 from greenroom.actors.base.times import DAY
 from greenroom.actors.schemas.code import CodeFilters
 
-EXCERPT_LINES: Final = 12
-EXCERPT_CHARACTERS: Final = 800
 HALF_LIFE: Final = 30 * DAY
 """After so long a change counts half, in microseconds."""
+_MOST_ESCAPED: Final = 6  # bytes of a character in JSON
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
 
@@ -51,13 +53,38 @@ def with_recency(score: float, weight: float, late: float) -> float:
     return score * (1 - weight) + late * weight
 
 
-def excerpt(text: str, query: str) -> str:
-    """Return the lines of a passage that have most words of a query."""
-    lines = text.splitlines()
+def excerpt(text: str, query: str, room: int) -> str:
+    """Return the lines of a passage that have most words of a query; ``room`` is in bytes of JSON."""
+    lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     said = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]
-    last = max(0, len(lines) - EXCERPT_LINES)
-    best = max(
-        range(last + 1), key=lambda at: (len(set().union(*said[at : at + EXCERPT_LINES])), -at), default=0
-    )
-    return "\n".join(lines[best : best + EXCERPT_LINES])[:EXCERPT_CHARACTERS]
+    sizes = [_json_bytes(line.lstrip()) for line in lines]
+
+    def worth(start: int) -> tuple[int, bool]:
+        return len(set().union(*said[start : _end(start, sizes, room)])), bool(said[start])
+
+    best = max(range(len(lines)), key=worth, default=0)
+    shown = lines[best : _end(best, sizes, room)]
+    while len(shown) > 1 and _json_bytes(dedent("\n".join(shown))) > room:  # for indentation
+        shown.pop()
+    return _cut(dedent("\n".join(shown)), room)
+
+
+def _end(start: int, sizes: Sequence[int], room: int) -> int:
+    """Return the first line behind those from a line on that there is room for."""
+    for at in range(start, len(sizes)):
+        room -= sizes[at]
+        if room < 0:
+            return max(at, start + 1)
+    return len(sizes)
+
+
+def _cut(text: str, room: int) -> str:
+    """Return as much of a line as there is room for."""
+    while (over := _json_bytes(text) - room) > 0:
+        text = text[: -max(1, over // _MOST_ESCAPED)]
+    return text
+
+
+def _json_bytes(text: str) -> int:
+    return len(msgspec.json.encode(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,19 +50,18 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
             yield
     found.sort(key=lambda each: -each[0])
 
-    def shown(score: float, near: Located, signals: Mapping[str, float]) -> CodeFile:
+    def shown(score: float, near: Located) -> CodeFile:
         return CodeFile(
             file_path=near.document.path,
             relevance_score=round(score, 4),
             line_range=[near.place.first_line, near.place.last_line],
-            excerpt=excerpt(repository.passage(context, near).text, request.query),
-            last_modified=to_datetime(near.document.modified_at),
-            signals={name: round(value, 2) for name, value in signals.items()},
+            excerpt=excerpt(repository.passage(context, near).text, request.query, request.excerpt_bytes),
+            last_modified=to_datetime(near.document.modified_at).replace(microsecond=0),
         )
 
     results = []
-    for score, near, file in found[: request.limit]:
-        results.append(shown(score, near, file.signals))
+    for score, near, _ in found[: request.limit]:
+        results.append(shown(score, near))
         if context.should_yield():
             yield
     about = None
@@ -72,7 +70,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         named = locate(repository, context, corpus, int(corpus.ids[first]), documents)
         assert named is not None, "what is in the index is in the store"
         about = (
-            shown(told.score, named, {}),
+            shown(told.score, named),
             NamedResult(score=round(told.score, 4), place=told.place, parts=dict(told.parts)),
         )
     answer = FoundCode(

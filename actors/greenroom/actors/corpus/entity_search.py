@@ -19,6 +19,7 @@ from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
 from greenroom.actors.schemas import entities as schemas
+from greenroom.actors.schemas.corpus import chunk_id
 from greenroom.actors.schemas.corpus_listing import CountEachEntity, EntitiesCountedEach
 from greenroom.actors.schemas.entities import EntityView, RelationshipView
 from greenroom.actors.schemas.memory_map import MappedEntity
@@ -58,9 +59,9 @@ def find(
     is_full = request.detail_level == "full"
     relations = _Relations([], 0)
     if request.include_relationships:
-        relations = yield from _relations(repository, found, counts, context, is_full=is_full)
+        relations = yield from _relations(repository, found, counts, context, request)
     return schemas.FoundEntities(
-        entities=[_view(entity, counts, is_full=is_full) for entity in found],
+        entities=[_view(entity, counts, request.id_prefix, is_full=is_full) for entity in found],
         relationships=relations.shown,
         total_entities=len(meant),
         total_relationships=relations.total,
@@ -102,7 +103,7 @@ def count_each(
     meant.sort(key=lambda each: (-each[0], each[1].name))
     page = meant[request.start : request.start + request.limit]
     return EntitiesCountedEach(
-        entities=[_view(entity, counts, is_full=True) for _, entity in page],
+        entities=[_view(entity, counts, request.id_prefix, is_full=True) for _, entity in page],
         total=len(meant),
         waiting=mentions.waiting(repository),
     )
@@ -137,7 +138,7 @@ def _counts(repository: CorpusRepository, context: Context) -> Slices[MentionCou
     return table.counts
 
 
-def _view(entity: EntityRecord, counts: MentionCounts, *, is_full: bool) -> EntityView:
+def _view(entity: EntityRecord, counts: MentionCounts, id_prefix: int, *, is_full: bool) -> EntityView:
     view = EntityView(
         entity_id=entity.id,
         name=entity.name,
@@ -152,7 +153,7 @@ def _view(entity: EntityRecord, counts: MentionCounts, *, is_full: bool) -> Enti
         entity_type=view.entity_type,
         mention_count=view.mention_count,
         description=entity.description,
-        source_chunks=counts.chunks(entity.number, SOURCES),
+        source_chunks=[chunk_id(id_prefix, each) for each in counts.chunks(entity.number, SOURCES)],
         created_at=to_datetime(entity.created_at),
         aliases=[name for name in entity.names if name != entity.name],
         version=entity.version or msgspec.UNSET,
@@ -171,8 +172,7 @@ def _relations(
     found: list[EntityRecord],
     counts: MentionCounts,
     context: Context,
-    *,
-    is_full: bool,
+    request: schemas.FindEntities,
 ) -> Slices[_Relations]:
     """Return the relations of entities in both directions, what was declared first."""
     shown = _declared(repository, found)
@@ -187,12 +187,13 @@ def _relations(
                 continue
             pairs.add(pair)
             target = repository.entities.by_number[other]
-            seen = _relation(entity, target, TOGETHER_WITH, declared=False)
-            shown.append(
-                msgspec.structs.replace(
-                    seen, chunk_count=chunks, example_chunks=examples if is_full else msgspec.UNSET
-                )
+            seen = msgspec.structs.replace(
+                _relation(entity, target, TOGETHER_WITH, declared=False), chunk_count=chunks
             )
+            if request.detail_level == "full":
+                ids = [chunk_id(request.id_prefix, each) for each in examples]
+                seen = msgspec.structs.replace(seen, example_chunks=ids)
+            shown.append(seen)
         if context.should_yield():
             yield
     return _Relations(shown, total)

@@ -56,6 +56,7 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
             corpus_address(row),
             schemas.FindEntities(
                 corpus=row.full_name,
+                id_prefix=row.id_prefix,
                 wanted=self.vendor_filter,
                 entity_type=self.entity_type,
                 include_relationships=self.include_relationships,

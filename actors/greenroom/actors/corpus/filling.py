@@ -27,7 +27,7 @@ from greenroom.actors.index import index as index_module
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import Document, Prepared
 from greenroom.actors.schemas.runs import Run
-from greenroom.runtime import Context, Message, Slices
+from greenroom.runtime import Context, Message, Refusal, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.index.runs import ReadRun
@@ -62,6 +62,12 @@ def put(
     if context.should_yield():
         yield
     ids, kept, next_chunk = _numbered(list(records.fingerprints(ready.prints)), old, header.next_chunk)
+    if next_chunk > requests.MAX_NUMBER:
+        raise Refusal(
+            "QUOTA_EXCEEDED",
+            f"the corpus has used all {requests.MAX_NUMBER:,} ids of passages; take its files into a new one",
+            limit=requests.MAX_NUMBER,
+        )
     run = yield from _read(repository, context, ready.run, [own not in kept for own in ids])
     fresh = DocumentRecord(
         number=number,

@@ -52,6 +52,7 @@ class CorpusEntities(Procedure[listing.EntitiesShown], frozen=True, kw_only=True
         row = await corpus_row(context, self.corpus)
         asked = listing.CountEachEntity(
             corpus=row.full_name,
+            id_prefix=row.id_prefix,
             holding=self.holding,
             entity_type=self.entity_type,
             start=start,

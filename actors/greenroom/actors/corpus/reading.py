@@ -25,7 +25,7 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its id, None where there is none; documents that are ``known`` are not read again."""
+    """Return a chunk by its number, None for an unknown one; ``known`` documents are not read again."""
     row = corpus.row(id)
     if row is None:
         return None
@@ -54,11 +54,13 @@ def read(
     unknown: list[int] = []
     documents: dict[int, DocumentRecord] = {}
     for asked in dict.fromkeys(request.chunk_ids):
-        located = locate(repository, context, corpus, asked, documents)
+        prefix, number = replies.split_id(asked)
+        is_own = prefix == request.id_prefix
+        located = locate(repository, context, corpus, number, documents) if is_own else None
         if located is None:
             unknown.append(asked)
         else:
-            chunks.append(_content(repository, context, located, request.around))
+            chunks.append(_content(repository, context, located, request))
         if context.should_yield():
             yield
     return replies.ReadContent(
@@ -91,18 +93,18 @@ def section(document: DocumentRecord, passage: Passage) -> str:
 
 
 def _content(
-    repository: CorpusRepository, context: Context, located: Located, around: int
+    repository: CorpusRepository, context: Context, located: Located, request: replies.ReadChunks
 ) -> replies.ChunkContent:
     document = located.document
-    first = max(0, located.number - around)
-    last = min(len(document.places) - 1, located.number + around)
+    first = max(0, located.number - request.around)
+    last = min(len(document.places) - 1, located.number + request.around)
     numbers = range(first, last + 1)
     passages = {number: repository.passage(context, Located(document, number)) for number in numbers}
     own = passages[located.number]
     places = [document.places[number] for number in numbers]
     speaks_of = repository.entities.of_chunk(context, document.number, located.place.id)
     return replies.ChunkContent(
-        chunk_id=located.place.id,
+        chunk_id=replies.chunk_id(request.id_prefix, located.place.id),
         entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
         entity_type=speaks_of[0].type if speaks_of else None,
@@ -112,7 +114,9 @@ def _content(
         section_title=section(document, own),
         citation=citation(document, places[0]),
         last_line=UNSET if places[-1].page is not None else places[-1].last_line,
-        chunk_ids=[place.id for place in places] if around else UNSET,
+        chunk_ids=[replies.chunk_id(request.id_prefix, place.id) for place in places]
+        if request.around
+        else UNSET,
     )
 
 
@@ -134,12 +138,13 @@ def result(
     passage: Passage | None,
     speaks_of: Sequence[EntityRecord],
     *,
+    id_prefix: int,
     score: float,
     rank: int,
 ) -> replies.ChunkFound:
     """Return a chunk as a search answers it; metadata alone without what it says."""
     found = replies.ChunkFound(
-        chunk_id=place.id,
+        chunk_id=replies.chunk_id(id_prefix, place.id),
         entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
         entity_type=speaks_of[0].type if speaks_of else None,

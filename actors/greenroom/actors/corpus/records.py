@@ -10,7 +10,7 @@
     t document, block   some chunks of a document, compressed
     i …                 the index
 
-A chunk's id and a document's number are never used twice.
+A chunk's number and a document's are never used twice; what an id is outside says `schemas.corpus.chunk_id`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         format: `FORMAT` when it was made.
         name: What it is called, in full; empty until it is told.
-        next_chunk: The id of the next chunk.
+        next_chunk: The number of the next chunk.
         next_document: The number of the next document.
         documents: How many there are.
         chunks: How many chunks they have.
@@ -73,7 +73,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk's id, and where it stands; see `schemas.corpus.Chunk`."""
+    """A chunk's number, and where it stands; see `schemas.corpus.Chunk`."""
 
     id: int
     first_line: int

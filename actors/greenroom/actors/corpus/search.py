@@ -61,7 +61,15 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         full = request.detail_level == "full"
         passage = repository.passage(context, near) if full else None
         speaks_of = repository.entities.of_chunk(context, near.document.number, near.place.id)
-        return result(near.document, near.place, passage, speaks_of, score=round(score, 4), rank=rank)
+        return result(
+            near.document,
+            near.place,
+            passage,
+            speaks_of,
+            id_prefix=request.id_prefix,
+            score=round(score, 4),
+            rank=rank,
+        )
 
     for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
         results.append(shown(row, score, number))
@@ -128,15 +136,17 @@ def _ranked(
             least=request.min_score,
             only=only,
             explain=request.explain,
-            about=rows_named(corpus, request.about),
+            about=rows_named(corpus, request.about, request.id_prefix),
         )
     )
 
 
-def rows_named(corpus: Any, name: str) -> Sequence[int]:
+def rows_named(corpus: Any, name: str, id_prefix: int) -> Sequence[int]:
     """Return the rows of a chunk, by its id, or of a document, by its path; none for no name."""
-    if name.isdecimal() and len(name) <= _DIGITS and (row := corpus.row(int(name))) is not None:
-        return [row]
+    if name.isdecimal() and len(name) <= _DIGITS:
+        prefix, chunk = requests.split_id(int(name))
+        if prefix == id_prefix and (row := corpus.row(chunk)) is not None:
+            return [row]
     number = corpus.names["author"].find(name) if name else None
     if number is None:
         return ()

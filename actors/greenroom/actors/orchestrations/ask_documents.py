@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
 from greenroom.actors.ingest.freshness import with_changes
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.savings.sources import note_cache, note_whole
 from greenroom.actors.schemas import corpus as schemas
+from greenroom.actors.schemas import types
 
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
 
@@ -43,10 +46,7 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
         )
         search = SearchCorpora(corpus=self.corpus, asked=asked)
         answered = await client.runtime.query(search, principal=client.principal)
-        sizes = {file.path: file for file in answered.files}
-        for found in answered.said.results:
-            if (file := sizes.get(found.source_file)) is not None:
-                _note(found.corpus or answered.said.corpus, file)
+        _note(answered, answered.said.results)
         note_cache("memory", is_hit=answered.said.cache_hit)
         return await _with_changes(answered, client)
 
@@ -58,26 +58,34 @@ class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_o
 
     chunk_ids: schemas.ChunkIds
     around: schemas.Around = 0
-    corpus: schemas.CorpusName = schemas.DEFAULT_CORPUS
+    corpus: Annotated[schemas.CorpusName, Meta(extra_json_schema=types.UNLISTED)] | UnsetType = UNSET
 
     async def carry_out(self, client: ClientSessionState) -> schemas.FullContent:
-        """Ask the corpus.
+        """Ask the corpora that the ids name.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``.
+            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is from before ids named a corpus.
         """
         read = ReadPassages(corpus=self.corpus, chunk_ids=self.chunk_ids, around=self.around)
         answered = await client.runtime.query(read, principal=client.principal)
-        for file in answered.files:
-            _note(answered.said.corpus, file)
+        _note(answered, answered.said.chunks)
         return await _with_changes(answered, client)
 
 
-def _note(corpus: str, file: schemas.IndexedFile) -> None:
-    note_whole(f"{corpus}\0{file.path}\0{file.digest}", file.bytes)
+def _note(
+    answered: Answered[Any], passages: Sequence[schemas.ChunkFound] | Sequence[schemas.ChunkContent]
+) -> None:
+    """Note the files whose passages are read instead of them."""
+    sizes = {file.path: file for file in answered.files}
+    for found in passages:
+        if (file := sizes.get(found.source_file)) is not None:
+            corpus = found.corpus or answered.said.corpus
+            note_whole(f"{corpus}\0{file.path}\0{file.digest}", file.bytes)
 
 
 async def _with_changes(answered: Answered[R], client: ClientSessionState) -> R:
     """Return an answer that says which of its files have changed since."""
+    if answered.said.freshness is UNSET:
+        return answered.said
     fresh = await with_changes(answered.said.freshness, answered.files, client.reach)
     return msgspec.structs.replace(answered.said, freshness=fresh)

@@ -147,7 +147,7 @@ def _match(path: str, found: Found) -> schemas.CodeMatch:
     return schemas.CodeMatch(
         file_path=path,
         lines=[found.line, found.last_line],
-        name=found.name or UNSET,
+        name=UNSET if found.name == found.symbol.rpartition(".")[2] else found.name,
         symbol=found.symbol or UNSET,
         text=found.text,
     )

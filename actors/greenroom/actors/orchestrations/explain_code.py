@@ -58,7 +58,13 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
             Refusal: as `SearchCodeSemantic.carry_out`.
         """
         began = trio.current_time()
-        asked = schemas.FindCode(corpus="", query=self.query, limit=PLACES, about=self.about or "")
+        asked = schemas.FindCode(
+            corpus="",
+            query=self.query,
+            limit=PLACES,
+            about=self.about or "",
+            excerpt_bytes=schemas.LONG_EXCERPT_BYTES,
+        )
         _, workspace, found = await code_found(client, self.scope, asked)
         fresh = await freshness_of(client, workspace)
         files = [] if found is None else list(zip(found.results, found.parts, strict=True))

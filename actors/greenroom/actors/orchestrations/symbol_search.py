@@ -150,13 +150,14 @@ class _Found(msgspec.Struct, frozen=True):
     def used(self, line: int, role: schemas.UseRole, within: str, nodes: frozenset[Node]) -> SymbolUsed:
         """Return a use that means some definitions, as far as that is known and they are looked for."""
         is_exact = bool(nodes) and nodes <= self.defined
+        is_one_of_several = is_exact and len(self.defined) > 1
         return SymbolUsed(
             file_path=self.path,
             line=line,
             role=role,
             within=within,
             scope="exact" if is_exact else "textual",
-            means=sorted(f"{each.file}:{each.symbol}" for each in nodes) if is_exact else UNSET,
+            means=sorted(f"{each.file}:{each.symbol}" for each in nodes) if is_one_of_several else UNSET,
         )
 
 

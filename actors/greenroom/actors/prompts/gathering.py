@@ -19,13 +19,20 @@ from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
 from greenroom.actors.orchestrations.outline import Outline
 from greenroom.actors.orchestrations.read_file import ReadFile
-from greenroom.actors.orchestrations.search_code import SearchCodeSemantic
+from greenroom.actors.orchestrations.search_code import code_found
 from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
 from greenroom.actors.orchestrations.workspace_of import freshness_of, opened, roots_of
 from greenroom.actors.prompts.context import Kind, Piece, language_of
 from greenroom.actors.recall.memory_search import RecallContext
-from greenroom.actors.schemas.code import CodeFile, CodeFilters, CodeFreshness, FileRead
+from greenroom.actors.schemas.code import (
+    LONG_EXCERPT_BYTES,
+    CodeFile,
+    CodeFilters,
+    CodeFreshness,
+    FileRead,
+    FindCode,
+)
 from greenroom.actors.schemas.code_relations import Dependency
 from greenroom.actors.schemas.memory_types import by_author
 from greenroom.actors.schemas.session_travel import GetSessionContext
@@ -148,9 +155,16 @@ class Gathering:
 
         async def look_up() -> None:
             filters = CodeFilters(exclude_paths=[await self._below(without)] if without else [])
-            asked = SearchCodeSemantic(query=query[:MAX_QUERY], limit=SIMILAR * 3, filters=filters)
-            said = await asked.carry_out(self._client)
-            kept = [each for each in said.results if only is None or only(each.file_path)]
+            asked = FindCode(
+                corpus="",
+                query=query[:MAX_QUERY],
+                limit=SIMILAR * 3,
+                filters=filters,
+                excerpt_bytes=LONG_EXCERPT_BYTES,
+            )
+            _, _, said = await code_found(self._client, "", asked)
+            results = [] if said is None else said.results
+            kept = [each for each in results if only is None or only(each.file_path)]
             for each in kept[:SIMILAR]:
                 first, last = each.line_range
                 source = f"{each.file_path}:{first}-{last}"

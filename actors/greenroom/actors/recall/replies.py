@@ -16,8 +16,8 @@ from greenroom.actors.schemas.types import BRIEF
 T = TypeVar("T")
 
 
-class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that was found.
+class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory that was found; what it has not is not in its JSON.
 
     Attributes:
         score: How good it is, 0-1, as the mode says.
@@ -39,17 +39,17 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
     compressed: Annotated[CompressedForm, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
-    author: str | None
+    author: str | None = None
     imported: kinds.AnImportSource | UnsetType = UNSET
     updated_by: str | UnsetType = UNSET
-    tags: list[str]
+    tags: list[str] = msgspec.field(default_factory=list)
     kind: kinds.MemoryKind
     importance: float
     scope: kinds.Scope
     version: int
     created_at: datetime
     updated_at: datetime
-    expires_at: datetime | None
+    expires_at: datetime | None = None
     session_id: str | UnsetType = UNSET
     conversation_id: str | UnsetType = UNSET
     position: int | UnsetType = UNSET

@@ -21,6 +21,10 @@ Folder = Annotated[
 ]
 FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
 MinRelevance = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
+EXCERPT_BYTES = 180
+"""Of JSON for what a result shows, so that ten results cost less than 1,000 tokens."""
+LONG_EXCERPT_BYTES = 800
+"""The same where it is read by people, or is put into a prompt."""
 _SUFFIX = Annotated[str, Meta(min_length=1, max_length=32)]
 _GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -65,9 +69,8 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file_path: Below the workspace's folder.
         line_range: The passage's first and last line.
-        excerpt: What of the passage has most of the query.
-        last_modified: When the file was changed, as it was indexed.
-        signals: What spoke for it, and how much.
+        excerpt: What of the passage has most of the query, some lines without blank ones and indentation.
+        last_modified: When the file was changed, as it was indexed, to the second.
     """
 
     file_path: str
@@ -75,7 +78,6 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     line_range: list[int]
     excerpt: str
     last_modified: datetime
-    signals: dict[str, float] | UnsetType = UNSET
 
 
 class CodeFound(Reply, frozen=True, kw_only=True):
@@ -154,6 +156,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
         limit: How many are answered.
         min_relevance: Their least score.
         about: The path of a file to tell of, too; empty for none.
+        excerpt_bytes: How much each result shows at most, as JSON.
     """
 
     corpus: CorpusName
@@ -163,6 +166,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     limit: int = 10
     min_relevance: float = 0.0
     about: str = ""
+    excerpt_bytes: int = EXCERPT_BYTES
 
 
 class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,7 +214,7 @@ UseRole = Literal["call", "inherits", "type", "import", "other"]
 SymbolLimit = Annotated[int, Meta(ge=1, le=200, description="how many of each")]
 
 
-class SymbolFound(msgspec.Struct, frozen=True, kw_only=True):
+class SymbolFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A definition of a symbol.
 
     Attributes:
@@ -225,23 +229,23 @@ class SymbolFound(msgspec.Struct, frozen=True, kw_only=True):
     file_path: str
     lines: list[int]
     signature: str
-    summary: str
+    summary: str = ""
 
 
-class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True):
+class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A place where a name is used.
 
     Attributes:
         role: What for: a call, a type, to inherit, an import, or something else.
-        within: The symbol that uses it; empty at the top of the file.
+        within: The symbol that uses it; none at the top of the file.
         scope: ``exact``: by scopes and imports it means one of the definitions; ``textual``: it has the name.
-        means: Which definitions these are, as ``file:symbol``; absent where it is textual.
+        means: Which definitions these are, as ``file:symbol``, where there are several.
     """
 
     file_path: str
     line: int
     role: UseRole
-    within: str
+    within: str = ""
     scope: Literal["exact", "textual"]
     means: list[str] | UnsetType = UNSET
 

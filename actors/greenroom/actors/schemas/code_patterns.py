@@ -32,7 +32,7 @@ class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file_path: Below the workspace's folder.
         lines: Its first and its last line.
-        name: The name that was found, or what a query captured it as.
+        name: The name that was found, or what a query captured it as, where ``symbol`` does not end with it.
         symbol: The symbol that it is or is in, as far as it is known.
         text: How it reads: a signature, an import, a line.
     """

@@ -18,7 +18,7 @@ from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.runs import Run
-from greenroom.runtime import Message
+from greenroom.runtime import Address, Message
 
 MAX_PATH = 4_096
 MAX_CHUNKS = 100_000
@@ -245,6 +245,8 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
         created_at: When it was made.
         made_by: Who made it, as `policy.corpus_maker` says; empty for somebody who was erased.
         root: Of a workspace the folder that it is the index of.
+        id_prefix: What the ids of its chunks begin with, see `chunk_id`; 0 for none yet.
+        old_ids: Numbers below it are ids, too, which an older program gave; 0 for none.
     """
 
     owner: str
@@ -253,6 +255,8 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     created_at: int
     made_by: str = ""
     root: str | None = None
+    id_prefix: int = 0
+    old_ids: int = 0
 
     @property
     def full_name(self) -> str:
@@ -265,11 +269,55 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
         return f"{self.owner}:{self.number}"
 
 
+PREFIX_BITS = 25
+NUMBER_BITS = 28
+MAX_NUMBER = (1 << NUMBER_BITS) - 1
+ID_PREFIXES = Address("id-prefixes", "all")
+
+
+def chunk_id(prefix: int, number: int) -> int:
+    """Return the id of the chunk with a number in the corpus with a prefix."""
+    return prefix << NUMBER_BITS | number
+
+
+def split_id(id: int) -> tuple[int, int]:
+    """Return the prefix and the number of an id; the prefix is 0 in one from before there were prefixes."""
+    return id >> NUMBER_BITS, id & MAX_NUMBER
+
+
+class TakeIdPrefix(Message[int], frozen=True, kw_only=True):
+    """Take the prefix of a new corpus's chunk ids, which no other has or had."""
+
+
+class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
+    """Note prefixes that corpora have."""
+
+    prefixes: list[int]
+
+
+class SetIdPrefix(Message[None], frozen=True, kw_only=True):
+    """Give a corpus another prefix, or its first one.
+
+    Attributes:
+        row: Its row, with the prefix.
+    """
+
+    row: CorpusRow
+
+
+class NextChunk(Message[int], frozen=True, kw_only=True):
+    """Answer the number of a corpus's next chunk."""
+
+
 class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
     """Make a corpus of the owner, if there is none of that name; a workspace where a folder is given."""
 
     name: NewCorpusName
     root: str | None = None
+
+    def precheck(self) -> tuple[Address, TakeIdPrefix]:
+        """Take a prefix for it."""
+        return ID_PREFIXES, TakeIdPrefix()
 
 
 class RenameOwned(Message[CorpusRow], frozen=True, kw_only=True):
@@ -369,8 +417,8 @@ ChunkIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=10, descriptio
 Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages before and after each")]
 
 
-class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage that was found; of metadata only the first six members.
+class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A passage that was found; of metadata only the first six members, and of these what there is.
 
     Attributes:
         entity_id: The entity that it speaks of most, where one is known.
@@ -380,19 +428,19 @@ class ChunkFound(msgspec.Struct, frozen=True, kw_only=True):
         vendor_names: The entities that it mentions.
         section_title: The nearest heading above it.
         citation: Where it stands: the file, and its first line or page.
-        corpus: Where it was found, when all corpora were searched: what `GetFullContent` needs.
+        corpus: Where it was found, when all corpora were searched.
     """
 
     chunk_id: int
-    entity_id: str | None
+    entity_id: str | None = None
     source_file: str
-    entity_type: str | None
+    entity_type: str | None = None
     hybrid_score: float
     rank: int
     corpus: str | UnsetType = UNSET
     chunk_text: str | UnsetType = UNSET
     context_header: str | UnsetType = UNSET
-    vendor_names: list[str] | UnsetType = UNSET
+    vendor_names: list[str] = msgspec.field(default_factory=list)
     section_title: str | UnsetType = UNSET
     citation: str | UnsetType = UNSET
 
@@ -465,7 +513,7 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
     partial: str | UnsetType = UNSET
 
 
-class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
+class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A passage in full; with ``around`` also what stands before and after it, joined.
 
     Attributes:
@@ -477,32 +525,36 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
         citation: Where it begins: the file, and its first line or page.
         last_line: Where it ends, in a document that has lines.
         chunk_ids: The passages that were joined, where there are several.
+        corpus: Where it is, when passages of several corpora were read.
     """
 
     chunk_id: int
-    entity_id: str | None
+    entity_id: str | None = None
     source_file: str
-    entity_type: str | None
+    entity_type: str | None = None
     chunk_text: str
     context_header: str
-    vendor_names: list[str]
+    vendor_names: list[str] = msgspec.field(default_factory=list)
     section_title: str
     citation: str
     last_line: int | UnsetType = UNSET
     chunk_ids: list[int] | UnsetType = UNSET
+    corpus: str | UnsetType = UNSET
 
 
 class FullContent(Reply, frozen=True, kw_only=True):
     """Answers `GetFullContent`, in the order in which they were asked for.
 
     Attributes:
-        unknown_ids: Ids of which the corpus has no chunk: never, or no more.
+        unknown_ids: Ids of no chunk that you may see: never, or no more.
+        corpus: Where they are; absent where that is in several, which each names, or in none.
+        freshness: Of these corpora; absent where there are none.
     """
 
     chunks: list[ChunkContent]
     unknown_ids: list[int]
-    corpus: str
-    freshness: FreshnessView
+    corpus: str | UnsetType = UNSET
+    freshness: FreshnessView | UnsetType = UNSET
     execution_time_ms: float
 
 
@@ -518,6 +570,7 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
     """
 
     corpus: CorpusName
+    id_prefix: int = 0
     query: QueryText
     vectors: QueryVectors | None = None
     absence: str | None = None
@@ -553,6 +606,7 @@ class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):
     """Read chunks of a corpus. Not a tool: `GetFullContent` asks it."""
 
     corpus: CorpusName
+    id_prefix: int = 0
     chunk_ids: ChunkIds
     around: Around = 0
 

@@ -79,6 +79,7 @@ class CountEachEntity(Message["EntitiesCountedEach"], frozen=True, kw_only=True)
     """
 
     corpus: CorpusName
+    id_prefix: int = 0
     holding: str = ""
     entity_type: EntityType | None = None
     start: int = 0

@@ -160,6 +160,7 @@ class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
     """Find entities of a corpus. Not a tool: `FindVendorInfo` asks it."""
 
     corpus: CorpusName
+    id_prefix: int = 0
     wanted: VendorFilter
     entity_type: EntityType | None = None
     include_relationships: bool = True
@@ -224,8 +225,8 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 # -- tools -----------------------------------------------------------------------------------
 
 
-class EntityView(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity; of metadata only the first four members.
+class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entity; of metadata only the first four members, and else those that it has.
 
     Attributes:
         mention_count: How often the documents mention it.
@@ -237,10 +238,10 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     entity_type: EntityType
     mention_count: int
-    description: str | UnsetType = UNSET
-    source_chunks: list[int] | UnsetType = UNSET
+    description: str = ""
+    source_chunks: list[int] = msgspec.field(default_factory=list)
     created_at: datetime | UnsetType = UNSET
-    aliases: list[str] | UnsetType = UNSET
+    aliases: list[str] = msgspec.field(default_factory=list)
     version: str | UnsetType = UNSET
 
 

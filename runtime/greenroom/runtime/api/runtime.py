@@ -60,7 +60,11 @@ OWNERSHIP_CHECK_SECONDS = 2.0
 
 
 class Runtime(RuntimeClient):
-    """A running set of actors on one folder. `open_runtime` makes it."""
+    """A running set of actors on one folder. `open_runtime` makes it.
+
+    Attributes:
+        has_gone_back: Whether its store is known to be older than it was before, such as a restored backup.
+    """
 
     _kernel: Kernel
 
@@ -83,6 +87,7 @@ class Runtime(RuntimeClient):
         self._failure: StoreFailedError | StoreDamagedError | None = None
         self._ended = False
         self._lasting: RevocationLog | None = None
+        self.has_gone_back = False
         self._stop = trio.CancelScope()
         self._notes = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(
@@ -118,11 +123,13 @@ class Runtime(RuntimeClient):
             raise ValueError("a runtime with journals needs a secret; name its folder")
         keys = self._services.journal_keys = {name: JournalKeys(name, secret) for name in journals}
         seen = self._services.checkpoint_file = CheckpointFile(secret.path.with_suffix(SUFFIX))
+        self.has_gone_back = seen.is_restored
         self._store.open_journals(keys.values())
         for name, journal in journals.items():
             with self._store.snapshot() as snapshot:
                 found = seen.compare(keys[name], snapshot, self._clock.now())
             if found is not None:
+                self.has_gone_back = True
                 log = logger.debug if found.restored else logger.warning  # who restores a backup expects it
                 log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
                 self._notes.add(name, journal.broken(found.first, found.last))

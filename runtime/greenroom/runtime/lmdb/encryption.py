@@ -21,7 +21,7 @@ import lmdb
 
 from greenroom.runtime.base.errors import StoreKeyError
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.environment import SEAL_KEY, SEALED_FORMAT, write_format
+from greenroom.runtime.lmdb.environment import SEAL_KEY
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 
 KEY_BYTES: Final = 32
@@ -186,7 +186,6 @@ def open_seal(
         data_key = os.urandom(KEY_BYTES)
         with environment.begin(write=True) as transaction:
             transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
-            write_format(transaction, SEALED_FORMAT)
     else:
         raise _in_the_clear(name)
     return Opened(

@@ -33,9 +33,8 @@ INDEXES: Final = 1
 META: Final = 2
 """The table of what the runtime keeps about the whole store."""
 
-FORMAT_VERSION: Final = 2
-PLAIN_FORMAT: Final = 1
-SEALED_FORMAT: Final = 2
+FORMAT_VERSION: Final = 3
+"""What programs read that know it; 2 came with encryption, 3 with prefixes in the ids of chunks."""
 # In LMDB's unnamed table, unsealed: they are read before any codec is.
 # A file that takes a store's place, such as a rewritten one, takes over STORE_KEY and SECRET_KEY.
 FORMAT_KEY: Final = b"greenroom.format"
@@ -89,8 +88,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         path.chmod(FILE_MODE)
         environment.reader_check()
         with environment.begin(write=True) as transaction:
-            version = check_format(transaction, path)
-            if version is None:
+            if check_format(transaction, path) != FORMAT_VERSION:
                 write_format(transaction)
             if transaction.get(STORE_KEY) is None:
                 transaction.put(STORE_KEY, secrets.token_hex(8).encode())
@@ -138,14 +136,9 @@ def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
     return Identity(store_id.decode(), mark.decode())
 
 
-def write_format(transaction: lmdb.Transaction[bytes], version: int = PLAIN_FORMAT) -> None:
-    """Write the version of the store's format: the lowest that tells older programs what they cannot read."""
-    transaction.put(FORMAT_KEY, b"%d" % version)
-
-
-def touch_format(transaction: lmdb.Transaction[bytes]) -> None:
-    """Write the format's version as it is: LMDB counts a transaction only if it changes something."""
-    transaction.put(FORMAT_KEY, transaction.get(FORMAT_KEY) or b"%d" % PLAIN_FORMAT)
+def write_format(transaction: lmdb.Transaction[bytes]) -> None:
+    """Write the format's version, also as it is: LMDB counts a transaction only if it changes something."""
+    transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:

@@ -18,7 +18,7 @@ from greenroom.runtime.journal.chain import HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import INDEXES, META, is_want_of_room, store_error, touch_format
+from greenroom.runtime.lmdb.environment import INDEXES, META, is_want_of_room, store_error, write_format
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.write_batch import (
     Changes,
@@ -214,7 +214,7 @@ class Writer:
         """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
         with self._environment.begin(write=True) as transaction:
             if not changes:
-                touch_format(transaction)
+                write_format(transaction)
             for table, rows in zip(self._tables, changes, strict=False):
                 if rows:
                     self._write_table(transaction, table, rows)

@@ -13,6 +13,7 @@ from types import UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from greenroom.transports.mcp.answer_times import Moment
 from greenroom.transports.mcp.profiles.profile import Made, OlderName, OlderNames, Told
@@ -93,6 +94,8 @@ class LegacyAnswers:
         for old, today in more.items():
             if isinstance(today, str):
                 members[old] = (old, types[today], _likewise(fields[today], old))
+            elif UnsetType in get_args(today.kind):
+                members[old] = (old, today.kind, UNSET)
             else:
                 members[old] = (old, today.kind)
         made = msgspec.defstruct(

@@ -11,12 +11,34 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound
+from greenroom.actors.schemas.entities import EntityView
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
-from greenroom.transports.mcp.profiles.profile import OlderName, ToolProfile
+from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
 from greenroom.transports.mcp.profiles.services import SERVICES
 from greenroom.transports.mcp.profiles.shared_context import SHARED_CONTEXT
 from greenroom.transports.mcp.profiles.universal_memory import CODE, UNIVERSAL_MEMORY
+
+_OF_ENTITIES: Final = {
+    "entity_id": Made(str | None, lambda passage: passage.entity_id),
+    "entity_type": Made(str | None, lambda passage: passage.entity_type),
+}
+"""What a passage has under the profile of its system also where no entity is known."""
+
+
+def _names_in_full(hit: ChunkFound) -> list[str] | UnsetType:
+    return UNSET if hit.chunk_text is UNSET else hit.vendor_names
+
+
+def _description_in_full(entity: EntityView) -> str | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.description
+
+
+def _chunks_in_full(entity: EntityView) -> list[int] | UnsetType:
+    return UNSET if entity.created_at is UNSET else entity.source_chunks
+
 
 PROFILES: Final[Mapping[str, ToolProfile]] = {
     "core": ToolProfile(
@@ -43,7 +65,15 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         tools=(
             *("semantic_search", "get_full_content", "list_corpora", "ingest_documents"),
             *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
-        )
+        ),
+        older={
+            ChunkFound: _OF_ENTITIES | {"vendor_names": Made(list[str] | UnsetType, _names_in_full)},
+            ChunkContent: _OF_ENTITIES | {"vendor_names": Made(list[str], lambda read: read.vendor_names)},
+            EntityView: {
+                "description": Made(str | UnsetType, _description_in_full),
+                "source_chunks": Made(list[int] | UnsetType, _chunks_in_full),
+            },
+        },
     ),
     "code": ToolProfile(tools=CODE),
     "shared-context": SHARED_CONTEXT,

@@ -1,18 +1,28 @@
 """The profile for clients of the one unified memory search and of its six older names."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from greenroom.actors.recall import replies as found
-from greenroom.transports.mcp.profiles.profile import Made, ToolProfile
+from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
 
-FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
-    found.MemoryHit: {"id": "memory_id", "relevance_score": "score"},
+FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, OlderName]]] = {
+    found.MemoryHit: {
+        "id": "memory_id",
+        "relevance_score": "score",
+        "author": Made(str | None, lambda hit: hit.author),
+        "tags": Made(list[str], lambda hit: hit.tags),
+        "expires_at": Made(datetime | None, lambda hit: hit.expires_at),
+    },
     found.MemoriesFound: {"total_found": "total"},
 }
-"""What two systems call parts of what was found. Both have a `retrieve_memory`, and its answer suits both."""
+"""What two systems call parts of what was found, and which of them a hit has also where they are empty.
+
+Both have a `retrieve_memory`, and its answer suits both.
+"""
 
 MEMORY_SEARCH: Final = ToolProfile(
     tools=(
