@@ -5,14 +5,15 @@ Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.base.paging import OverBudget
-from greenroom.actors.schemas.types import BRIEF, SessionStatus
+from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
 Scope = Literal["session", "global"]
@@ -22,6 +23,24 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What every success carries."""
 
     success: bool = True
+
+
+class ListReply(Reply, frozen=True, kw_only=True):
+    """What every search and listing carries.
+
+    Attributes:
+        lists: The members that hold what was found; the answer is empty where all of them are.
+        empty_because: Why it is.
+    """
+
+    lists: ClassVar[tuple[str, ...]]
+
+    empty_because: Annotated[EmptyBecause, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+    @property
+    def lacks_reason(self) -> bool:
+        """Whether it is empty, and does not say why."""
+        return self.empty_because is UNSET and not any(getattr(self, name) for name in self.lists)
 
 
 TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
@@ -101,8 +120,10 @@ class SessionRead(Reply, frozen=True, kw_only=True):
     cursor: str | None
 
 
-class SessionList(Reply, frozen=True, kw_only=True):
+class SessionList(ListReply, frozen=True, kw_only=True):
     """Answers `ListSessions`, newest activity first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("sessions",)
 
     sessions: list[SessionSummary]
     count: int
@@ -124,8 +145,10 @@ class MessageAdded(Reply, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MessagePage(Reply, frozen=True, kw_only=True):
+class MessagePage(ListReply, frozen=True, kw_only=True):
     """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     count: int
@@ -146,12 +169,14 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-class SearchResults(Reply, frozen=True, kw_only=True):
+class SearchResults(ListReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
     that is said; another time it finds more.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[SearchHit]
     query: str
@@ -166,8 +191,10 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     over_budget: TooLarge | UnsetType = UNSET
 
 
-class SenderMessages(Reply, frozen=True, kw_only=True):
+class SenderMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchBySender`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     sender: str
@@ -184,8 +211,10 @@ class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
     end: datetime
 
 
-class TimeRangeMessages(Reply, frozen=True, kw_only=True):
+class TimeRangeMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchByTimerange`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     timerange: TimeRange
@@ -238,8 +267,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     value_size: int
 
 
-class MemoryList(Reply, frozen=True, kw_only=True):
+class MemoryList(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemory`, newest update first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("entries",)
 
     entries: list[MemoryEntry]
     count: int

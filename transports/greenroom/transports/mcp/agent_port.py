@@ -67,8 +67,8 @@ class AgentPort(Protocol):
     ) -> Cancellable:
         """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
 
-    def fallback(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
-        """Return what is to be awaited for the outcome of a post that was refused; None: it is that."""
+    def fallback(self, request: Any, first: Any) -> Callable[[], Awaitable[Any]] | None:
+        """Return what is to be awaited after a post's reply or refusal; None: that is the outcome."""
 
     def subscriber(self, window: float) -> SubscriberPort:
         """Return a new subscriber, which merges changes within `window` seconds."""
