@@ -235,9 +235,7 @@ class Agent:
             request = await _checked(request)
         if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
             await self._quota.charge(self._runtime, self.principal, request, self._scope)
-        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or takes_several(
-            request
-        ):
+        if _is_of_several(request):
             if on_accepted is not None:
                 on_accepted()
             return await self._counted(request)
@@ -434,7 +432,7 @@ class Agent:
     async def _uncounted(self, request: Any) -> Any:
         """Return the answer to a request that nobody made, within what the agent may ask."""
         self._check_open_to_me(type(request))
-        if type(request) not in ROUTES:
+        if _is_of_several(request):
             return await self._carried_out(request)
         address, named, _ = self._addressing.addressed(request, ROUTES[type(request)])
         return await self._runtime.ask(address, named, principal=self.principal)
@@ -458,6 +456,13 @@ class Agent:
         if self.principal.seen_by is not None:
             raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
         raise auth_errors.scope_missing(*closed)
+
+
+def _is_of_several(request: object) -> bool:
+    """Return whether no actor alone answers a request."""
+    return isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or takes_several(
+        request
+    )
 
 
 def _lacks_reason(request: object, reply: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -50,6 +50,41 @@ REASONS: Final[dict[str, Reason]] = {
         "of the {what} that you may see here none fits {filters}{near}", "change {filters}"
     ),
     "nothing_relevant": Reason("no {what} has to do with what was asked", "ask in other words"),
+    "no_embedder": Reason(
+        "no {what} have words of what was asked, and they are compared by nothing else: {why}",
+        "ask in their words; `greenroom embedder install` gives the server a model for what words mean",
+    ),
+    "corpus_unknown": Reason(
+        "there is no corpus {name!r} that you may see{near}",
+        "`greenroom ingest` and ingest_documents make one",
+    ),
+    "cut": Reason("not all was looked through: {why}", "ask again"),
+    "indexing": Reason(
+        "the index has {indexed} of {of} so far",
+        "ask again in a moment; read_file reads any file now",
+        "read_file",
+    ),
+    "index_off": Reason("nobody keeps an index of the folder here", "read_file reads any file", "read_file"),
+    "not_indexed": Reason("{path} is not in the index, so nothing can be compared with it"),
+    "stands_alone": Reason("of the workspace {target} knows only itself: {ways}"),
+    "unknown_ids": Reason(
+        "there are no {what} of these ids, or no more",
+        "semantic_search finds passages and their ids",
+        "semantic_search",
+    ),
+    "not_declared": Reason(
+        "nothing is called {name!r}, neither of what is declared nor of what the documents repeat",
+        "suggest_entities lists the names that the documents repeat: {count}",
+        "suggest_entities",
+    ),
+    "all_declared": Reason("the documents repeat no names that nobody has declared"),
+    "learning_off": Reason(
+        "no {what} were recorded, and calls of tools are not: the server runs without learn-workflows",
+        "record_workflow_step records one",
+        "record_workflow_step",
+    ),
+    "nothing_repeated": Reason("of the {count} steps that were recorded none came again after others"),
+    "nothing_new": Reason("no {what} that you may see came since", "ask again later"),
     "no_more": Reason("the page before was the last", "begin again without {filters}"),
     "over_budget": Reason("none of the {what} that were found fits into max_tokens", "allow more tokens"),
     "unexplained": Reason("nothing was found, and it could not be looked up in time why", "ask again"),
@@ -60,6 +95,11 @@ _MAKERS: Final[dict[str, Reason]] = {
     "sessions": Reason("", "start_session begins one", "start_session"),
     "messages": Reason("", "add_message says something", "add_message"),
     "memories": Reason("", "store_memory keeps one", "store_memory"),
+    "keys of your own": Reason("", "set_memory keeps a value under a key", "set_memory"),
+    "API keys": Reason("", "create_api_key makes one", "create_api_key"),
+    "documents": Reason("", "ingest_documents takes some in", "ingest_documents"),
+    "collections of documents": Reason("", "ingest_documents makes one", "ingest_documents"),
+    "steps": Reason("", "record_workflow_step records one", "record_workflow_step"),
 }
 """How there come to be some of what is not stored yet."""
 
@@ -82,13 +122,24 @@ def because(scopes: Iterable[str], code: str, **said: object) -> EmptyBecause:
     )
 
 
-def did_you_mean(wanted: object, known: Collection[str]) -> str:
-    """Return the end of a sentence that names what is spelled nearly like a value, or nothing.
+def no_match(
+    scopes: Iterable[str], what: str, filters: Mapping[str, object], known: Callable[[str], Collection[str]]
+) -> EmptyBecause:
+    """Return that filters leave nothing of what there is.
 
     Args:
-        wanted: A text, or several; other values are like nothing.
-        known: What the caller may see of such values.
+        scopes: As `because` has them.
+        what: What was filtered.
+        filters: The filters and their values.
+        known: Returns what the caller may see of the values that a filter compares.
     """
+    near = next(filter(None, (did_you_mean(value, known(name)) for name, value in filters.items())), "")
+    said = " and ".join(_quoted(name, value) for name, value in filters.items())
+    return because(scopes, "filter_matches_nothing", what=what, filters=said, near=near)
+
+
+def did_you_mean(wanted: object, known: Collection[str]) -> str:
+    """Return the end of a sentence that names what is spelled nearly like a text, or one of several."""
     words = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
     folded = {each.casefold(): each for each in known}
     near = [
@@ -100,7 +151,7 @@ def did_you_mean(wanted: object, known: Collection[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
 
 
-def quoted(name: str, value: object) -> str:
+def _quoted(name: str, value: object) -> str:
     """Return a filter as a sentence names it: with its value, if that is short."""
     text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{name} {text}" if len(text) <= _LONGEST else name

@@ -1,17 +1,21 @@
-"""Which filters of a listing leave nothing: found by asking again with fewer of them."""
+"""Which filters of a search leave nothing: found by asking again with fewer of them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.base.emptiness import EmptyBecause, because, did_you_mean, quoted
+from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
+
+Values = Callable[[Any], Iterable[str | None]]
 
 _PAGED: Final = ("cursor", "offset")
 """Parameters that say where in a listing a page begins."""
+_WIDE: Final = {"limit": 200, "max_tokens": None}
 
 
 class Asker(NamedTuple):
@@ -33,65 +37,75 @@ class Asker(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A parameter that narrows a listing.
+    """A parameter that narrows a search.
 
     Attributes:
-        values: Returns what things in an answer have of what it compares; None where no value is misspelled.
+        values: Returns what things in an answer have of what it compares; None where nothing is misspelled.
         widest: Its value that leaves everything.
     """
 
-    values: Callable[[Any], Iterable[str | None]] | None = None
+    values: Values | None = None
     widest: Any = None
 
 
-class Listing(NamedTuple):
-    """A listing whose request can be asked again with other parameters.
+Why = Callable[[Asker, Any, Any], Awaitable[EmptyBecause | None]]
+"""Returns why an answer to a request is empty, or None where it is for another reason."""
+
+
+class Explained(NamedTuple):
+    """How it is found out why an answer is empty.
 
     Attributes:
-        what: What it lists, as sentences call it.
+        what: What is searched or listed, as sentences call it.
         filters: What narrows it, by parameter; ``outer.inner`` is a member of an object.
-        wide: Parameters with which much is listed at once.
+        first: What is looked at before the filters.
+        last: What is looked at where the filters are not to blame: else nothing is stored.
+        wide: Parameters with which much is answered at once.
     """
 
     what: str
     filters: Mapping[str, Filter] = {}
-    wide: Mapping[str, Any] = {"limit": 200, "max_tokens": None}
+    first: Why | None = None
+    last: Why | None = None
+    wide: Mapping[str, Any] = _WIDE
 
     async def explain(self, asker: Asker, request: Any, reply: Any) -> EmptyBecause:
-        """Return why an answer of it is empty."""
+        """Return why an answer is empty."""
         if getattr(reply, "left_out", None):
             return asker.because("over_budget", what=self.what)
         begins = [name for name in _PAGED if getattr(request, name, None)]
         if begins:
             return asker.because("no_more", filters=begins[0])
-        given = {name: value_of(request, name) for name in self.filters if self._narrows(request, name)}
+        found = self.first and await self.first(asker, request, reply)
+        found = found or await self._no_match(asker, request)
+        found = found or (self.last and await self.last(asker, request, reply))
+        return found or asker.because("nothing_stored", what=self.what)
+
+    async def _no_match(self, asker: Asker, request: Any) -> EmptyBecause | None:
+        """Return which filters leave nothing of what there is without them."""
+        given = {
+            name: value
+            for name, filter_ in self.filters.items()
+            if (value := value_of(request, name)) not in (filter_.widest, [])
+        }
+        if not given:
+            return None
         wide = {name: value for name, value in self.wide.items() if name in request.__struct_fields__}
-        whole = _with(
-            msgspec.structs.replace(request, **wide), {name: self.filters[name].widest for name in given}
-        )
-        found = await asker.ask(whole) if given else reply
+        whole = _with(request, wide | {name: self.filters[name].widest for name in given})
+        found = await asker.ask(whole)
         if found.lacks_reason:
-            return asker.because("nothing_stored", what=self.what)
+            return None
         alone = {
             name: value
             for name, value in given.items()
             if len(given) == 1 or (await asker.ask(_with(whole, {name: value}))).lacks_reason
         }
-        return self.no_match(asker, alone or given, found)
+        return no_match(asker.principal.scopes, self.what, alone or given, partial(self._known, found))
 
-    def no_match(self, asker: Asker, filters: Mapping[str, Any], found: Any) -> EmptyBecause:
-        """Return that filters leave nothing of what an answer has."""
-        near = ""
-        for name, value in filters.items():
-            values = self.filters[name].values
-            if values is not None:
-                near = near or did_you_mean(value, {each for each in values(found) if each})
-        said = " and ".join(quoted(name, value) for name, value in filters.items())
-        return asker.because("filter_matches_nothing", what=self.what, filters=said, near=near)
-
-    def _narrows(self, request: Any, name: str) -> bool:
-        """Return whether a filter may leave something out."""
-        return value_of(request, name) not in (self.filters[name].widest, [])
+    def _known(self, found: Any, name: str) -> set[str]:
+        """Return the values in an answer that a filter compares."""
+        values = self.filters[name].values
+        return set() if values is None else {each for each in values(found) if each}
 
 
 def value_of(request: Any, name: str) -> Any:
@@ -105,7 +119,6 @@ def _with(request: Any, values: Mapping[str, Any]) -> Any:
     """Return a request with other values of parameters, or of members of them."""
     for name, value in values.items():
         outer, _, inner = name.partition(".")
-        if inner:
-            value = msgspec.structs.replace(getattr(request, outer), **{inner: value})  # noqa: PLW2901 (as a part)
-        request = msgspec.structs.replace(request, **{outer: value})
+        new = msgspec.structs.replace(getattr(request, outer), **{inner: value}) if inner else value
+        request = msgspec.structs.replace(request, **{outer: new})
     return request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -281,7 +281,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
     ambiguous: list[str]
 
 
-class EntitiesFound(Reply, frozen=True, kw_only=True):
+class EntitiesFound(ListReply, frozen=True, kw_only=True):
     """Answers `FindVendorInfo`, the likeliest first.
 
     Attributes:
@@ -289,6 +289,8 @@ class EntitiesFound(Reply, frozen=True, kw_only=True):
         total_relationships: How many relations those that are answered have.
         waiting_for_matching: Documents in which names are still to be looked for, if there are any.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("entities",)
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -348,13 +350,15 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
     waiting_for_matching: int
 
 
-class EntitiesSuggested(Reply, frozen=True, kw_only=True):
+class EntitiesSuggested(ListReply, frozen=True, kw_only=True):
     """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
 
     Attributes:
         documents: How many were read.
         partial: Present when not all were read, and why.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 
     suggestions: list[Suggestion]
     documents: int

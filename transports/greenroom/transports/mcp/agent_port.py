@@ -7,8 +7,6 @@ from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from greenroom.runtime import Refusal
-
 
 class SubscriberPort(Protocol):
     """Subscriptions of one agent: tells which resources changed, as far as it may see them."""
