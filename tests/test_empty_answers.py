@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 import pytest
@@ -23,8 +23,12 @@ NO_LISTS: Final = {
         ("create_session", "update_session", "reopen_session", "add_message", "record_context"), "it writes"
     ),
     **dict.fromkeys(("start_session", "restore_session", "migrate_session", "end_session"), "it writes"),
-    **dict.fromkeys(("set_memory", "delete_memory", "store_memory", "update_memory", "rate_memory"), "it writes"),
-    **dict.fromkeys(("set_preferences", "import_memories", "ingest_documents", "define_entities"), "it writes"),
+    **dict.fromkeys(
+        ("set_memory", "delete_memory", "store_memory", "update_memory", "rate_memory"), "it writes"
+    ),
+    **dict.fromkeys(
+        ("set_preferences", "import_memories", "ingest_documents", "define_entities"), "it writes"
+    ),
     **dict.fromkeys(("record_workflow_step", "workflow_checkpoint"), "it writes"),
     **dict.fromkeys(("create_api_key", "rotate_api_key", "revoke_api_key", "erase_user"), "it writes"),
     "forget_memory": "it writes, and counts what fits its filters",
@@ -72,7 +76,7 @@ async def served(folder: Path, *files: str, **identity: Any) -> AsyncIterator[Mc
     (code / "empty.py").touch()
     for name in files:
         (code / name).parent.mkdir(exist_ok=True)
-        (code / name).write_text(f"def {Path(name).stem}(depth):\n    return depth\n")
+        (code / name).write_text(f"def {Path(name).stem}(depth):\n    return 'harbour'\n")
     own = (str(folder / "data"), str(folder / "secrets"))
     async with (
         open_greenroom(own[0], secrets=own[1], embedder="none", options=FAST) as runtime,
@@ -101,6 +105,140 @@ def test_every_tool_that_searches_or_lists_can_say_why_it_is_empty() -> None:
     assert {name for name, tool in TOOLS.items() if tool.alias is None} - LISTS.keys() == NO_LISTS.keys()
 
 
+NO_FILTERS: Final = {
+    *("query", "content", "task", "symbol", "target", "path", "pattern", "vendor_filter"),  # what is looked for
+    *("query_embedding", "embedding_space", "chunk_ids"),
+    *("limit", "n_results", "top_k", "cursor", "offset", "max_tokens"),  # how much of it
+    *("mode", "strategy", "quality_boost", "quality_weight", "depth", "around", "detail_level"),  # how
+    *("decompress", "include_debug", "include_relationships", "search_metadata", "timezone", "tag_match"),
+    *("filters.tag_match", "filters.superseded", "filters.recency_weight", "direction"),
+    *("usual_relevance", "unreviewed"),  # no parameters
+    "session_id",  # the session that is looked in: another one is refused
+}
+"""Parameters that leave nothing out."""
+MISSED: Final[dict[str, tuple[Any, str]]] = {
+    "status": ("archived", ""),
+    "project_id": ("atlsa", "atlas"),
+    "visibility_filter": ("private", ""),
+    "since_id": ((1 << 53) - 1, ""),
+    "sender": ("testre", "tester"),
+    "start_time": ("2998-01-01", ""),
+    "end_time": ("2020-01-02", ""),
+    "fuzzy_threshold": (100, ""),
+    "search_scope": ("private", ""),
+    "recent_hours": (1e-9, ""),
+    "max_rows_scanned": (1, ""),
+    "list_memory.session_id": ("plam", "plan"),
+    "prefix": ("graeting", "greeting"),
+    "key": ("harbuor", "harbour"),
+    "key_prefix": ("harbuor", "harbour"),
+    "namespace": ("project:atlsa", "project:atlas"),
+    "time_expr": ("in 1990", ""),
+    "after": ("2999-01-01", ""),
+    "before": ("2001-01-01", ""),
+    "start_date": ("2999-01-01", ""),
+    "end_date": ("2001-01-01", ""),
+    "tags": (["harbor"], "harbour"),
+    "kind": ("procedural", ""),
+    "author": ("testre", "tester"),
+    "scope": ("public", ""),
+    "conversation_id": ("tlak", ""),
+    "min_importance": (1, ""),
+    "max_age_days": (1e-9, ""),
+    "min_relevance": (1, ""),
+    "filters.session_id": ("plam", ""),
+    "unreviewed": (True, ""),
+    "min_score": (1, ""),
+    "corpus": ("defualt", "default"),
+    "entity_type": ("framework", ""),
+    "min_count": (1_000, ""),
+    "symbol_search.kind": ("enum", ""),
+    "search_code_semantic.scope": ("scr", ""),
+    "similar_files.scope": ("scr", ""),
+    "code_search.scope": ("scr", ""),
+    "file_types": (["pyy"], ""),
+    "exclude_paths": (["*"], ""),
+    "context": (["zebra"], ""),
+    "action": ("crate_session", "create_session"),
+    "outcome": ("failed", ""),
+    "agent": ("testre", "tester"),
+    "user": ("anne", "ann"),
+    "key_id": ("nobodys", ""),
+    "get_audit_log.session_id": ("plam", "plan"),
+    "include_ended": (False, ""),
+}
+"""Values that leave nothing, by parameter, and what was meant."""
+FOUND: Final[dict[str, Any]] = NEEDED | {
+    "query": "harbour",
+    "content": "harbour",
+    "task": "harbour",
+    "sender": "tester",
+    "start_time": "2020-01-01",
+    "end_time": "2999-01-01",
+    "symbol": "boats",
+    "target": "src/boats.py",
+    "path": "src/boats.py",
+    "pattern": "function boats",
+    "vendor_filter": "redis",
+    "time_expr": "today",
+    "search_context.query": "harbur",
+}
+"""What finds something."""
+
+
+def structs_in(hint: Any) -> list[Any]:
+    """Return the structs that a type may be."""
+    if hasattr(hint, "__struct_fields__"):
+        return [hint]
+    return [struct for each in get_args(hint) for struct in structs_in(each)]
+
+
+def filters_of(tool: Tool) -> list[str]:
+    """Return the parameters of a tool by which it leaves things out."""
+    found: list[str] = []
+    for field in msgspec.structs.fields(tool.request if tool.parameters is None else tool.parameters.request):
+        inner = structs_in(field.type)
+        found += [f"{field.name}.{each}" for each in inner[0].__struct_fields__] if inner else [field.name]
+    return [each for each in found if meant(tool, each) in MISSED or each not in NO_FILTERS]
+
+
+def meant(tool: Tool, parameter: str) -> str:
+    """Return what `MISSED` calls a parameter."""
+    named = f"{tool.name if tool.alias is None else tool.alias.successor}.{parameter}"
+    inner = parameter.rpartition(".")[2]
+    return next((each for each in (named, parameter) if each in MISSED), inner)
+
+
+FILTERS: Final = [(name, each) for name, tool in LISTS.items() for each in filters_of(tool)]
+
+
+async def fill(client: McpClient) -> None:
+    """Store something of everything."""
+
+    async def done(name: str, /, **arguments: Any) -> dict[str, Any]:
+        answer = await client.call(name, **arguments)
+        assert answer["success"], answer
+        return answer
+
+    await done("create_session", session_id="plan", purpose="plan", project_id="atlas")
+    await done("add_message", session_id="plan", content="the harbour opens")
+    await done("add_message", session_id="plan", content="later")
+    await done("set_memory", key="greeting", value=1)
+    await done("set_memory", key="bound", value=1, session_id="plan")
+    for namespace in ("user:ann", "project:atlas"):
+        stored = {"key": "harbour", "tags": ["harbour"], "conversation_id": "talk", "namespace": namespace}
+        await done("store_memory", content="The harbour opens at six.", **stored)
+    text = "Redis keeps the harbour. Here Redis is asked, and there Redis. See Postgres, Postgres, Postgres."
+    await done("ingest_documents", texts=[{"path": "harbour.md", "text": text}])
+    await done("define_entities", entities=[{"name": "Redis", "type": "service"}])
+    key = await done("create_api_key", name="x", scopes=["*:read"])
+    await done("revoke_api_key", key_id=key["key"]["key_id"])
+    for command in ("make", "pytest", "make", "pytest", "make", "pytest"):
+        await done("record_workflow_step", command=command)
+    while (await client.call("search_code_semantic", query="x"))["freshness"]["state"] != "watching":
+        pass
+
+
 @pytest.mark.parametrize("name", LISTS)
 async def test_on_an_empty_store_it_is_said_that_nothing_is_stored(tmp_path: Path, name: str) -> None:
     async with served(tmp_path) as client:
@@ -113,3 +251,20 @@ async def test_on_an_empty_store_it_is_said_that_nothing_is_stored(tmp_path: Pat
         else:
             assert answer["code"] in REFUSED, answer
             print(name, answer)
+
+
+async def test_a_filter_that_leaves_nothing_is_named_with_what_was_meant(tmp_path: Path) -> None:
+    async with served(tmp_path, "src/boats.py", "src/anchors.py") as client:
+        await fill(client)
+        for name, parameter in FILTERS:
+            tool = LISTS[name]
+            found = {each: FOUND.get(f"{name}.{each}", FOUND[each]) for each in arguments_of(tool)}
+            if "query" in tool.listing()["inputSchema"]["properties"]:
+                found.setdefault("query", FOUND["query"])
+            answer = await client.call(name, **found)
+            assert "empty_because" not in answer, (name, answer)
+            value, near = MISSED[meant(tool, parameter)]
+            outer, _, inner = parameter.partition(".")
+            given = found | {outer: {inner: value} if inner else value}
+            answer = await client.call(name, **given)
+            print(name, parameter, answer.get("empty_because"), answer.get("error"))

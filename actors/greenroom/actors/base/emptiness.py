@@ -47,17 +47,19 @@ class Reason(NamedTuple):
 REASONS: Final[dict[str, Reason]] = {
     "nothing_stored": Reason("there are no {what} here that you may see"),
     "filter_matches_nothing": Reason(
-        "of the {what} that you may see here none fits {filters}{near}", "change {filters}"
+        "of the {what} that you may see here none fits {filters}{near}", "change {names}"
     ),
-    "nothing_relevant": Reason("no {what} has to do with what was asked", "ask in other words"),
+    "nothing_relevant": Reason("none of the {what} has to do with what was asked", "ask in other words"),
     "no_embedder": Reason(
-        "no {what} have words of what was asked, and they are compared by nothing else: {why}",
+        "none of the {what} has words of what was asked, and they are compared by nothing else: {why}",
         "ask in their words; `greenroom embedder install` gives the server a model for what words mean",
     ),
     "corpus_unknown": Reason(
         "there is no corpus {name!r} that you may see{near}",
         "`greenroom ingest` and ingest_documents make one",
+        "ingest_documents",
     ),
+    "no_such_text": Reason("none of the {what} has the text as it stands", "mode semantic goes by words and meaning"),
     "cut": Reason("not all was looked through: {why}", "ask again"),
     "indexing": Reason(
         "the index has {indexed} of {of} so far",
@@ -135,7 +137,8 @@ def no_match(
     """
     near = next(filter(None, (did_you_mean(value, known(name)) for name, value in filters.items())), "")
     said = " and ".join(_quoted(name, value) for name, value in filters.items())
-    return because(scopes, "filter_matches_nothing", what=what, filters=said, near=near)
+    names = " or ".join(filters)
+    return because(scopes, "filter_matches_nothing", what=what, filters=said, names=names, near=near)
 
 
 def did_you_mean(wanted: object, known: Collection[str]) -> str:

@@ -45,7 +45,7 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     ListSessions: Explained(
         "sessions",
         {
-            "status": Filter(lambda found: (each.status for each in found.sessions)),
+            "status": Filter(),
             "project_id": Filter(lambda found: (each.project_id for each in found.sessions)),
         },
     ),

@@ -56,8 +56,9 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
         {
             **{
                 name: Filter(lambda found, name=name: (getattr(each, name) for each in found.records))  # type: ignore[misc]
-                for name in ("action", "outcome", "agent", "user", "key_id", "session_id")
+                for name in ("action", "agent", "user", "key_id", "session_id")
             },
+            "outcome": Filter(),
             "after": Filter(),
             "before": Filter(),
         },

@@ -45,9 +45,11 @@ async def _why_none_found(context: ProcedureContext, request: Any, found: Search
     scopes = context.principal.scopes
     if found.hits:
         return because(scopes, "over_budget", what=_MEMORIES)
-    if found.is_nothing and found.absence is not None:
-        return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
-    if found.is_nothing:
+    if found.partial is not None:
+        return because(scopes, "cut", why=found.partial)
+    if found.is_nothing and not getattr(request, "min_relevance", None):
+        if found.absence is not None:
+            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
         return because(scopes, "nothing_relevant", what=_MEMORIES)
     return await _why_none_left(context, request, found.found)
 
@@ -79,7 +81,7 @@ async def _why_none_left(
         filters = next((_given(request, name) for name, count in counts.items() if not count), {})
         filters = filters or _given(request, "min_relevance")
         if not filters:
-            return because(scopes, "nothing_relevant", what=_MEMORIES)
+            return because(scopes, "no_such_text", what=_MEMORIES)
     else:
         filters = _given(request, "key") or _given(request, "namespace")
     known: dict[str, set[str]] = {}

@@ -13,6 +13,7 @@ from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessVi
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.replies import ListReply, Reply
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -225,20 +226,25 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityView(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity; of metadata only the first four members.
+    """An entity; of metadata only the first five members.
 
     Attributes:
+        entity_id: None for a name that nobody has declared, like its type.
+        declared: False for a name that nobody has declared, and that documents repeat.
         mention_count: How often the documents mention it.
         source_chunks: The chunks that mention it most.
+        source_files: Of a name that nobody has declared: their documents.
         version: Which version is used, where a manifest says so.
     """
 
-    entity_id: str
+    entity_id: str | None
     name: str
-    entity_type: EntityType
+    entity_type: EntityType | None
     mention_count: int
+    declared: Annotated[bool, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     description: str | UnsetType = UNSET
     source_chunks: list[int] | UnsetType = UNSET
+    source_files: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     created_at: datetime | UnsetType = UNSET
     aliases: list[str] | UnsetType = UNSET
     version: str | UnsetType = UNSET
