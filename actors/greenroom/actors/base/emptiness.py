@@ -59,7 +59,9 @@ REASONS: Final[dict[str, Reason]] = {
         "`greenroom ingest` and ingest_documents make one",
         "ingest_documents",
     ),
-    "no_such_text": Reason("none of the {what} has the text as it stands", "mode semantic goes by words and meaning"),
+    "no_such_text": Reason(
+        "none of the {what} has the text as it stands", "mode semantic goes by words and meaning"
+    ),
     "cut": Reason("not all was looked through: {why}", "ask again"),
     "indexing": Reason(
         "the index has {indexed} of {of} so far",

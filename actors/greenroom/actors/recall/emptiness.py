@@ -24,7 +24,7 @@ MOST_ROOTS: Final = 16
 """Roots of which is looked what is spelled nearly like a filter's value."""
 SECONDS: Final = 0.5
 """How long that may take."""
-MOST_KEYS: Final = 200
+MOST_LISTED: Final = 200
 _MEMORIES: Final = "memories"
 _PARAMETERS: Final = {
     "time": ("time_expr", "after", "before", "max_age_days"),
@@ -32,6 +32,14 @@ _PARAMETERS: Final = {
 }
 """Which parameters a count is of, where its name is not theirs."""
 _COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
+"""Which member of statistics has the values that a filter compares."""
+_LISTED: Final = {
+    "key": "key",
+    "key_prefix": "key",
+    "conversation_id": "conversation_id",
+    "session_id": "session_id",
+}
+"""Which member of a memory has them, where no statistics do."""
 
 
 async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
@@ -111,8 +119,12 @@ async def _known(context: ProcedureContext, filters: Mapping[str, Any]) -> dict[
         name: {value for each in counted.found for value in getattr(each, member)}
         for name, member in _COUNTED.items()
     }
-    if any("key" in name for name in filters):
-        listed = await ask_each(context, roots, ListMemories(limit=MOST_KEYS))
-        keys = {memory.key for each in listed.found for memory in each.memories}
-        known |= {"key": keys, "key_prefix": keys}
+    uncounted = {name: _LISTED[name] for each in filters if (name := each.rpartition(".")[2]) in _LISTED}
+    if uncounted:
+        listed = await ask_each(context, roots, ListMemories(limit=MOST_LISTED))
+        memories = [memory for each in listed.found for memory in each.memories]
+        known |= {
+            name: {value for memory in memories if (value := getattr(memory, member))}
+            for name, member in uncounted.items()
+        }
     return known
