@@ -89,6 +89,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "nothing_repeated": Reason("of the {count} steps that were recorded none came again after others"),
     "nothing_new": Reason("no {what} that you may see came since", "ask again later"),
+    "goes_on": Reason("none of the {what} that were looked at so far fits", "next_cursor goes on"),
     "no_more": Reason("the page before was the last", "begin again without {filters}"),
     "over_budget": Reason("none of the {what} that were found fits into max_tokens", "allow more tokens"),
     "unexplained": Reason("nothing was found, and it could not be looked up in time why", "ask again"),

@@ -33,13 +33,13 @@ class FoundName(NamedTuple):
 
     Attributes:
         name: As it is mostly spelled.
-        count: How often it is there.
+        mentions: How often it is there.
         chunks: The chunks that have it, those that have it most first.
         documents: Their documents, in that order.
     """
 
     name: str
-    count: int
+    mentions: int
     chunks: list[int]
     documents: list[str]
 
