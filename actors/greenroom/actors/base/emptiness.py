@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
+import trio
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth.scopes import tools_of
@@ -28,6 +30,15 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     sentence: str
     remedy: str | UnsetType = UNSET
+
+    def with_parameter(self, today: str, older: str) -> EmptyBecause:
+        """Return the same for somebody who knows a parameter by an older name."""
+        named = re.compile(rf"\b(fits|and|change|or) {re.escape(today)}\b")
+        said = {
+            "sentence": named.sub(rf"\1 {older}", self.sentence),
+            "remedy": UNSET if self.remedy is UNSET else named.sub(rf"\1 {older}", self.remedy),
+        }
+        return msgspec.structs.replace(self, **said)
 
 
 class Reason(NamedTuple):
@@ -125,6 +136,11 @@ def because(scopes: Iterable[str], code: str, **said: object) -> EmptyBecause:
         sentence=reason.sentence.format(**said),
         remedy=advice.remedy.format(**said) if advice.remedy and is_open else UNSET,
     )
+
+
+def seconds_for(most: float) -> float:
+    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
+    return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
 def no_match(

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from greenroom.actors.audit.query import GetAuditLog
-from greenroom.actors.base.emptiness import EmptyBecause
+from greenroom.actors.base.emptiness import EmptyBecause, seconds_for
 from greenroom.actors.emptiness import code, conversations, documents
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.keys.admin import ListApiKeys
@@ -71,7 +71,7 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
 async def explained(asker: Asker, request: Any, reply: R) -> R:
     """Return an empty answer with the reason why it is empty."""
     reason: EmptyBecause | None = None
-    with trio.move_on_after(SECONDS):
+    with trio.move_on_after(seconds_for(SECONDS)):
         try:
             reason = await EXPLAINED[type(request)].explain(asker, request, reply)
         except GreenroomError:  # what cannot be looked up costs nobody the answer

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.namespaces import below_root, user_namespace
-from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
+from greenroom.actors.base.emptiness import EmptyBecause, because, no_match, seconds_for
 from greenroom.actors.recall.roots import roots_below
 from greenroom.actors.recall.scatter_gather import ask_each, summed
 from greenroom.actors.recall.search import SearchResult
@@ -53,11 +53,12 @@ async def _why_none_found(context: ProcedureContext, request: Any, found: Search
     scopes = context.principal.scopes
     if found.hits:
         return because(scopes, "over_budget", what=_MEMORIES)
-    if found.partial is not None:
-        return because(scopes, "cut", why=found.partial)
+    if found.partial is not None or found.failed:
+        why = found.partial or "not every namespace answered, as failed says"
+        return because(scopes, "cut", why=why)
     if found.is_nothing and not getattr(request, "min_relevance", None):
-        if found.absence is not None:
-            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
+        if context.sidecar is None or context.sidecar.is_off:
+            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs")
         return because(scopes, "nothing_relevant", what=_MEMORIES)
     return await _why_none_left(context, request, found.found)
 
@@ -93,7 +94,7 @@ async def _why_none_left(
     else:
         filters = _given(request, "key") or _given(request, "namespace")
     known: dict[str, set[str]] = {}
-    with trio.move_on_after(SECONDS):
+    with trio.move_on_after(seconds_for(SECONDS)):
         known = await _known(context, filters)
     if not counts and not (filters and known.get("namespace")):
         return because(scopes, "nothing_stored", what=_MEMORIES)
