@@ -383,3 +383,27 @@ async def test_what_may_not_be_seen_reads_as_if_it_were_not_there(tmp_path: Path
             said.append(answers)
     assert said[0] == said[1]
     assert all(said[0].values())
+
+
+@pytest.mark.slow
+@pytest.mark.promise("emptiness.reasons")
+async def test_an_answer_that_is_empty_for_another_reason_says_that(tmp_path: Path) -> None:
+    async with served(tmp_path, "src/boats.py") as client:
+        await fill(client)
+
+        async def code(name: str, **arguments: Any) -> str:
+            said: str = (await client.call(name, **arguments))["empty_because"]["code"]
+            return said
+
+        assert await code("get_messages", session_id="plan", offset=10) == "no_more"
+        assert await code("list_memories", max_tokens=1) == "over_budget"
+        assert await code("memory_search", query="harbour", max_tokens=1) == "over_budget"
+        assert await code("dependency_search", target="src/boats.py") == "stands_alone"
+        await client.call("create_session", session_id="alone", purpose="plan", project_id="other")
+        assert await code("get_messages", session_id="alone", visibility_filter="private") == NOTHING
+        await client.call("record_workflow_step", command="make", session_id="alone")
+        assert await code("get_workflow_patterns", session_id="alone") == "nothing_repeated"
+        together = await client.call("list_memories", filters={"tags": ["harbour"], "kind": "procedural"})
+        assert together["empty_because"]["sentence"].endswith("none fits filters.kind 'procedural'")
+        await client.call("define_entities", entities=[{"name": "Postgres", "type": "service"}])
+        assert await code("suggest_entities", min_count=1) == "all_declared"
