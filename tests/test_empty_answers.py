@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from support.agents import FAST
 
-from greenroom.actors import Agent, Principal, Reach, open_greenroom
+from greenroom.actors import API_REQUESTS, Agent, Principal, Reach, open_greenroom
 from greenroom.actors.auth.scopes import tools_of
 from greenroom.actors.schemas.replies import ListReply
 from greenroom.actors.workspace.keeper import open_workspaces
@@ -138,6 +138,45 @@ def arguments_of(tool: Tool) -> dict[str, Any]:
 
 def test_every_tool_that_searches_or_lists_can_say_why_it_is_empty() -> None:
     assert {name for name, tool in TOOLS.items() if tool.alias is None} - LISTS.keys() == NO_LISTS.keys()
+
+
+CONSOLE: Final[dict[str, dict[str, Any]]] = {
+    "find_sessions": {"agent": "testre"},
+    "browse_corpora": {},
+    "list_documents": {"path": "harbor.md"},
+    "list_entities": {"holding": "Rediss"},
+    "list_workspaces": {},
+    "list_workspace_files": {"holding": "src/baots.py"},
+}
+"""Listings that only people's console asks, each with a value that leaves nothing."""
+
+
+@pytest.mark.slow
+@pytest.mark.promise("emptiness.reasons", "emptiness.meant")
+async def test_listings_of_the_console_say_so_too(tmp_path: Path) -> None:
+    said: dict[str, Any] = {}
+    async with house(tmp_path / "full", "src/boats.py") as agent_for:
+        async with mcp_client(agent_for, profiles=("all",)) as client:
+            await client.initialize()
+            await fill(client)
+            code = (await client.call("list_corpora"))["corpora"]
+        named = {"list_workspace_files": {"corpus": next(each["corpus"] for each in code if "root" in each)}}
+        for name, given in CONSOLE.items():
+            request = API_REQUESTS[name](**given, **named.get(name, {}))
+            found = msgspec.to_builtins(await agent_for("tester").ask(request))
+            said[name] = found.get("empty_because", {}).get("sentence", "").partition("did you mean ")[2]
+    assert said == {
+        "find_sessions": "'tester'?",
+        "browse_corpora": "",
+        "list_documents": "'harbour.md'?",
+        "list_entities": "'Redis'?",
+        "list_workspaces": "",
+        "list_workspace_files": "'src/boats.py'?",
+    }
+    async with house(tmp_path / "empty") as agent_for:
+        for name in ("find_sessions", "browse_corpora", "list_workspaces"):
+            found = msgspec.to_builtins(await agent_for("tester").ask(API_REQUESTS[name]()))
+            assert found["empty_because"]["code"] == NOTHING
 
 
 NO_FILTERS: Final = {

@@ -10,9 +10,11 @@ import trio
 from greenroom.actors.base.emptiness import EmptyBecause, seconds_for
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
+from greenroom.actors.orchestrations.list_documents import CorpusDocuments
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.schemas.corpus import EVERY_CORPUS
 
@@ -67,6 +69,22 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     ),
     GetFullContent: Explained("passages", first=_of_corpora, last=_unknown_ids),
     ListCorpora: Explained("collections of documents"),
+    BrowseCorpora: Explained("collections of documents"),
+    CorpusDocuments: Explained(
+        _DOCUMENTS,
+        {
+            "holding": Filter(lambda found: (each.title for each in found.documents), widest=""),
+            "kind": Filter(lambda found: (each.kind for each in found.documents)),
+            "path": Filter(lambda found: (each.path for each in found.documents)),
+        },
+    ),
+    CorpusEntities: Explained(
+        _ENTITIES,
+        {
+            "holding": Filter(lambda found: (each.name for each in found.entities), widest=""),
+            "entity_type": Filter(),
+        },
+    ),
     FindVendorInfo: _FIND_ENTITIES,
     FindEntity: _FIND_ENTITIES,
     SuggestEntities: Explained(
