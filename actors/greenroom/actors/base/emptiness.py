@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
-import trio
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth.scopes import tools_of
@@ -136,11 +135,6 @@ def because(scopes: Iterable[str], code: str, **said: object) -> EmptyBecause:
         sentence=reason.sentence.format(**said),
         remedy=advice.remedy.format(**said) if advice.remedy and is_open else UNSET,
     )
-
-
-def seconds_for(most: float) -> float:
-    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
-    return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
 def no_match(

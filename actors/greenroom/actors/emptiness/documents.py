@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from greenroom.actors.base.emptiness import EmptyBecause, seconds_for
+from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
 from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
@@ -15,6 +15,7 @@ from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
 from greenroom.actors.orchestrations.list_documents import CorpusDocuments
+from greenroom.actors.recall.emptiness import seconds_for
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.schemas.corpus import EVERY_CORPUS
 

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.namespaces import below_root, user_namespace
-from greenroom.actors.base.emptiness import EmptyBecause, because, no_match, seconds_for
+from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
 from greenroom.actors.recall.roots import MOST, roots_below
 from greenroom.actors.recall.scatter_gather import ask_each, summed
 from greenroom.actors.recall.search import SearchResult
@@ -41,6 +41,11 @@ _LISTED: Final = {
 }
 """Which member of a memory has them, where no statistics do."""
 _NARROWING: Final = ("tags", "kind", "scope", "author", "conversation_id", "time", "min_importance")
+
+
+def seconds_for(most: float) -> float:
+    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
+    return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
 async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
