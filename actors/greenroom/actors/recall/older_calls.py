@@ -52,8 +52,8 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         """Return an error or an empty answer of today's call in the words of the older parameters."""
         if isinstance(error, ListReply) and not isinstance(error.empty_because, UnsetType):
             because = error.empty_because
-            for old, new in (self.takes or {}).items():
-                because = because.with_parameter(new, old)
+            for older, today in (self.takes or {}).items():
+                because = because.with_parameter(today, older)
             return msgspec.structs.replace(error, empty_because=because)
         if not isinstance(error, Refusal):
             return error
