@@ -109,7 +109,7 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
         case EntitiesFound():
             for entity in reply.entities:
                 say(
-                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<10}  "
+                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<9}  "
                     f"mentioned {entity.mention_count:,} times  {printable(entity.name)}"
                 )
             for relation in reply.relationships:
