@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from support.agents import FAST
 
-from greenroom.actors import API_REQUESTS, Agent, Principal, Reach, open_greenroom
+from greenroom.actors import API_REQUESTS, Agent, Principal, Reach, ask_corpus, open_greenroom
 from greenroom.actors.auth.scopes import tools_of
 from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.schemas.workspace import KeepWorkspace
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import Refusal
 from greenroom.testing import McpClient, mcp_client
@@ -446,3 +447,19 @@ async def test_an_answer_that_is_empty_for_another_reason_says_that(tmp_path: Pa
         assert together["empty_because"]["sentence"].endswith("none fits filters.kind 'procedural'")
         await client.call("define_entities", entities=[{"name": "Postgres", "type": "service"}])
         assert await code("suggest_entities", min_count=1) == "all_declared"
+
+
+@pytest.mark.promise("emptiness.reasons")
+async def test_of_code_it_is_said_how_far_the_index_is(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    reach = Reach(workspaces=(str((tmp_path / "code").resolve()),))
+    async with open_greenroom(tmp_path / "data", embedder="none", options=FAST) as runtime:
+        ann = Principal(agent_id="tester", user="ann")
+        agent = Agent(runtime, ann, reach=reach)
+        nobody = await ask(agent, TOOLS["symbol_search"], {"symbol": "boats"})
+        assert nobody["empty_because"]["code"] == "index_off"
+        (corpus,) = (await ask(agent, TOOLS["list_corpora"], {}))["corpora"]
+        keeping = KeepWorkspace(corpus=corpus["corpus"], keeper="another", state="indexing", of=282)
+        await ask_corpus(runtime, ann, keeping)
+        begun = await ask(agent, TOOLS["symbol_search"], {"symbol": "boats"})
+        assert begun["empty_because"]["sentence"] == "the index has 0 of 282 files so far"
