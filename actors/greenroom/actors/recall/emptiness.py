@@ -11,7 +11,7 @@ import trio
 from greenroom.actors.auth.namespaces import below_root, user_namespace
 from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
 from greenroom.actors.recall.roots import MOST, roots_below
-from greenroom.actors.recall.scatter_gather import ask_each, summed
+from greenroom.actors.recall.scatter_gather import Root, ask_each, summed
 from greenroom.actors.recall.search import SearchResult
 from greenroom.actors.schemas.memories import FindMemories, ListMemories, MemoryStats
 from greenroom.actors.schemas.memory_replies import MemoryFilters, RootSearchResult
@@ -92,6 +92,8 @@ async def _why_none_left(
     scopes = context.principal.scopes
     # Of a root where the caller may see nothing, nothing is said.
     counts = summed([each for each in found if each.counts.get("visible")])
+    roots = await roots_below(context, None)
+    are_many = len(roots) > MOST  # then a search wakes those alone that may have what it looks for
     if counts:
         filters = next((_given(request, name) for name, count in counts.items() if not count), {})
         filters = filters or _given(request, "min_relevance")
@@ -99,17 +101,16 @@ async def _why_none_left(
             return because(scopes, "no_such_text", what=_MEMORIES)
     else:
         filters = _given(request, "key") or _given(request, "namespace")
-        if not filters and len(await roots_below(context, None)) <= MOST:
+        if not filters and not are_many:
             return because(scopes, "nothing_stored", what=_MEMORIES)
-        # Of very many roots none is asked that has nothing of the query, or with a tag.
-        filters = filters or {
-            name: value for each in _NARROWING for name, value in _given(request, each).items()
-        }
+        for name in () if filters else _NARROWING:
+            filters |= _given(request, name)
     known: dict[str, set[str]] = {}
-    with trio.move_on_after(seconds_for(SECONDS)):
-        known = await _known(context, filters, are_all=not counts)
-    if not counts and not known.get("namespace"):
-        return because(scopes, "nothing_stored", what=_MEMORIES)
+    if not are_many:
+        with trio.move_on_after(seconds_for(SECONDS)):
+            known = await _known(context, roots, filters, are_all=not counts)
+        if not counts and not known.get("namespace"):
+            return because(scopes, "nothing_stored", what=_MEMORIES)
     if not filters:
         return because(scopes, "nothing_relevant", what=_MEMORIES)
     return no_match(scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set()))
@@ -127,11 +128,11 @@ def _given(request: Any, name: str) -> dict[str, Any]:
 
 
 async def _known(
-    context: ProcedureContext, filters: Mapping[str, Any], *, are_all: bool
+    context: ProcedureContext, roots: Sequence[Root], filters: Mapping[str, Any], *, are_all: bool
 ) -> dict[str, set[str]]:
     """Return what the caller may see of the values that filters compare, or of all, by the filter."""
     names = {each.rpartition(".")[2] for each in filters}
-    roots = (await roots_below(context, None))[:MOST_ROOTS]
+    roots = roots[:MOST_ROOTS]
     known: dict[str, set[str]] = {}
     if are_all or names & _COUNTED.keys():
         counted = await ask_each(context, roots, MemoryStats())
