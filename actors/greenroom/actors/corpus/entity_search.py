@@ -15,6 +15,7 @@ from greenroom.actors.corpus import mentions
 from greenroom.actors.corpus import records as corpus_records
 from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.entity_table import can_match
+from greenroom.actors.corpus.found_names import FoundName, found_names
 from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
@@ -56,18 +57,28 @@ def find(
     ]
     meant.sort(key=lambda each: (-each[0], -counts.mentions(each[1].number), each[1].name))
     found = [entity for _, entity in meant[: request.limit]]
+    others: list[FoundName] = []
+    if request.entity_type is None and not any(likeness == 1 for likeness, _ in meant):
+        known = [name for entity in table.by_number.values() for name in entity.names]
+        others = yield from found_names(repository, request.wanted, known, context)
     is_full = request.detail_level == "full"
     relations = _Relations([], 0)
     if request.include_relationships:
         relations = yield from _relations(repository, found, counts, context, request)
     return schemas.FoundEntities(
-        entities=[_view(entity, counts, request.id_prefix, is_full=is_full) for entity in found],
+        entities=[
+            *(_view(entity, counts, request.id_prefix, is_full=is_full) for entity in found),
+            *(
+                _undeclared(each, request.id_prefix, is_full=is_full)
+                for each in others[: request.limit - len(found)]
+            ),
+        ],
         relationships=relations.shown,
-        total_entities=len(meant),
+        total_entities=len(meant) + len(others),
         total_relationships=relations.total,
         freshness=repository.freshness(context),
         waiting=mentions.waiting(repository),
-        names=found[0].names if found else [],
+        names=found[0].names if found else [each.name for each in others[:1]],
         ambiguous=found[0].ambiguous if found else [],
     )
 
@@ -157,6 +168,18 @@ def _view(entity: EntityRecord, counts: MentionCounts, id_prefix: int, *, is_ful
         created_at=to_datetime(entity.created_at),
         aliases=[name for name in entity.names if name != entity.name],
         version=entity.version or msgspec.UNSET,
+    )
+
+
+def _undeclared(found: FoundName, id_prefix: int, *, is_full: bool) -> EntityView:
+    return EntityView(
+        entity_id=None,
+        name=found.name,
+        entity_type=None,
+        mention_count=found.mentions,
+        declared=False,
+        source_chunks=[chunk_id(id_prefix, each) for each in found.chunks[:SOURCES]] if is_full else [],
+        source_files=found.documents[:SOURCES] if is_full else msgspec.UNSET,
     )
 
 

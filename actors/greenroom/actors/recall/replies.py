@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
-from greenroom.actors.schemas.replies import Reply, TooLarge
+from greenroom.actors.schemas.replies import ListReply, Reply, TooLarge
 from greenroom.actors.schemas.types import BRIEF
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, dict[str, float]]
 
 
-class MemoriesFound(Reply, frozen=True, kw_only=True):
+class MemoriesFound(ListReply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
@@ -121,8 +121,9 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         partial: Present when memories may be missing, because they were not compared by what they mean,
             or are in more namespaces than one search asks.
         partial_reason: Why.
-        nothing_relevant: Present when there are memories to search, and none is relevant enough to be shown.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
 
     memories: list[MemoryHit]
     total: int
@@ -136,7 +137,6 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
     partial: bool | UnsetType = UNSET
     partial_reason: str | UnsetType = UNSET
-    nothing_relevant: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -157,7 +157,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     unreviewed: bool = False
 
 
-class ContextRecalled(Reply, frozen=True, kw_only=True):
+class ContextRecalled(ListReply, frozen=True, kw_only=True):
     """Answers `RecallContext`, best first.
 
     Attributes:
@@ -168,6 +168,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
             or are in more namespaces than one search asks.
         partial_reason: Why.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
 
     memories: list[RecalledMemory]
     count: int

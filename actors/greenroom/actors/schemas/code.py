@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
@@ -80,7 +80,7 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: datetime
 
 
-class CodeFound(Reply, frozen=True, kw_only=True):
+class CodeFound(ListReply, frozen=True, kw_only=True):
     """Answers `SearchCodeSemantic`, best first.
 
     Attributes:
@@ -90,6 +90,8 @@ class CodeFound(Reply, frozen=True, kw_only=True):
         cache_hit: Whether you asked the same just before.
         partial: Present when the search was cut, and why.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[CodeFile]
     total_found: int
@@ -250,7 +252,7 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     means: list[str] | UnsetType = UNSET
 
 
-class SymbolsFound(Reply, frozen=True, kw_only=True):
+class SymbolsFound(ListReply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
     Attributes:
@@ -261,6 +263,8 @@ class SymbolsFound(Reply, frozen=True, kw_only=True):
         is_cut: Whether there are more files than were looked at.
         workspace: The folder that was searched.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("definitions", "references")
 
     matched: Literal["name", "fuzzy"]
     names: list[str] | UnsetType = UNSET
@@ -331,7 +335,7 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     paths: list[str] = msgspec.field(default_factory=list)
 
 
-class OutlineMade(Reply, frozen=True, kw_only=True):
+class OutlineMade(ListReply, frozen=True, kw_only=True):
     """Answers `Outline`.
 
     Attributes:
@@ -341,6 +345,8 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
         left_out: How many there was no room for.
         is_cut: Whether there are more files than were looked at.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("outline",)
 
     path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     outline: str

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.code import CodeFreshness
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply
 
 PatternText = Annotated[
     str,
@@ -44,7 +44,7 @@ class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class CodeMatched(Reply, frozen=True, kw_only=True):
+class CodeMatched(ListReply, frozen=True, kw_only=True):
     """Answers `CodeSearch`, by file and line.
 
     Attributes:
@@ -53,6 +53,8 @@ class CodeMatched(Reply, frozen=True, kw_only=True):
         partial: Present when the search was cut, and why.
         workspace: The folder that was searched.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("matches",)
 
     matches: list[CodeMatch]
     files_searched: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.code import CodeFilters, CodeFreshness
 from greenroom.actors.schemas.corpus import CorpusName
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.runtime import Message
 
 Target = Annotated[
@@ -55,7 +55,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     is_cut: bool
 
 
-class DependenciesFound(Reply, frozen=True, kw_only=True):
+class DependenciesFound(ListReply, frozen=True, kw_only=True):
     """Answers `DependencySearch`, the nearest first.
 
     Attributes:
@@ -70,6 +70,8 @@ class DependenciesFound(Reply, frozen=True, kw_only=True):
         is_cut: Whether there is more, beyond the depth, the limit, or what was looked at.
         workspace: The folder that was searched.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("dependencies", "dependents")
 
     target_is: Literal["file", "symbol", "unknown"]
     means: list[str]
@@ -102,18 +104,18 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: datetime
 
 
-class SimilarFound(Reply, frozen=True, kw_only=True):
+class SimilarFound(ListReply, frozen=True, kw_only=True):
     """Answers `SimilarFiles`, the likest first.
 
     Attributes:
         path: The file that the others are like, below the workspace's folder.
-        note: Present where that one is not indexed.
         workspace: The folder that was searched.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("results",)
+
     path: str
     results: list[SimilarFile]
-    note: str | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 

@@ -8,14 +8,14 @@ one's own and else one of all; or in full: ``user:alice:docs``, ``project:atlas:
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Address, Message
@@ -396,8 +396,10 @@ class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):
     row: CorpusRow
 
 
-class CorporaListed(Reply, frozen=True, kw_only=True):
+class CorporaListed(ListReply, frozen=True, kw_only=True):
     """Answers `ListCorpora`: those that the caller may see."""
+
+    lists: ClassVar[tuple[str, ...]] = ("corpora",)
 
     corpora: list[CorpusView]
 
@@ -489,7 +491,7 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     unknown: list[str] = msgspec.field(default_factory=list)
 
 
-class ChunksFound(Reply, frozen=True, kw_only=True):
+class ChunksFound(ListReply, frozen=True, kw_only=True):
     """Answers `SemanticSearch`, best first.
 
     Attributes:
@@ -501,6 +503,8 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
         cache_hit: Whether you asked the same just before.
         partial: Present when the search was cut or a corpus did not answer, and why.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[ChunkFound]
     total_found: int
@@ -542,7 +546,7 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     corpus: str | UnsetType = UNSET
 
 
-class FullContent(Reply, frozen=True, kw_only=True):
+class FullContent(ListReply, frozen=True, kw_only=True):
     """Answers `GetFullContent`, in the order in which they were asked for.
 
     Attributes:
@@ -550,6 +554,8 @@ class FullContent(Reply, frozen=True, kw_only=True):
         corpus: Where they are; absent where that is in several, which each names, or in none.
         freshness: Of these corpora; absent where there are none.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("chunks",)
 
     chunks: list[ChunkContent]
     unknown_ids: list[int]

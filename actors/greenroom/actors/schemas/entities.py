@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -12,7 +12,8 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -226,20 +227,25 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An entity; of metadata only the first four members, and else those that it has.
+    """An entity; of metadata only the first five members, and else those that it has.
 
     Attributes:
+        entity_id: None for a name that nobody has declared, like its type.
+        declared: False for a name that nobody has declared, and that documents repeat.
         mention_count: How often the documents mention it.
         source_chunks: The chunks that mention it most.
+        source_files: Of a name that nobody has declared: their documents.
         version: Which version is used, where a manifest says so.
     """
 
-    entity_id: str
+    entity_id: str | None
     name: str
-    entity_type: EntityType
+    entity_type: EntityType | None
     mention_count: int
+    declared: Annotated[bool, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     description: str = ""
     source_chunks: list[int] = msgspec.field(default_factory=list)
+    source_files: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     created_at: datetime | UnsetType = UNSET
     aliases: list[str] = msgspec.field(default_factory=list)
     version: str | UnsetType = UNSET
@@ -282,7 +288,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
     ambiguous: list[str]
 
 
-class EntitiesFound(Reply, frozen=True, kw_only=True):
+class EntitiesFound(ListReply, frozen=True, kw_only=True):
     """Answers `FindVendorInfo`, the likeliest first.
 
     Attributes:
@@ -290,6 +296,8 @@ class EntitiesFound(Reply, frozen=True, kw_only=True):
         total_relationships: How many relations those that are answered have.
         waiting_for_matching: Documents in which names are still to be looked for, if there are any.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("entities",)
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -349,13 +357,15 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
     waiting_for_matching: int
 
 
-class EntitiesSuggested(Reply, frozen=True, kw_only=True):
+class EntitiesSuggested(ListReply, frozen=True, kw_only=True):
     """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
 
     Attributes:
         documents: How many were read.
         partial: Present when not all were read, and why.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 
     suggestions: list[Suggestion]
     documents: int

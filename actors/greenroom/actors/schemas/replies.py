@@ -5,12 +5,13 @@ Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.base.paging import OverBudget
 from greenroom.actors.schemas.memory_types import AnImportSource
 from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
@@ -23,6 +24,27 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What every success carries."""
 
     success: bool = True
+
+
+class ListReply(Reply, frozen=True, kw_only=True):
+    """What every search and listing carries.
+
+    Attributes:
+        lists: The members that hold what was found; the answer is empty where all of them are.
+        empty_because: Why it is.
+    """
+
+    lists: ClassVar[tuple[str, ...]]
+
+    empty_because: Annotated[EmptyBecause, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+    @property
+    def lacks_reason(self) -> bool:
+        """Whether it is empty, and does not say why."""
+        for name in self.lists:  # each answer is asked, and `any` takes three times as long
+            if getattr(self, name):
+                return False
+        return self.empty_because is UNSET
 
 
 TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
@@ -102,8 +124,10 @@ class SessionRead(Reply, frozen=True, kw_only=True):
     cursor: str | None
 
 
-class SessionList(Reply, frozen=True, kw_only=True):
+class SessionList(ListReply, frozen=True, kw_only=True):
     """Answers `ListSessions`, newest activity first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("sessions",)
 
     sessions: list[SessionSummary]
     count: int
@@ -138,12 +162,14 @@ UnlistedCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
 """A call that reads on, where there is one."""
 
 
-class MessagePage(Reply, frozen=True, kw_only=True):
+class MessagePage(ListReply, frozen=True, kw_only=True):
     """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``.
 
     Where nothing was said yet ``continues`` names the session that this one continues, and ``earlier`` is the
     call that reads it.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     count: int
@@ -166,12 +192,14 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-class SearchResults(Reply, frozen=True, kw_only=True):
+class SearchResults(ListReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
     that is said; another time it finds more.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[SearchHit]
     query: str
@@ -186,8 +214,10 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     over_budget: TooLarge | UnsetType = UNSET
 
 
-class SenderMessages(Reply, frozen=True, kw_only=True):
+class SenderMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchBySender`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     sender: str
@@ -204,8 +234,10 @@ class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
     end: datetime
 
 
-class TimeRangeMessages(Reply, frozen=True, kw_only=True):
+class TimeRangeMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchByTimerange`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     timerange: TimeRange
@@ -260,8 +292,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     value_size: int
 
 
-class MemoryList(Reply, frozen=True, kw_only=True):
+class MemoryList(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemory`, newest update first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("entries",)
 
     entries: list[MemoryEntry]
     count: int
