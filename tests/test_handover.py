@@ -27,8 +27,8 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
+from greenroom.actors.schemas.replies import ToolCall
 from greenroom.actors.schemas.resource_uris import session_uri
-from greenroom.actors.schemas.session_travel import ToolCall
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
