@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
 import trio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
@@ -199,6 +199,7 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
         fresh.indexed_at for fresh in (answer.freshness for answer in found.values()) if fresh.indexed_at
     ]
     shown = {each.source_file for each in results}
+    missing = _missing(answers)
     said = schemas.ChunksFound(
         results=results,
         total_found=sum(answer.total for answer in found.values()),
@@ -211,7 +212,8 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
             waiting_for_vectors=sum(answer.freshness.waiting_for_vectors for answer in found.values()),
         ),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
-        partial=_partial(answers),
+        partial=True if missing else UNSET,
+        partial_reason=missing or UNSET,
     )
     files = [file for answer in found.values() for file in answer.files if file.path in shown]
     return Answered(said, files)
@@ -235,14 +237,14 @@ def _analysis(
     return msgspec.structs.replace(told, corrected=corrected, unknown=unknown)
 
 
-def _partial(answers: Answers) -> str | UnsetType:
+def _missing(answers: Answers) -> str:
     """Return which corpora did not answer, and why, as far as any did not."""
     parts = []
     if answers.late:
         parts.append(_LATE.format(_named(answers.late)))
     if answers.failed:
         parts.append(f"{_named(answers.failed)} could not answer; ask again, or the operator")
-    return ". ".join(parts) or UNSET
+    return ". ".join(parts)
 
 
 def _named(rows: Sequence[CorpusRow]) -> str:

@@ -14,8 +14,8 @@ from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
     Workspace,
-    freshness_of,
     opened,
+    progress_of,
     roots_of,
 )
 from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
@@ -62,15 +62,17 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             names = [each.file_path for each in found.results]
             for version, size in await read_in_thread(versions_at, place.root, names):
                 note_whole(version, size)
+        progress = await progress_of(client, workspace, LATE if found is None else "")
         return schemas.CodeFound(
             results=[] if found is None else found.results,
             total_found=0 if found is None else found.total,
             workspace=place.root,
-            freshness=await freshness_of(client, workspace),
-            unknown=found.unknown if found is not None and found.unknown else UNSET,
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
+            unknown=found.unknown or UNSET if found is not None and progress.is_whole else UNSET,
             cache_hit=found is not None and found.cache_hit,
             search_time_ms=round((trio.current_time() - began) * 1_000, 3),
-            partial=LATE if found is None else UNSET,
         )
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
-from greenroom.actors.schemas.replies import Reply, TooLarge
+from greenroom.actors.schemas.replies import PartialReply, Reply, TooLarge
 from greenroom.actors.schemas.types import BRIEF
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, dict[str, float]]
 
 
-class MemoriesFound(Reply, frozen=True, kw_only=True):
+class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
@@ -118,9 +118,6 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
-        partial: Present when memories may be missing, because they were not compared by what they mean,
-            or are in more namespaces than one search asks.
-        partial_reason: Why.
         nothing_relevant: Present when there are memories to search, and none is relevant enough to be shown.
     """
 
@@ -134,8 +131,6 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
-    partial: bool | UnsetType = UNSET
-    partial_reason: str | UnsetType = UNSET
     nothing_relevant: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
@@ -157,16 +152,13 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     unreviewed: bool = False
 
 
-class ContextRecalled(Reply, frozen=True, kw_only=True):
+class ContextRecalled(PartialReply, frozen=True, kw_only=True):
     """Answers `RecallContext`, best first.
 
     Attributes:
         tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
-        partial: Present when memories may be missing, because they were not compared by what they mean,
-            or are in more namespaces than one search asks.
-        partial_reason: Why.
     """
 
     memories: list[RecalledMemory]

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import PartialReply, Reply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
@@ -78,7 +78,7 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     signals: dict[str, float] | UnsetType = UNSET
 
 
-class CodeFound(Reply, frozen=True, kw_only=True):
+class CodeFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchCodeSemantic`, best first.
 
     Attributes:
@@ -86,7 +86,6 @@ class CodeFound(Reply, frozen=True, kw_only=True):
         total_found: How many files have something of the query, and ``min_relevance`` at least.
         unknown: Words that no file has, and that nothing is like.
         cache_hit: Whether you asked the same just before.
-        partial: Present when the search was cut, and why.
     """
 
     results: list[CodeFile]
@@ -96,7 +95,6 @@ class CodeFound(Reply, frozen=True, kw_only=True):
     unknown: list[str] | UnsetType = UNSET
     cache_hit: bool
     search_time_ms: float
-    partial: str | UnsetType = UNSET
 
 
 ALines = Annotated[
@@ -246,7 +244,7 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True):
     means: list[str] | UnsetType = UNSET
 
 
-class SymbolsFound(Reply, frozen=True, kw_only=True):
+class SymbolsFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
     Attributes:
@@ -327,7 +325,7 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     paths: list[str] = msgspec.field(default_factory=list)
 
 
-class OutlineMade(Reply, frozen=True, kw_only=True):
+class OutlineMade(PartialReply, frozen=True, kw_only=True):
     """Answers `Outline`.
 
     Attributes:

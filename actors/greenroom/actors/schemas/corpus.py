@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import PartialReply, Reply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Message
@@ -441,7 +441,7 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     unknown: list[str] = msgspec.field(default_factory=list)
 
 
-class ChunksFound(Reply, frozen=True, kw_only=True):
+class ChunksFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SemanticSearch`, best first.
 
     Attributes:
@@ -451,7 +451,6 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
         query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
             ``auto`` never is, or a word is not known.
         cache_hit: Whether you asked the same just before.
-        partial: Present when the search was cut or a corpus did not answer, and why.
     """
 
     results: list[ChunkFound]
@@ -462,7 +461,6 @@ class ChunksFound(Reply, frozen=True, kw_only=True):
     corpus: str
     freshness: FreshnessView
     cache_hit: bool
-    partial: str | UnsetType = UNSET
 
 
 class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import PartialReply, Reply
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -281,7 +281,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
     ambiguous: list[str]
 
 
-class EntitiesFound(Reply, frozen=True, kw_only=True):
+class EntitiesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `FindVendorInfo`, the likeliest first.
 
     Attributes:
@@ -322,12 +322,10 @@ class EntityFound(EntitiesFound, frozen=True, kw_only=True):
     Attributes:
         memories: Memories that mention it.
         sessions: Of the sessions with the newest activity those that mention it.
-        partial: Present when something was left out, and why.
     """
 
     memories: list[MemoryMention]
     sessions: list[SessionMention]
-    partial: str | UnsetType = UNSET
 
 
 class EntitiesDefined(Reply, frozen=True, kw_only=True):
@@ -348,16 +346,14 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
     waiting_for_matching: int
 
 
-class EntitiesSuggested(Reply, frozen=True, kw_only=True):
+class EntitiesSuggested(PartialReply, frozen=True, kw_only=True):
     """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
 
     Attributes:
         documents: How many were read.
-        partial: Present when not all were read, and why.
     """
 
     suggestions: list[Suggestion]
     documents: int
     corpus: str
     execution_time_ms: float
-    partial: str | UnsetType = UNSET

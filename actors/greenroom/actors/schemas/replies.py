@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
 from greenroom.actors.base.paging import OverBudget
-from greenroom.actors.schemas.types import BRIEF, SessionStatus
+from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
 Scope = Literal["session", "global"]
@@ -22,6 +22,18 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What every success carries."""
 
     success: bool = True
+
+
+class PartialReply(Reply, frozen=True, kw_only=True):
+    """What an answer carries of which something may be missing.
+
+    Attributes:
+        partial: Present when something may be missing that another call finds.
+        partial_reason: What, and why.
+    """
+
+    partial: bool | UnsetType = UNSET
+    partial_reason: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
 
 TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
@@ -146,7 +158,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-class SearchResults(Reply, frozen=True, kw_only=True):
+class SearchResults(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
@@ -160,8 +172,6 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     message_count: int
     scanned: int
     truncated: bool
-    partial: bool | UnsetType = UNSET
-    partial_reason: str | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
 
