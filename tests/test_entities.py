@@ -342,6 +342,60 @@ async def test_suggestions_are_what_documents_repeat_until_it_is_declared(corpus
 
 
 @pytest.mark.promise("entities.elsewhere")
+@pytest.mark.promise("entities.undeclared")
+async def test_names_that_nobody_declared_are_found_behind_those_that_somebody_did(corpus: Corpus) -> None:
+    said = "We ask Grafana first, then Grafana Loki, for Grafana has all."
+    await corpus.put(
+        document_of("a.md", [(["A"], said), (["A", "B"], "When Grafana is down, Grafana Loki is, too.")]),
+        document_of("b.md", [(["C"], "It needs Grafana, and Grafana Loki after that; Terraform once.")]),
+    )
+    (grafana, loki) = (await corpus.find("grafana")).entities
+    assert (grafana.name, grafana.mention_count, grafana.declared) == ("Grafana", 4, False)
+    assert (grafana.entity_id, grafana.entity_type) == (None, None)
+    assert (grafana.source_chunks, grafana.source_files) == ([1, 2, 3], ["a.md", "b.md"])
+    assert (loki.name, loki.mention_count) == ("Grafana Loki", 3)
+    suggested = (await corpus.agent.ask(SuggestEntities(corpus="docs"))).suggestions
+    assert (
+        {each.name: each.count for each in suggested}
+        == await corpus.counts("gra*")
+        == {
+            "Grafana": 4,
+            "Grafana Loki": 3,
+        }
+    )
+    for wanted in ("Grafna", "GRAFANA", "rafan", "*loki", "grafana-loki"):
+        assert (await corpus.find(wanted)).entities, wanted
+    for wanted in ("Terraform", "needs", "the", "zebra", "*", "Loki Grafana"):  # once; no name; not there
+        found = await corpus.find(wanted)
+        assert (found.entities, found.total_entities) == ([], 0), wanted
+    assert (await corpus.find("grafana", entity_type="vendor")).entities == []
+    metadata = (await corpus.find("grafana", detail_level="metadata", limit=1)).entities
+    assert msgspec.to_builtins(metadata) == [
+        {"entity_id": None, "name": "Grafana", "entity_type": None, "mention_count": 4, "declared": False}
+    ]
+
+    await corpus.define(EntityDeclaration(name="Grafana Labs", type="vendor"))
+    found = await corpus.find("grafana")
+    assert [(each.name, each.declared) for each in found.entities] == [
+        ("Grafana Labs", msgspec.UNSET),
+        ("Grafana", False),
+        ("Grafana Loki", False),
+    ]
+    assert found.total_entities == 3
+    await corpus.define(EntityDeclaration(name="Grafana", type="service"))
+    assert [each.name for each in (await corpus.find("grafana")).entities] == ["Grafana", "Grafana Labs"]
+
+
+async def test_a_name_that_nobody_declared_is_found_in_memories_and_sessions(corpus: Corpus) -> None:
+    await corpus.put(document_of("a.md", [(["A"], "We ask Grafana. Then Grafana asks. Only Grafana knows.")]))
+    await corpus.agent.ask(StoreMemory(content="Grafana is slow on Mondays.", key="slow"))
+    await corpus.agent.ask(CreateSession(purpose="plan", session_id="s"))
+    await corpus.agent.ask(AddMessage(session_id="s", content="who knows grafana?"))
+    found = await corpus.agent.ask(FindEntity(vendor_filter="grafana", corpus="docs"))
+    assert [each.key for each in found.memories] == ["slow"]
+    assert [each.session_id for each in found.sessions] == ["s"]
+
+
 async def test_memories_and_sessions_that_mention_an_entity_are_found_by_who_may_see_them(
     corpus: Corpus,
 ) -> None:

@@ -18,6 +18,8 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.threads import run_in_thread
+from greenroom.actors.emptiness.explaining import EXPLAINED, explained
+from greenroom.actors.emptiness.narrowing import Asker
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.orchestrations.client_session import (
@@ -224,7 +226,7 @@ class Agent:
         learn(passed=True)
         if note is not None:
             note(answer)
-        return answer
+        return answer if not _lacks_reason(request, answer) else await self._explained(request, answer)
 
     async def _ask(self, request: Any, *, checked: bool, on_accepted: Callable[[], None] | None) -> Any:
         if self._closed:
@@ -233,9 +235,7 @@ class Agent:
             request = await _checked(request)
         if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
             await self._quota.charge(self._runtime, self.principal, request, self._scope)
-        if isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or takes_several(
-            request
-        ):
+        if _is_of_several(request):
             if on_accepted is not None:
                 on_accepted()
             return await self._counted(request)
@@ -257,8 +257,8 @@ class Agent:
 
         Args:
             request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
-            done: Called once with what the actor answers, or never when the request is abandoned. Of a
-                refusal `fallback` knows whether it is what `ask` would end with.
+            done: Called once with what the actor answers, or never when the request is abandoned. Of that
+                `fallback` knows whether it is what `ask` would end with.
             on_accepted: Called once the request has its place in the actor's order.
             deadline: On trio's clock; a request not begun by then is not begun.
 
@@ -292,11 +292,13 @@ class Agent:
             on_accepted=on_accepted,
         )
 
-    def fallback(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
-        """Return the second attempt after a refused post, to be awaited; None: the refusal is the answer.
+    def fallback(self, request: Message[R], first: R | Refusal) -> Callable[[], Awaitable[R]] | None:
+        """Return what is to be awaited after a post was answered; None: that is the answer.
 
-        A key that is not where its request looks first may lie elsewhere.
+        A key that is not where its request looks first may lie elsewhere, and an empty answer says why.
         """
+        if not isinstance(first, Refusal):
+            return partial(self._explained, request, first) if _lacks_reason(request, first) else None
         if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
             return None
         idempotency = self._addressing.addressed(request, ROUTES[type(request)])[2]
@@ -422,6 +424,19 @@ class Agent:
         size, seconds = len(msgspec.json.encode(reply)), trio.current_time() - began
         self._savings.record(self.principal, operation, sources, size, seconds, session_id)
 
+    async def _explained(self, request: Any, reply: Any) -> Any:
+        """Return an empty answer with the reason why it is empty."""
+        asker = Asker(self.principal, self._uncounted, learns_workflows=self._learns_workflows)
+        return await explained(asker, request, reply)
+
+    async def _uncounted(self, request: Any) -> Any:
+        """Return the answer to a request that nobody made, within what the agent may ask."""
+        self._check_open_to_me(type(request))
+        if _is_of_several(request):
+            return await self._carried_out(request)
+        address, named, _ = self._addressing.addressed(request, ROUTES[type(request)])
+        return await self._runtime.ask(address, named, principal=self.principal)
+
     async def _carried_out(self, request: Any) -> Any:
         if isinstance(request, CompleteCode):
             self._addressing.check_resource_kind("workspace")
@@ -441,6 +456,18 @@ class Agent:
         if self.principal.seen_by is not None:
             raise auth_errors.only_looks_on(closed[0], self.principal.agent_id)
         raise auth_errors.scope_missing(*closed)
+
+
+def _is_of_several(request: object) -> bool:
+    """Return whether no actor alone answers a request."""
+    return isinstance(request, Query | Procedure | Orchestration | sessions.SearchContext) or takes_several(
+        request
+    )
+
+
+def _lacks_reason(request: object, reply: Any) -> bool:
+    """Return whether an answer is empty and does not say why."""
+    return type(request) in EXPLAINED and reply.lacks_reason
 
 
 async def _checked(request: Q) -> Q:

@@ -12,7 +12,7 @@ from greenroom.actors.audit.record import AuditRow
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
 from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Query, RollbackGap, Slices
 
 MOST_SCANNED: Final = 20_000
@@ -58,8 +58,10 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     details: dict[str, Any]
 
 
-class AuditLog(Reply, frozen=True, kw_only=True):
+class AuditLog(ListReply, frozen=True, kw_only=True):
     """Answers `GetAuditLog`, newest first. ``scanned`` is how many records were looked at."""
+
+    lists: ClassVar[tuple[str, ...]] = ("records",)
 
     records: list[AuditRecord]
     count: int

@@ -14,9 +14,9 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
     VisibleCorpora,
-    check_owner,
     corpus_address,
     corpus_not_found,
+    may_see_owner,
 )
 from greenroom.actors.corpus.query_form import form_of
 from greenroom.actors.embedding.service import EmbeddingService
@@ -310,8 +310,11 @@ async def corpus_row(context: ProcedureContext, name: str) -> CorpusRow:
     Raises:
         Refusal: ``CORPUS_NOT_FOUND``.
     """
-    check_owner(context.principal, name)
-    row = await context.query(FindCorpus(name=name))
-    if row is None:
-        raise corpus_not_found(name)
-    return row
+    is_open = may_see_owner(context.principal, name)
+    row = await context.query(FindCorpus(name=name)) if is_open else None
+    if row is not None:
+        return row
+    others = [each for each in await context.query(VisibleCorpora()) if each.root is None]
+    known = [name for each in others for name in (each.name, each.full_name)]
+    refusal = corpus_not_found(name, known, context.principal.scopes)
+    raise refusal if is_open else auth_errors.denial(refusal)

@@ -6,15 +6,19 @@ that is made anew under the name of a dropped one has nothing to do with that.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import corpora, policy
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.corpora import CorpusId
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.auth.scopes import EVERYTHING
+from greenroom.actors.base.emptiness import because, did_you_mean
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.erasure import ErasedPart, EraseFrom
@@ -34,6 +38,7 @@ INDEX: Final = "corpora"
 MOST: Final = 1_000
 _ENTRIES: Final = b"c"
 _NEXT: Final = b"n"
+_ALL_SCOPES: Final = frozenset({EVERYTHING})
 
 
 def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -56,13 +61,22 @@ def corpus_address(row: CorpusRow) -> Address:
     return Address(corpora.CORPUS_KIND, row.key)
 
 
-def corpus_not_found(name: str) -> Refusal:
-    """Unknown, dropped and forbidden corpora are refused with this same answer."""
-    return Refusal(
-        "CORPUS_NOT_FOUND",
-        f"there is no corpus {name!r} that you may see; `greenroom ingest` and ingest_documents make one",
-        corpus=name,
-    )
+def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
+    """Unknown, dropped and forbidden corpora are refused with this same answer.
+
+    Args:
+        name: The corpus that was meant.
+        known: Those that the caller may see, one of which may have been.
+        scopes: The caller's.
+    """
+    reason = because(scopes, "corpus_unknown", name=name, near=did_you_mean(name, known))
+    sentence = reason.sentence if reason.remedy is UNSET else f"{reason.sentence}; {reason.remedy}"
+    return Refusal("CORPUS_NOT_FOUND", sentence, corpus=name)
+
+
+def may_see_owner(principal: Principal, name: str) -> bool:
+    """Return whether a name in full is of a corpus that may be seen, whether or not there is one."""
+    return any(policy.may_see_corpora(principal, each.owner) for each in corpora.meant(principal, name))
 
 
 def check_owner(principal: Principal, name: str) -> None:
@@ -71,7 +85,7 @@ def check_owner(principal: Principal, name: str) -> None:
     Raises:
         Refusal: ``CORPUS_NOT_FOUND``: it is another's.
     """
-    if not any(policy.may_see_corpora(principal, each.owner) for each in corpora.meant(principal, name)):
+    if not may_see_owner(principal, name):
         raise auth_errors.denial(corpus_not_found(name))
 
 

@@ -15,6 +15,7 @@ from greenroom.actors.corpus import mentions
 from greenroom.actors.corpus import records as corpus_records
 from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.entity_table import can_match
+from greenroom.actors.corpus.found_names import FoundName, found_names
 from greenroom.actors.corpus.records import DocumentRecord, DocumentSummary
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.entities import NameCounter, is_manifest, is_of_others, look_up
@@ -55,18 +56,25 @@ def find(
     ]
     meant.sort(key=lambda each: (-each[0], -counts.mentions(each[1].number), each[1].name))
     found = [entity for _, entity in meant[: request.limit]]
+    others: list[FoundName] = []
+    if request.entity_type is None and not any(likeness == 1 for likeness, _ in meant):
+        known = [name for entity in table.by_number.values() for name in entity.names]
+        others = yield from found_names(repository, request.wanted, known, context)
     is_full = request.detail_level == "full"
     relations = _Relations([], 0)
     if request.include_relationships:
         relations = yield from _relations(repository, found, counts, context, is_full=is_full)
     return schemas.FoundEntities(
-        entities=[_view(entity, counts, is_full=is_full) for entity in found],
+        entities=[
+            *(_view(entity, counts, is_full=is_full) for entity in found),
+            *(_undeclared(each, is_full=is_full) for each in others[: request.limit - len(found)]),
+        ],
         relationships=relations.shown,
-        total_entities=len(meant),
+        total_entities=len(meant) + len(others),
         total_relationships=relations.total,
         freshness=repository.freshness(context),
         waiting=mentions.waiting(repository),
-        names=found[0].names if found else [],
+        names=found[0].names if found else [each.name for each in others[:1]],
         ambiguous=found[0].ambiguous if found else [],
     )
 
@@ -156,6 +164,18 @@ def _view(entity: EntityRecord, counts: MentionCounts, *, is_full: bool) -> Enti
         created_at=to_datetime(entity.created_at),
         aliases=[name for name in entity.names if name != entity.name],
         version=entity.version or msgspec.UNSET,
+    )
+
+
+def _undeclared(found: FoundName, *, is_full: bool) -> EntityView:
+    return EntityView(
+        entity_id=None,
+        name=found.name,
+        entity_type=None,
+        mention_count=found.count,
+        declared=False,
+        source_chunks=found.chunks[:SOURCES] if is_full else msgspec.UNSET,
+        source_files=found.documents[:SOURCES] if is_full else msgspec.UNSET,
     )
 
 

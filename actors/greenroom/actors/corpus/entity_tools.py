@@ -17,6 +17,7 @@ from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.entities import (
     MANIFESTS,
+    USUAL_COUNT,
     NameCounter,
     UnreadableDeclarationsError,
     declarations_in,
@@ -108,7 +109,7 @@ class AnsweredEntities(NamedTuple):
 class SuggestEntities(Procedure[schemas.EntitiesSuggested], frozen=True, kw_only=True):
     """Suggest names that the documents repeat and nobody has declared."""
 
-    min_count: Annotated[int, Meta(ge=1, le=1_000_000, description="times at least")] = 3
+    min_count: Annotated[int, Meta(ge=1, le=1_000_000, description="times at least")] = USUAL_COUNT
     limit: Annotated[int, Meta(ge=1, le=200, description="names at most")] = 30
     corpus: corpus_schemas.CorpusName = corpus_schemas.DEFAULT_CORPUS
 

@@ -19,6 +19,7 @@ from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
+    from greenroom.actors.ranking.chunks import Chunks
     from greenroom.actors.ranking.documents import RankedChunks
 
 KEPT = 64
@@ -110,13 +111,10 @@ def _ranked(
     taken: Route,
     context: Context,
 ) -> Slices[RankedChunks]:
-    from greenroom.actors.ranking.chunks import Chunks  # noqa: PLC0415 - needs numpy, loaded by now
-    from greenroom.actors.ranking.documents import rank_chunks  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
-    view = repository.view
-    if view is None or not view.is_of(corpus):
-        view = repository.view = Chunks(corpus)
+    view = view_of(repository, corpus)
     query = RankQuery.read(request.query, vectors)
     only = {"bm25": "words", "vector": "meaning"}.get(taken.strategy)
     return (
@@ -131,6 +129,15 @@ def _ranked(
             about=rows_named(corpus, request.about),
         )
     )
+
+
+def view_of(repository: CorpusRepository, corpus: Any) -> Chunks:
+    """Return what every search of the present index needs."""
+    from greenroom.actors.ranking.chunks import Chunks  # noqa: PLC0415 - needs numpy, loaded by now
+
+    if repository.view is None or not repository.view.is_of(corpus):
+        repository.view = Chunks(corpus)
+    return repository.view
 
 
 def rows_named(corpus: Any, name: str) -> Sequence[int]:

@@ -11,4 +11,5 @@ from greenroom.actors.entities.manifests import libraries_in as libraries_in
 from greenroom.actors.entities.matching import EntityMatcher as EntityMatcher
 from greenroom.actors.entities.matching import MatchedNames as MatchedNames
 from greenroom.actors.entities.names import folded as folded
+from greenroom.actors.entities.suggestions import USUAL_COUNT as USUAL_COUNT
 from greenroom.actors.entities.suggestions import NameCounter as NameCounter

@@ -24,6 +24,8 @@ _NAMES: Final = re.compile(
 _CAPITAL_WITHIN: Final = re.compile(r"[^\W\d_].*[A-Z]")
 MAX_KEPT: Final = 20_000
 """Names that are counted at once; of more the rare ones are forgotten."""
+USUAL_COUNT: Final = 3
+"""How often a name is there at least that is suggested, unless somebody says otherwise."""
 _MOST_WORDS: Final = 3
 _LONGEST: Final = 100
 _SHORTEST: Final = 2
@@ -51,8 +53,8 @@ class NameCounter:
             code=self._code,
         )
 
-    def add(self, chunk: int, text: str) -> None:
-        """Count what a text names."""
+    def add(self, chunk: int, text: str) -> Counter[str]:
+        """Count what a text names, and return that."""
         found: Counter[str] = Counter()
         for match in _NAMES.finditer(text):
             if (code := match["code"]) is not None:
@@ -67,6 +69,7 @@ class NameCounter:
             self._examples.setdefault(name, chunk)
         if len(self._counts) > 2 * MAX_KEPT:
             self._forget()
+        return found
 
     def merge(self, other: NameCounts) -> None:
         """Add what was counted elsewhere."""

@@ -30,7 +30,7 @@ from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, ReplaceKey, RevokeKey
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
 from greenroom.runtime import RuntimeClient
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
@@ -107,8 +107,10 @@ class ApiKeyMade(Reply, frozen=True, kw_only=True):
     key: ApiKeyView
 
 
-class ApiKeyList(Reply, frozen=True, kw_only=True):
+class ApiKeyList(ListReply, frozen=True, kw_only=True):
     """Answers `ListApiKeys`, oldest first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("keys",)
 
     keys: list[ApiKeyView]
 

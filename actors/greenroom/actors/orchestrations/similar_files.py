@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.emptiness import because
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.code_filters import with_recency
@@ -73,9 +74,9 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
         return schemas.SimilarFound(
             path=place.name,
             results=results,
-            note=UNSET
-            if found is not None
-            else "the file is not in the index (yet); freshness says how far that is",
+            empty_because=because(client.principal.scopes, "not_indexed", path=place.name)
+            if found is None
+            else UNSET,
             workspace=place.root,
             freshness=progress.freshness,
             partial=progress.partial,

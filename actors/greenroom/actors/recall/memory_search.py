@@ -15,6 +15,7 @@ from greenroom.actors.base import paging
 from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.preferences.actor import preferences_address
 from greenroom.actors.recall import replies
+from greenroom.actors.recall.emptiness import with_reason
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.query_embedding import QueryEmbedding
 from greenroom.actors.recall.query_times import warmed
@@ -82,7 +83,8 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
         search = self.asked(window)
         outcome = await find(context, search)
         debug = explained(outcome, search, window) if self.include_debug else None
-        return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
+        answer = reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
+        return await with_reason(context, self, outcome, answer)
 
     def with_words_in(self, timezone: str) -> MemorySearch:
         """Return the same search with ``time_expr`` meant in a zone if it names none; the rest stays in UTC.
@@ -190,7 +192,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
         note_recall(context, self.task, outcome, kept, tokens)
-        return replies.ContextRecalled(
+        answer = replies.ContextRecalled(
             memories=kept,
             count=len(kept),
             tokens=tokens,
@@ -200,6 +202,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             partial=True if outcome.partial else UNSET,
             partial_reason=outcome.partial or UNSET,
         )
+        return await with_reason(context, self, outcome, answer)
 
     def asked(self) -> SearchSpec:
         """Return the search that this is."""
@@ -263,7 +266,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             outcome = await find(context, search)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
-        return answer
+        return await with_reason(context, self, outcome, answer)
 
     async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
         """Return what the user prefers where the call does not say."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -118,8 +118,9 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
-        nothing_relevant: Present when there are memories to search, and none is relevant enough to be shown.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
 
     memories: list[MemoryHit]
     total: int
@@ -131,7 +132,6 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
-    nothing_relevant: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -160,6 +160,8 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
 
     memories: list[RecalledMemory]
     count: int

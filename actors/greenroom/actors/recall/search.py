@@ -325,7 +325,6 @@ def reply(
         failed=outcome.failed,
         partial=True if outcome.partial else UNSET,
         partial_reason=outcome.partial or UNSET,
-        nothing_relevant=True if outcome.is_nothing else UNSET,
         debug=UNSET if debug is None else debug,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -87,6 +87,8 @@ class CodeFound(PartialReply, frozen=True, kw_only=True):
         unknown: Words that no file has, and that nothing is like.
         cache_hit: Whether you asked the same just before.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[CodeFile]
     total_found: int
@@ -256,6 +258,8 @@ class SymbolsFound(PartialReply, frozen=True, kw_only=True):
         workspace: The folder that was searched.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("definitions", "references")
+
     matched: Literal["name", "fuzzy"]
     names: list[str] | UnsetType = UNSET
     definitions: list[SymbolFound]
@@ -335,6 +339,8 @@ class OutlineMade(PartialReply, frozen=True, kw_only=True):
         left_out: How many there was no room for.
         is_cut: Whether there are more files than were looked at.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("outline",)
 
     path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     outline: str

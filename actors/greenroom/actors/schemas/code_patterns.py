@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -52,6 +52,8 @@ class CodeMatched(PartialReply, frozen=True, kw_only=True):
         unread: How many could not be looked through: gone, or too much for the time that one has.
         workspace: The folder that was searched.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("matches",)
 
     matches: list[CodeMatch]
     files_searched: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -71,6 +71,8 @@ class DependenciesFound(PartialReply, frozen=True, kw_only=True):
         workspace: The folder that was searched.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("dependencies", "dependents")
+
     target_is: Literal["file", "symbol", "unknown"]
     means: list[str]
     dependencies: list[Dependency] | UnsetType = UNSET
@@ -107,13 +109,13 @@ class SimilarFound(PartialReply, frozen=True, kw_only=True):
 
     Attributes:
         path: The file that the others are like, below the workspace's folder.
-        note: Present where that one is not indexed.
         workspace: The folder that was searched.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("results",)
+
     path: str
     results: list[SimilarFile]
-    note: str | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 

@@ -8,14 +8,14 @@ one's own and else one of all; or in full: ``user:alice:docs``, ``project:atlas:
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.schemas.memory_types import Fraction, QueryVectors
-from greenroom.actors.schemas.replies import PartialReply, Reply
+from greenroom.actors.schemas.replies import ListReply, PartialReply
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.actors.schemas.runs import Run
 from greenroom.runtime import Message
@@ -348,8 +348,10 @@ class DescribeCorpus(Message[CorpusView], frozen=True, kw_only=True):
     row: CorpusRow
 
 
-class CorporaListed(Reply, frozen=True, kw_only=True):
+class CorporaListed(ListReply, frozen=True, kw_only=True):
     """Answers `ListCorpora`: those that the caller may see."""
+
+    lists: ClassVar[tuple[str, ...]] = ("corpora",)
 
     corpora: list[CorpusView]
 
@@ -453,6 +455,8 @@ class ChunksFound(PartialReply, frozen=True, kw_only=True):
         cache_hit: Whether you asked the same just before.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("results",)
+
     results: list[ChunkFound]
     total_found: int
     strategy_used: UsedStrategy
@@ -490,12 +494,14 @@ class ChunkContent(msgspec.Struct, frozen=True, kw_only=True):
     chunk_ids: list[int] | UnsetType = UNSET
 
 
-class FullContent(Reply, frozen=True, kw_only=True):
+class FullContent(ListReply, frozen=True, kw_only=True):
     """Answers `GetFullContent`, in the order in which they were asked for.
 
     Attributes:
         unknown_ids: Ids of which the corpus has no chunk: never, or no more.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("chunks",)
 
     chunks: list[ChunkContent]
     unknown_ids: list[int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -13,6 +13,7 @@ from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessVi
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.replies import PartialReply, Reply
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -225,20 +226,25 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityView(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity; of metadata only the first four members.
+    """An entity; of metadata only the first five members.
 
     Attributes:
+        entity_id: None for a name that nobody has declared, like its type.
+        declared: False for a name that nobody has declared, and that documents repeat.
         mention_count: How often the documents mention it.
         source_chunks: The chunks that mention it most.
+        source_files: Of a name that nobody has declared: their documents.
         version: Which version is used, where a manifest says so.
     """
 
-    entity_id: str
+    entity_id: str | None
     name: str
-    entity_type: EntityType
+    entity_type: EntityType | None
     mention_count: int
+    declared: Annotated[bool, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     description: str | UnsetType = UNSET
     source_chunks: list[int] | UnsetType = UNSET
+    source_files: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     created_at: datetime | UnsetType = UNSET
     aliases: list[str] | UnsetType = UNSET
     version: str | UnsetType = UNSET
@@ -289,6 +295,8 @@ class EntitiesFound(PartialReply, frozen=True, kw_only=True):
         total_relationships: How many relations those that are answered have.
         waiting_for_matching: Documents in which names are still to be looked for, if there are any.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("entities",)
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -352,6 +360,8 @@ class EntitiesSuggested(PartialReply, frozen=True, kw_only=True):
     Attributes:
         documents: How many were read.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 
     suggestions: list[Suggestion]
     documents: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.base.times import DAY, to_microseconds
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.replies import Reply, TooLarge
+from greenroom.actors.schemas.replies import ListReply, Reply, TooLarge
 
 _EVER = 1 << 62
 """Microseconds, more than any time of a memory has."""
@@ -213,7 +213,7 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
     memories: list[ForgottenMemory]
 
 
-class MemoryPage(Reply, frozen=True, kw_only=True):
+class MemoryPage(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemories`.
 
     Attributes:
@@ -222,6 +222,8 @@ class MemoryPage(Reply, frozen=True, kw_only=True):
             for those that alone are larger, which ``over_budget`` names.
         imitates: As in `MemoryStatistics`.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("memories",)
 
     memories: list[MemoryView]
     count: int

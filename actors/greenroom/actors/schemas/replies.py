@@ -5,12 +5,13 @@ Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.base.paging import OverBudget
 from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
@@ -24,7 +25,25 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     success: bool = True
 
 
-class PartialReply(Reply, frozen=True, kw_only=True):
+class ListReply(Reply, frozen=True, kw_only=True):
+    """What every search and listing carries.
+
+    Attributes:
+        lists: The members that hold what was found; the answer is empty where all of them are.
+        empty_because: Why it is.
+    """
+
+    lists: ClassVar[tuple[str, ...]]
+
+    empty_because: Annotated[EmptyBecause, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+    @property
+    def lacks_reason(self) -> bool:
+        """Whether it is empty, and does not say why."""
+        return self.empty_because is UNSET and not any(getattr(self, name) for name in self.lists)
+
+
+class PartialReply(ListReply, frozen=True, kw_only=True):
     """What an answer carries of which something may be missing.
 
     Attributes:
@@ -113,8 +132,10 @@ class SessionRead(Reply, frozen=True, kw_only=True):
     cursor: str | None
 
 
-class SessionList(Reply, frozen=True, kw_only=True):
+class SessionList(ListReply, frozen=True, kw_only=True):
     """Answers `ListSessions`, newest activity first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("sessions",)
 
     sessions: list[SessionSummary]
     count: int
@@ -136,8 +157,10 @@ class MessageAdded(Reply, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MessagePage(Reply, frozen=True, kw_only=True):
+class MessagePage(ListReply, frozen=True, kw_only=True):
     """Answers `GetMessages`; ``total`` counts every visible message that fits the filter and ``since_id``."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     count: int
@@ -165,6 +188,8 @@ class SearchResults(PartialReply, frozen=True, kw_only=True):
     that is said; another time it finds more.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("results",)
+
     results: list[SearchHit]
     query: str
     threshold: float
@@ -176,8 +201,10 @@ class SearchResults(PartialReply, frozen=True, kw_only=True):
     over_budget: TooLarge | UnsetType = UNSET
 
 
-class SenderMessages(Reply, frozen=True, kw_only=True):
+class SenderMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchBySender`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     sender: str
@@ -194,8 +221,10 @@ class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
     end: datetime
 
 
-class TimeRangeMessages(Reply, frozen=True, kw_only=True):
+class TimeRangeMessages(ListReply, frozen=True, kw_only=True):
     """Answers `SearchByTimerange`; ``truncated`` says that there are more."""
+
+    lists: ClassVar[tuple[str, ...]] = ("messages",)
 
     messages: list[MessageView]
     timerange: TimeRange
@@ -248,8 +277,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     value_size: int
 
 
-class MemoryList(Reply, frozen=True, kw_only=True):
+class MemoryList(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemory`, newest update first."""
+
+    lists: ClassVar[tuple[str, ...]] = ("entries",)
 
     entries: list[MemoryEntry]
     count: int

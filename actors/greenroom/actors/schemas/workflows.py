@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply, Reply
 from greenroom.runtime import Message
 
 KIND: Final = "workflow"
@@ -108,8 +108,10 @@ class StepRecorded(Reply, frozen=True, kw_only=True):
     recorded_at: datetime
 
 
-class PatternsFound(Reply, frozen=True, kw_only=True):
+class PatternsFound(ListReply, frozen=True, kw_only=True):
     """Answers `FindPatterns`; ``context`` is the one that patterns go on from, as shapes."""
+
+    lists: ClassVar[tuple[str, ...]] = ("patterns",)
 
     patterns: list[BriefPattern]
     total_found: int
@@ -117,8 +119,10 @@ class PatternsFound(Reply, frozen=True, kw_only=True):
     steps: int
 
 
-class ActionsSuggested(Reply, frozen=True, kw_only=True):
+class ActionsSuggested(ListReply, frozen=True, kw_only=True):
     """Answers `SuggestActions`; ``context`` is the one that they follow, as shapes."""
+
+    lists: ClassVar[tuple[str, ...]] = ("suggestions",)
 
     suggestions: list[BriefAction]
     context: list[str]

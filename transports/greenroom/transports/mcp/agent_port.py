@@ -7,8 +7,6 @@ from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from greenroom.runtime import Refusal
-
 
 class SubscriberPort(Protocol):
     """Subscriptions of one agent: tells which resources changed, as far as it may see them."""
@@ -67,8 +65,8 @@ class AgentPort(Protocol):
     ) -> Cancellable:
         """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
 
-    def fallback(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
-        """Return what is to be awaited for the outcome of a post that was refused; None: it is that."""
+    def fallback(self, request: Any, first: Any) -> Callable[[], Awaitable[Any]] | None:
+        """Return what is to be awaited after a post's reply or refusal; None: that is the outcome."""
 
     def subscriber(self, window: float) -> SubscriberPort:
         """Return a new subscriber, which merges changes within `window` seconds."""

@@ -120,16 +120,17 @@ class DomainRequests:
             reply = result.unwrap()
         except StoreFailedError as error:
             self._store_failed(error)
-        except Refusal as first:
-            fallback = self._identity.agent.fallback(request, first)
-            if fallback is None:
-                self._complete(call, done, first)
-            else:
-                self._await(call, fallback, done)
+            return
+        except Refusal as refusal:
+            reply = refusal
         except Exception as error:  # noqa: BLE001  (as in `ask`)
             self._complete(call, done, error)
-        else:
+            return
+        fallback = self._identity.agent.fallback(request, reply)
+        if fallback is None:
             self._complete(call, done, reply)
+        else:
+            self._await(call, fallback, done)
 
     def _await(self, call: Call, asking: Callable[[], Awaitable[Any]], done: Done) -> None:
         """Let a request be answered with what ``asking`` returns or raises."""

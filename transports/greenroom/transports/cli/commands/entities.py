@@ -106,7 +106,7 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
         case EntitiesFound():
             for entity in reply.entities:
                 say(
-                    f"{entity.entity_id}  {entity.entity_type:<9}  mentioned {entity.mention_count:,} times  "
+                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<10}  mentioned {entity.mention_count:,} times  "
                     f"{printable(entity.name)}"
                 )
             for relation in reply.relationships:

@@ -1,0 +1,75 @@
+"""Why searches in corpora of documents, and for what these speak of, come back empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors.base.emptiness import EmptyBecause
+from greenroom.actors.corpus.asking import ListCorpora
+from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
+from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
+from greenroom.actors.recall.entity_mentions import FindEntity
+from greenroom.actors.schemas.corpus import EVERY_CORPUS
+
+_DOCUMENTS: Final = "documents"
+_ENTITIES: Final = "entities"
+_SECONDS: Final = 0.5
+"""How long names are counted that documents repeat."""
+
+
+async def _of_corpora(asker: Asker, _request: Any, reply: Any) -> EmptyBecause | None:
+    """Return that the corpora which were asked have nothing, or did not answer in time."""
+    if getattr(reply, "partial_reason", None):
+        return asker.because("cut", why=reply.partial_reason)
+    asked = [
+        each
+        for each in (await asker.ask(ListCorpora())).corpora
+        if each.corpus == reply.corpus or (reply.corpus == EVERY_CORPUS and not each.root)
+    ]
+    return None if any(each.chunks for each in asked) else asker.because("nothing_stored", what=_DOCUMENTS)
+
+
+async def _nothing_like_it(asker: Asker, request: SemanticSearch, reply: Any) -> EmptyBecause:
+    analysis = reply.query_analysis
+    if reply.strategy_used == "bm25" != request.strategy and analysis:
+        return asker.because("no_embedder", what=_DOCUMENTS, why=analysis.reason)
+    return asker.because("nothing_relevant", what=_DOCUMENTS)
+
+
+async def _unknown_ids(asker: Asker, _request: Any, _reply: Any) -> EmptyBecause:
+    return asker.because("unknown_ids", what="passages")
+
+
+async def _not_declared(asker: Asker, request: Any, _reply: Any) -> EmptyBecause:
+    """Return that nothing has a name, and how many names the documents have that nobody declared."""
+    found: Any = None
+    with trio.move_on_after(_SECONDS):
+        found = await asker.ask(SuggestEntities(corpus=request.corpus, limit=200))
+    count = "many" if found is None else f"{len(found.suggestions):,}"
+    return asker.because("not_declared", name=request.vendor_filter, count=count)
+
+
+async def _all_declared(asker: Asker, _request: Any, _reply: Any) -> EmptyBecause:
+    return asker.because("all_declared")
+
+
+_FIND_ENTITIES: Final = Explained(
+    _ENTITIES, {"entity_type": Filter()}, first=_of_corpora, last=_not_declared, wide={}
+)
+
+EXPLAINED: Final[Mapping[type[Any], Explained]] = {
+    SemanticSearch: Explained(
+        _DOCUMENTS, {"min_score": Filter(widest=0.0)}, first=_of_corpora, last=_nothing_like_it, wide={}
+    ),
+    GetFullContent: Explained("passages", first=_of_corpora, last=_unknown_ids),
+    ListCorpora: Explained("collections of documents"),
+    FindVendorInfo: _FIND_ENTITIES,
+    FindEntity: _FIND_ENTITIES,
+    SuggestEntities: Explained(
+        "names", {"min_count": Filter(widest=1)}, first=_of_corpora, last=_all_declared, wide={}
+    ),
+}

@@ -1,0 +1,130 @@
+"""Why no memories are answered: which filter leaves none, and what is spelled nearly like its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors.auth.namespaces import below_root, user_namespace
+from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
+from greenroom.actors.recall.roots import roots_below
+from greenroom.actors.recall.scatter_gather import ask_each, summed
+from greenroom.actors.recall.search import SearchResult
+from greenroom.actors.schemas.memories import FindMemories, ListMemories, MemoryStats
+from greenroom.actors.schemas.memory_replies import MemoryFilters, RootSearchResult
+from greenroom.actors.schemas.replies import ListReply
+from greenroom.runtime import Procedure, ProcedureContext
+
+R = TypeVar("R", bound=ListReply)
+
+MOST_ROOTS: Final = 16
+"""Roots of which is looked what is spelled nearly like a filter's value."""
+SECONDS: Final = 0.5
+"""How long that may take."""
+MOST_LISTED: Final = 200
+_MEMORIES: Final = "memories"
+_PARAMETERS: Final = {
+    "time": ("time_expr", "after", "before", "max_age_days"),
+    "key_prefix": ("key_prefix", "session_id"),
+}
+"""Which parameters a count is of, where its name is not theirs."""
+_COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
+"""Which member of statistics has the values that a filter compares."""
+_LISTED: Final = {
+    "key": "key",
+    "key_prefix": "key",
+    "conversation_id": "conversation_id",
+    "session_id": "session_id",
+}
+"""Which member of a memory has them, where no statistics do."""
+
+
+async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
+    """Return an answer to a search; an empty one with the reason why."""
+    if not answer.lacks_reason:
+        return answer
+    return msgspec.structs.replace(answer, empty_because=await _why_none_found(context, request, found))
+
+
+async def _why_none_found(context: ProcedureContext, request: Any, found: SearchResult) -> EmptyBecause:
+    scopes = context.principal.scopes
+    if found.hits:
+        return because(scopes, "over_budget", what=_MEMORIES)
+    if found.partial is not None:
+        return because(scopes, "cut", why=found.partial)
+    if found.is_nothing and not getattr(request, "min_relevance", None):
+        if found.absence is not None:
+            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
+        return because(scopes, "nothing_relevant", what=_MEMORIES)
+    return await _why_none_left(context, request, found.found)
+
+
+class WhyNoneListed(Procedure[EmptyBecause], frozen=True, kw_only=True):
+    """Find out why a listing of memories has none; internal."""
+
+    request: ListMemories
+
+    async def run(self, context: ProcedureContext) -> EmptyBecause:
+        """Have what is left after each filter counted."""
+        filters = self.request.filters or MemoryFilters()
+        below = self.request.namespace or user_namespace(context.principal)
+        if filters.namespace is None:
+            filters = msgspec.structs.replace(filters, namespace=below_root(below))
+        counted = FindMemories(filters=filters, limit=1, use=False)
+        answers = await ask_each(context, await roots_below(context, below), counted)
+        return await _why_none_left(context, self.request, answers.found)
+
+
+async def _why_none_left(
+    context: ProcedureContext, request: Any, found: Sequence[RootSearchResult]
+) -> EmptyBecause:
+    """Return which filter leaves none of the memories that the caller may see, if there are any."""
+    scopes = context.principal.scopes
+    # Of a root where the caller may see nothing, nothing is said.
+    counts = summed([each for each in found if each.counts.get("visible")])
+    if counts:
+        filters = next((_given(request, name) for name, count in counts.items() if not count), {})
+        filters = filters or _given(request, "min_relevance")
+        if not filters:
+            return because(scopes, "no_such_text", what=_MEMORIES)
+    else:
+        filters = _given(request, "key") or _given(request, "namespace")
+    known: dict[str, set[str]] = {}
+    with trio.move_on_after(SECONDS):
+        known = await _known(context, filters)
+    if not counts and not (filters and known.get("namespace")):
+        return because(scopes, "nothing_stored", what=_MEMORIES)
+    return no_match(scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set()))
+
+
+def _given(request: Any, name: str) -> dict[str, Any]:
+    """Return those parameters of a request that are given and narrow by something, by their names."""
+    given: dict[str, Any] = {}
+    for each in _PARAMETERS.get(name, (name,)):
+        for within, of in (("", request), ("filters.", getattr(request, "filters", None))):
+            value = getattr(of, each, None)
+            if value:
+                given[within + each] = value
+    return given
+
+
+async def _known(context: ProcedureContext, filters: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return what the caller may see of the values that filters compare, by the filter."""
+    roots = (await roots_below(context, None))[:MOST_ROOTS]
+    counted = await ask_each(context, roots, MemoryStats())
+    known = {
+        name: {value for each in counted.found for value in getattr(each, member)}
+        for name, member in _COUNTED.items()
+    }
+    uncounted = {name: _LISTED[name] for each in filters if (name := each.rpartition(".")[2]) in _LISTED}
+    if uncounted:
+        listed = await ask_each(context, roots, ListMemories(limit=MOST_LISTED))
+        memories = [memory for each in listed.found for memory in each.memories]
+        known |= {
+            name: {value for memory in memories if (value := getattr(memory, member))}
+            for name, member in uncounted.items()
+        }
+    return known
