@@ -19,6 +19,7 @@ from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, sho
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.languages import LONGEST, is_another_language
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Hit(NamedTuple):
         score: 0-1.
         relevance: 0-1.
         quality: 0-1; None where it says nothing.
+        match: 0-1.
         components: Why, by name.
         odds: Of it against nothing; None where nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
@@ -64,6 +66,7 @@ class Hit(NamedTuple):
     components: Mapping[str, float]
     odds: float | None = None
     weighed_as: tuple[str, str] | None = None
+    match: float = 1.0
 
 
 class RankedEntries(NamedTuple):
@@ -256,7 +259,7 @@ def _ranked(
     from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
-    from greenroom.actors.ranking.relevance import RIVALS, rivals  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
 
@@ -278,10 +281,15 @@ def _ranked(
     odds = np.exp(ranked.log_odds.astype(np.float64))
     together = rivals(odds)
     relevances = odds / (1 + np.maximum(odds, together))
+    matches = match_of(ranked.log_odds, ranked.vectors)
     has_nothing = request.min_relevance is None and ranked.is_nothing
+    if has_nothing and len(ranked.rows):
+        texts = yield from _texts(repository, context, corpus.ids[ranked.rows[:RIVALS]].tolist())
+        has_nothing = not is_another_language(request.text or "", texts)
     scores = (1 - boost) * relevances + boost * goodness
     order = np.lexsort((np.arange(len(scores)), -scores))
-    order = order[relevances[order] >= (request.min_relevance or 0.0)][: request.limit]
+    is_enough = (relevances >= (request.min_relevance or 0.0)) & (matches >= request.min_score)
+    order = order[is_enough[order]][: request.limit]
     if has_nothing and request.use:  # nobody else is asked, so this is the answer
         order = order[:0]
     components = _components(ranked, parts, order if request.debug else order[: request.reasons])
@@ -294,6 +302,7 @@ def _ranked(
             next(components, {}),
             float(odds[at]),
             (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
+            float(matches[at]),
         )
         for at in order.tolist()
     ]
@@ -301,6 +310,16 @@ def _ranked(
     return RankedEntries(
         hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
     )
+
+
+def _texts(repository: MemoryRepository, context: Context, ids: Sequence[int]) -> Slices[list[str]]:
+    """Return how memories begin, by their numbers in the index."""
+    texts: list[str] = []
+    for number in ids:
+        if (stored := repository.by_update(context, number)) is not None:
+            value, _ = yield from repository.value(context, stored.entry)
+            texts.append(value[:LONGEST].decode(errors="replace"))
+    return texts
 
 
 def _components(ranked: Ranked, parts: Mapping[str, Any], places: Any) -> Iterator[dict[str, float]]:
@@ -362,6 +381,7 @@ def _shown(
                 score=hit.score,
                 quality=hit.quality,
                 relevance=hit.relevance,
+                match=hit.match,
                 odds=hit.odds,
                 components=dict(hit.components) if request.debug or hit.components else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,

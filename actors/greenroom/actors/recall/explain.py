@@ -237,7 +237,7 @@ class _One(NamedTuple):
             below=None,
             roots=roots,
             min_relevance=0.0,
-            usual_relevance=None,
+            min_score=0.0,
             least_share=0.0,
             limit=PLACES,
         )

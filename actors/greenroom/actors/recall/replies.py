@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.grades import Grade, grade_of
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
 from greenroom.actors.schemas.replies import PartialReply, Reply, TooLarge
@@ -20,7 +21,10 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that was found.
 
     Attributes:
-        score: How good it is, 0-1, as the mode says.
+        score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers that have half of
+            the query's words have more than 0.7. In mode hybrid the order goes by quality as well.
+        relevance: Of so many answers like this one, 0-1, one was right where that was measured.
+        grade: By its relevance.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is left out, for it is too large for a list.
@@ -35,6 +39,8 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     namespace: str
     score: float
+    relevance: float
+    grade: Grade
     content: str | UnsetType = UNSET
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
@@ -118,6 +124,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
+        weak: Present where an answer is hardly among them: in fewer than one of four such lists one was.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
@@ -132,6 +139,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    weak: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -142,6 +150,8 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     key: str
     namespace: str
     score: float
+    relevance: float
+    grade: Grade
     created_at: datetime
     content: str | None = None
     value: msgspec.Raw | UnsetType = UNSET
@@ -187,7 +197,9 @@ def hit(found: FoundMemory) -> MemoryHit:
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
-        score=round(found.score, 4),
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
         content=_given(memory.content),
         value=memory.value,
         withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
@@ -220,7 +232,9 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
-        score=round(found.score, 4),
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
         created_at=memory.created_at,
         content=memory.content,
         value=memory.value,

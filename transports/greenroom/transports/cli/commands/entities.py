@@ -106,8 +106,8 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
         case EntitiesFound():
             for entity in reply.entities:
                 say(
-                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<10}  mentioned {entity.mention_count:,} times  "
-                    f"{printable(entity.name)}"
+                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<10}  "
+                    f"mentioned {entity.mention_count:,} times  {printable(entity.name)}"
                 )
             for relation in reply.relationships:
                 count = (
