@@ -29,6 +29,7 @@ from greenroom.actors import (
     open_greenroom,
     parse_request,
 )
+from greenroom.actors.base.grades import GRADES
 from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
@@ -187,6 +188,26 @@ async def test_a_search_is_narrowed(code: Path, tmp_path: Path, arguments: str, 
         await settled(agent)
         found = await search(agent, '{"query":"drop anchor depth",MORE}'.replace("MORE", arguments))
         assert {each.file_path for each in found.results} == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.relevance")
+async def test_files_have_a_score_a_relevance_and_its_grade_by_which_a_search_is_cut(
+    code: Path, tmp_path: Path
+) -> None:
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        files = (await search(agent, '{"query":"drop anchor depth"}')).results
+        assert files[0].score > 0.7
+        for of, least in (("score", "min_score"), ("relevance_score", "min_relevance")):
+            values = [getattr(each, of) for each in files]
+            assert values == sorted(values, reverse=True)
+            for value in values:
+                found = await search(agent, f'{{"query":"drop anchor depth","{least}":{value - 0.0001}}}')
+                assert found.results == [each for each in files if getattr(each, of) >= value - 0.0001]
+            for grade, worth in GRADES.items():
+                found = await search(agent, f'{{"query":"drop anchor depth","{least}":"{grade}"}}')
+                assert found.results == [each for each in files if each.relevance_score >= worth]
+                assert all((each.grade == grade) <= (each.relevance_score >= worth) for each in files)
 
 
 @pytest.mark.slow

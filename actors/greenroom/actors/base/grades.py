@@ -19,6 +19,9 @@ class Least(NamedTuple):
     relevance: float
 
 
+NONE_LEAST: Final = Least(0.0, 0.0)
+
+
 def grade_of(relevance: float) -> Grade:
     """Return the grade of a hit."""
     return next(grade for grade, least in GRADES.items() if relevance >= least)

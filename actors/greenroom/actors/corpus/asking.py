@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.grades import WEAK
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
     VisibleCorpora,
@@ -181,12 +182,13 @@ async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
 def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
     """Return all answers as one, in the order of their scores, which compare among corpora."""
     found = answers.found
+    is_nothing = all(answer.is_nothing for answer in found.values() if answer.results)
     is_one = name != schemas.EVERY_CORPUS
     ranked = sorted(
         (
             (each if is_one else msgspec.structs.replace(each, corpus=row.full_name))
             for row, answer in found.items()
-            for each in answer.results
+            for each in ([] if is_nothing else answer.results)
         ),
         key=lambda each: (-each.hybrid_score, str(each.corpus), each.rank),
     )
@@ -202,7 +204,7 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
     missing = _missing(answers)
     said = schemas.ChunksFound(
         results=results,
-        total_found=sum(answer.total for answer in found.values()),
+        total_found=0 if is_nothing else sum(answer.total for answer in found.values()),
         strategy_used=strategy,
         query_analysis=analysis if is_told else UNSET,
         execution_time_ms=0.0,
@@ -212,6 +214,7 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
             waiting_for_vectors=sum(answer.freshness.waiting_for_vectors for answer in found.values()),
         ),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
+        weak=True if results and results[0].hybrid_score < WEAK else UNSET,
         partial=True if missing else UNSET,
         partial_reason=missing or UNSET,
     )

@@ -79,6 +79,7 @@ _ENDINGS: Final = Filter(_endings, widest=[])
 _FILTERS: Final = {
     "scope": _SCOPE,
     "min_relevance": Filter(widest=0.0),
+    "min_score": Filter(widest=0.0),
     "filters.file_types": _ENDINGS,
     "filters.exclude_paths": Filter(widest=[]),
 }

@@ -63,7 +63,11 @@ _FIND_ENTITIES: Final = Explained(
 
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     SemanticSearch: Explained(
-        _DOCUMENTS, {"min_score": Filter(widest=0.0)}, first=_of_corpora, last=_nothing_like_it, wide={}
+        _DOCUMENTS,
+        {"min_score": Filter(widest=0.0), "min_relevance": Filter(widest=0.0)},
+        first=_of_corpora,
+        last=_nothing_like_it,
+        wide={},
     ),
     GetFullContent: Explained("passages", first=_of_corpora, last=_unknown_ids),
     ListCorpora: Explained("collections of documents"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
+from greenroom.actors.base.grades import least_of
 from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
 from greenroom.actors.ingest.freshness import with_changes
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.savings.sources import note_cache, note_whole
 from greenroom.actors.schemas import corpus as schemas
+from greenroom.actors.schemas.types import RARE
 
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
 
@@ -23,7 +25,8 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
     query: schemas.QueryText
     top_k: schemas.TopK = 10
     strategy: schemas.AStrategy = "auto"
-    min_score: schemas.MinScore = 0.0
+    min_score: schemas.MinScore = None
+    min_relevance: Annotated[schemas.MinHybridScore, RARE] = None
     detail_level: schemas.ADetailLevel = "full"
     corpus: schemas.SearchedCorpus = schemas.DEFAULT_CORPUS
 
@@ -33,12 +36,15 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
         """
+        least = least_of(self.min_score, self.min_relevance)
         asked = schemas.FindChunks(
             corpus=schemas.DEFAULT_CORPUS,
             query=self.query,
             strategy=self.strategy,
             top_k=self.top_k,
-            min_score=self.min_score,
+            least_score=least.score,
+            least_relevance=least.relevance,
+            may_be_nothing=self.min_score is None and self.min_relevance is None,
             detail_level=self.detail_level,
         )
         search = SearchCorpora(corpus=self.corpus, asked=asked)

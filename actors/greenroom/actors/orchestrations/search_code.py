@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import trio
 from msgspec import UNSET
 
+from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.orchestrations.client_session import ClientSessionState
@@ -21,6 +22,7 @@ from greenroom.actors.orchestrations.workspace_of import (
 from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.corpus import QueryText
+from greenroom.actors.schemas.types import RARE
 from greenroom.actors.workspace.files import versions_at
 from greenroom.actors.workspace.places import Place, checked_file
 
@@ -39,6 +41,7 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
     scope: schemas.Folder = ""
     limit: schemas.FilesWanted = 10
     min_relevance: schemas.MinRelevance = 0.0
+    min_score: Annotated[schemas.MinScore, RARE] = 0.0
     filters: schemas.CodeFilters = schemas.CodeFilters()
 
     async def carry_out(self, client: ClientSessionState) -> schemas.CodeFound:
@@ -49,12 +52,14 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
                 none.
         """
         began = trio.current_time()
+        least = least_of(self.min_score, self.min_relevance)
         asked = schemas.FindCode(
             corpus="",
             query=self.query,
             filters=self.filters,
             limit=self.limit,
-            min_relevance=self.min_relevance,
+            least_relevance=least.relevance,
+            least_score=least.score,
         )
         place, workspace, found = await code_found(client, self.scope, asked)
         if found is not None and are_wanted():

@@ -35,7 +35,7 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
     path: code_schemas.FilePath
     scope: code_schemas.Folder = ""
     limit: code_schemas.FilesWanted = 10
-    min_relevance: code_schemas.MinRelevance = 0.0
+    min_relevance: code_schemas.LeastAlike = 0.0
     filters: code_schemas.CodeFilters = code_schemas.CodeFilters()
 
     async def carry_out(self, client: ClientSessionState) -> schemas.SimilarFound:

@@ -100,10 +100,10 @@ def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet,
 
 
 MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
-    "words": -3.2,
-    "static": -2.0,
-    "sentences": -1.5,
-    "tokens": -1.2,
+    "words": -3.6,
+    "static": -2.4,
+    "sentences": -1.9,
+    "tokens": -1.5,
 }
 """The logarithm of the odds that is a match of a half: 95 of 100 right answers with half of the query's words
 have more than 0.7 then (`bench.scores`)."""

@@ -29,6 +29,7 @@ _MEMORIES: Final = "memories"
 _PARAMETERS: Final = {
     "time": ("time_expr", "after", "before", "max_age_days"),
     "key_prefix": ("key_prefix", "session_id"),
+    "least": ("min_relevance", "min_score"),
 }
 """Which parameters a count is of, where its name is not theirs."""
 _COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
@@ -55,7 +56,7 @@ async def _why_none_found(context: ProcedureContext, request: Any, found: Search
         return because(scopes, "over_budget", what=_MEMORIES)
     if found.partial is not None:
         return because(scopes, "cut", why=found.partial)
-    if found.is_nothing and not getattr(request, "min_relevance", None):
+    if found.is_nothing and not _given(request, "least"):
         if found.absence is not None:
             return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
         return because(scopes, "nothing_relevant", what=_MEMORIES)
@@ -87,7 +88,7 @@ async def _why_none_left(
     counts = summed([each for each in found if each.counts.get("visible")])
     if counts:
         filters = next((_given(request, name) for name, count in counts.items() if not count), {})
-        filters = filters or _given(request, "min_relevance")
+        filters = filters or _given(request, "least")
         if not filters:
             return because(scopes, "no_such_text", what=_MEMORIES)
     else:

@@ -23,7 +23,7 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers that have half of
             the query's words have more than 0.7. In mode hybrid the order goes by quality as well.
-        relevance: Of so many answers like this one, 0-1, one was right where that was measured.
+        relevance: Measured: of memories with 0.3 three in ten were right.
         grade: By its relevance.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.

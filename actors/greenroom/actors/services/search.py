@@ -30,7 +30,7 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
         key: Its key.
         namespace: Where it is.
         score: How well it matches, 0-1, whatever else was found.
-        relevance: Of so many answers like this one, 0-1, one was right where that was measured.
+        relevance: Measured: of memories with 0.3 three in ten were right.
         grade: By its relevance.
         content: Its text; None for a ``value``, and for what is too large for a list.
         value: Its value; None for a ``content``, and for what is too large for a list.
