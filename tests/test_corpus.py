@@ -519,6 +519,10 @@ async def test_a_search_for_what_no_document_speaks_of_is_empty_and_else_says_th
 ) -> None:
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)
+        for number in range(40):
+            await put(
+                runtime, document_of(f"{number}.md", [([f"Part {number}"], f"Page {number} of the log.")])
+            )
         strange = "Which of the migratory birds of the tundra does an ornithologist install?"
         found = await search(runtime, strange)
         assert (found.results, found.total_found, found.weak) == ([], 0, UNSET)

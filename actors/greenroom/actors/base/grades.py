@@ -9,7 +9,10 @@ Grade = Literal["high", "medium", "low"]
 GRADES: Final[Mapping[Grade, float]] = {"high": 0.5, "medium": 0.1, "low": 0.0}
 """The least relevance of each grade: a hit of grade high is right at least as often as it is wrong."""
 WEAK: Final = 0.25
-"""A list is weak where the chance that it has a right answer is less."""
+"""A list of memories is weak where the measured chance that it has a right answer is less."""
+GOOD: Final = 0.7
+"""A list of passages is weak where none has a score as good, as 95 of 100 right answers with half of the query's
+words have."""
 
 
 class Least(NamedTuple):

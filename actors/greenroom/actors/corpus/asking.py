@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.grades import WEAK
+from greenroom.actors.base.grades import GOOD
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
     VisibleCorpora,
@@ -214,7 +214,7 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
             waiting_for_vectors=sum(answer.freshness.waiting_for_vectors for answer in found.values()),
         ),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
-        weak=True if results and results[0].hybrid_score < WEAK else UNSET,
+        weak=True if results and results[0].score < GOOD else UNSET,
         partial=True if missing else UNSET,
         partial_reason=missing or UNSET,
     )

@@ -466,7 +466,7 @@ class ChunksFound(PartialReply, frozen=True, kw_only=True):
         query_analysis: How the query was understood, where the strategy is not the one that was asked for, as
             ``auto`` never is, or a word is not known.
         cache_hit: Whether you asked the same just before.
-        weak: Present where the best is right less often than in one case of four.
+        weak: Present where no score is 0.7, so that an answer is hardly among them.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
