@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+import trio
 from harness import greenroom
 from msgspec import UNSET, UnsetType
 from support.exchanges import imported, line
+from trio.testing import MockClock
 
 from bench import minilm, notes
 from greenroom.actors import (
@@ -28,6 +30,7 @@ from greenroom.actors.base.times import to_microseconds
 from greenroom.actors.embedding.model_install import install_unpacked, installing
 from greenroom.actors.recall.evaluate import JudgedQuery, judged, ready
 from greenroom.actors.recall.reliability import Scored, expected_error
+from greenroom.runtime import RuntimeOptions
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -264,6 +267,40 @@ async def test_a_question_in_another_language_empties_no_list(
         whole = await ann.ask(MemorySearch(query=query, min_relevance=0))
         assert keys(found) == keys(whole)
         assert found.total == whole.total
+
+
+@pytest.mark.promise("recall.first-search")
+@pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+async def test_what_there_is_no_time_to_rank_is_found_by_its_words_and_the_answer_is_partial(
+    enter: Enter, mode: Literal["semantic", "hybrid"]
+) -> None:
+    facts = {f"k{number}": f"Page {number} of the log." for number in range(200)}
+    async with enter() as at:
+        await told(at, **facts, harbour=FACTS["harbour"])
+    async with enter(options=RuntimeOptions(slice_seconds=0)) as at:
+        ann = at.agent(ANN.agent_id, user=ANN.user)
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, MockClock)
+        search = MemorySearch(query="When does the harbour open?", mode=mode, min_relevance=0)
+        found: list[MemoriesFound] = []
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with trio.fail_after(10):
+                    found.append(await ann.ask(search))
+
+            nursery.start_soon(ask)
+            while not found:  # a tenth of a second for each record that is read
+                await trio.lowlevel.checkpoint()
+                clock.jump(0.1)
+        (partial,) = found
+        assert partial.partial
+        assert "by their words" in str(partial.partial_reason)
+        assert keys(partial) == ["harbour"]
+        assert partial.memories[0].score > 0.7
+        assert partial.total_is_minimum
+        whole = await ann.ask(search)
+        assert (keys(whole)[0], whole.partial) == ("harbour", UNSET)
 
 
 @pytest.mark.promise("recall.relevance")

@@ -11,8 +11,8 @@ GRADES: Final[Mapping[Grade, float]] = {"high": 0.5, "medium": 0.1, "low": 0.0}
 WEAK: Final = 0.25
 """A list of memories is weak where the measured chance that it has a right answer is less."""
 GOOD: Final = 0.7
-"""A list of passages is weak where none has a score as good, as 95 of 100 right answers with half of the query's
-words have."""
+"""A list of passages is weak where none has a better score, as 95 of 100 right answers have that have half of
+the query's words."""
 
 
 class Least(NamedTuple):

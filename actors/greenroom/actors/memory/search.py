@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -14,6 +15,7 @@ from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
 from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memory.unread import ANSWERING, READING, newest_with_words
 from greenroom.actors.memory.values import searched_text
 from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, shown
 from greenroom.actors.schemas import memories as requests
@@ -90,8 +92,13 @@ def find(
     """Answer the best memories that the sender may see and that fit the filters."""
     if not repository.counter:
         return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
+    left = context.seconds_left()
     yield from indexing.finish(repository, context)
-    corpus = yield from repository.index.loaded(context)
+    # Without words there is no search by words alone, and what has every word is asked for as it stands.
+    has_way_out = request.text is not None and request.mode != "exact" and left != inf
+    corpus = yield from repository.index.loaded_in_time(context, left * READING if has_way_out else 0.0)
+    if corpus is None:
+        return (yield from newest_with_words(repository, request, context, left * ANSWERING))
     for module in _NEEDED:
         yield from imported(module)
     from greenroom.actors.memory.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now

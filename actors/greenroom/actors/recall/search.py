@@ -17,7 +17,7 @@ from greenroom.actors.recall import replies
 from greenroom.actors.recall.query_embedding import QueryEmbedding, vectors_of
 from greenroom.actors.recall.query_times import QueryTimes, times_of
 from greenroom.actors.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
-from greenroom.actors.recall.scatter_gather import Root, merged, summed
+from greenroom.actors.recall.scatter_gather import Gathered, Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.schemas.memory_types import QueryVectors, SearchMode
@@ -26,6 +26,8 @@ from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, P
 MILLISECONDS = 1_000.0
 FEW = 60
 """Memories that are visible up to which weak ones are left out where a search wants that."""
+_NAMED = 5
+"""Namespaces that were not searched, of which the reason is said."""
 ALWAYS = 5
 """Hits that are never too weak beside the best, for one of them may be what was meant."""
 
@@ -144,7 +146,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     if answers.error is not None and not answers.found:
         raise answers.error
     hits, weak = _relevant(search, answers.found)
-    missing = _not_compared(search, meaning, answers.found), asked.partial
+    missing = _not_searched(answers), _not_compared(search, meaning, answers.found), asked.partial
     clock.lap("merge")
     audit_record.record_read(
         context,
@@ -208,6 +210,15 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str |
     if vectors is None:
         return _Meaning(absence=context.sidecar.absence, may_come=not context.sidecar.is_off)
     return _Meaning(vectors, _why_nothing(vectors))
+
+
+def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
+    """Return what was not searched for want of time, or since it failed."""
+    newest = sum(each.unread or 0 for each in answers.found)
+    reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
+    if any(each.unread is not None for each in answers.found):
+        reasons.append(f"the newest {newest:,} memories alone were searched, by their words; ask again")
+    return "; ".join(reasons) or None
 
 
 def _not_compared(search: SearchSpec, meaning: _Meaning, found: list[RootSearchResult]) -> str | None:

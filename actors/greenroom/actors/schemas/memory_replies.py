@@ -396,6 +396,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         rivals: The odds of the best together, by which those of other owners are less likely.
         is_nothing: Whether all are so weak that none can be taken for an answer.
         terms: With ``debug`` how the query's words were understood, where any were ranked by.
+        unread: How many of the newest memories were searched where there was no time to read the index; None
+            where it was read.
     """
 
     hits: list[FoundMemory]
@@ -406,6 +408,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     rivals: float = 0.0
     is_nothing: bool = False
     terms: list[TermRead] = msgspec.field(default_factory=list)
+    unread: int | None = None
 
 
 class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):
