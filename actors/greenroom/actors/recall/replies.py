@@ -173,7 +173,7 @@ class ContextRecalled(PartialReply, frozen=True, kw_only=True):
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
 
-    memories: list[RecalledMemory]
+    memories: Annotated[list[RecalledMemory], Meta(extra_json_schema=BRIEF)]
     count: int
     tokens: int
     max_tokens: int
