@@ -16,7 +16,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -126,23 +126,23 @@ def rank_files(
     for name, value in values.items():
         strength += np.float32(WEIGHTS[name]) * value
     worth = sum(group.weight for group in groups)
-    matches, scores = (
-        1 / (1 + np.exp((np.float32(middle) - strength / np.float32(worth + EVEN)) / np.float32(width)))
-        for middle, width in (_MATCH, _RELEVANCE)
-    )
+    shares = strength / np.float32(worth + EVEN)
     found = (values["passage"] > 0) | (values["path"] > 0)
-    found &= (matches >= least.score) & (scores >= least.relevance)
+    for scale, wanted in ((_MATCH, least.score), (_RELEVANCE, least.relevance)):
+        if wanted > 0:
+            found &= _worth(shares, scale) >= wanted
     if below is not None:
         found &= below
     files = np.flatnonzero(found)
     best = files[best_places(strength[files], limit)]
+    scores, matches = (_worth(shares[best], scale).tolist() for scale in (_RELEVANCE, _MATCH))
     ranked: list[RankedFile] = []
-    for number in best.tolist():
+    for number, score, match in zip(best.tolist(), scores, matches, strict=True):
         ranked.append(
             RankedFile(
                 path=view.corpus.authors[number],
-                score=float(scores[number]),
-                match=float(matches[number]),
+                score=score,
+                match=match,
                 rows=_passages(view, said, number),
                 parts=_parts(values, number),
             )
@@ -152,8 +152,15 @@ def rank_files(
     told = None
     if about is not None:
         place = place_among(strength, found, about)
-        told = Asked(about, float(scores[about]), float(matches[about]), place, _parts(values, about))
+        score, match = (float(_worth(shares[about], scale)) for scale in (_RELEVANCE, _MATCH))
+        told = Asked(about, score, match, place, _parts(values, about))
     return RankedFiles(ranked, len(files), corrected, unknown, worth, told)
+
+
+def _worth(shares: Any, scale: tuple[float, float]) -> Any:
+    """Return what shares of what a query is worth are on a scale, 0 to 1."""
+    middle, width = scale
+    return 1 / (1 + np.exp((np.float32(middle) - shares) / np.float32(width)))
 
 
 def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
