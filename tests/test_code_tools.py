@@ -164,9 +164,12 @@ async def test_an_answer_of_half_an_index_comes_in_time_and_says_how_far_that_is
 @pytest.mark.promise("code.many")
 async def test_the_first_search_of_a_folder_waits_for_its_index(code: Path, tmp_path: Path) -> None:
     async with agent_in(tmp_path, code, is_kept=True) as agent:
-        first = await search(agent, '{"query":"drop anchor kelp"}')
-        assert (first.partial, first.unknown) == (UNSET, ["kelp"])
-        assert (len(first.results), first.freshness.of) == (3, 4)
+        found = await search(agent, '{"query":"drop anchor kelp"}')
+        while found.partial:  # where no processor was free for five seconds
+            assert found.unknown is UNSET
+            found = await search(agent, '{"query":"drop anchor kelp"}')
+        assert found.unknown == ["kelp"]
+        assert (len(found.results), found.freshness.of) == (3, 4)
 
 
 @pytest.mark.slow
@@ -196,6 +199,7 @@ async def test_files_have_a_score_a_relevance_and_its_grade_by_which_a_search_is
     code: Path, tmp_path: Path
 ) -> None:
     async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
         files = (await search(agent, '{"query":"drop anchor depth"}')).results
         assert files[0].score > 0.7
         for of, least in (("score", "min_score"), ("relevance_score", "min_relevance")):

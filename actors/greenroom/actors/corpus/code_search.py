@@ -108,7 +108,7 @@ def _ranked(
             CodeQuery.read(request.query),
             context.should_yield,
             limit=request.limit * many,
-            least=Least(request.least_score, request.least_relevance),
+            least=Least(request.min_score, request.min_relevance),
             below=files_below(corpus, request.folder, request.filters),
             about=_file_named(corpus, request.about),
         )

@@ -141,7 +141,7 @@ def _ranked(
             query,
             context.should_yield,
             limit=request.top_k,
-            least=Least(request.least_score, request.least_relevance),
+            least=Least(request.min_score, request.min_relevance),
             only=only,
             explain=request.explain,
             about=rows_named(corpus, request.about),

@@ -79,12 +79,12 @@ _ENDINGS: Final = Filter(_endings, widest=[])
 _FILTERS: Final = {
     "scope": _SCOPE,
     "min_relevance": Filter(widest=0.0),
-    "min_score": Filter(widest=0.0),
     "filters.file_types": _ENDINGS,
     "filters.exclude_paths": Filter(widest=[]),
 }
+_SCORED: Final = {"min_score": Filter(widest=0.0)}
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
-    SearchCodeSemantic: Explained(_FILES, _FILTERS, _of_index, _nothing_relevant(_FILES), _WIDE),
+    SearchCodeSemantic: Explained(_FILES, _FILTERS | _SCORED, _of_index, _nothing_relevant(_FILES), _WIDE),
     SymbolSearch: Explained(_SYMBOLS, {"kind": Filter()}, _of_index, _nothing_relevant(_SYMBOLS), _WIDE),
     Outline: Explained(_SYMBOLS, first=_of_index),
     DependencySearch: Explained(_FILES, first=_of_index, last=_no_way),

@@ -42,8 +42,8 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
             query=self.query,
             strategy=self.strategy,
             top_k=self.top_k,
-            least_score=least.score,
-            least_relevance=least.relevance,
+            min_score=least.score,
+            min_relevance=least.relevance,
             may_be_nothing=self.min_score is None and self.min_relevance is None,
             detail_level=self.detail_level,
         )

@@ -58,8 +58,8 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             query=self.query,
             filters=self.filters,
             limit=self.limit,
-            least_relevance=least.relevance,
-            least_score=least.score,
+            min_relevance=least.relevance,
+            min_score=least.score,
         )
         place, workspace, found = await code_found(client, self.scope, asked)
         if found is not None and are_wanted():

@@ -164,8 +164,8 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
         folder: The folder to look in, below the workspace's; empty for that itself.
         filters: Which files are looked at.
         limit: How many are answered.
-        least_relevance: The least measured relevance that they have.
-        least_score: Their least score.
+        min_relevance: The least measured relevance that they have.
+        min_score: Their least score.
         about: The path of a file to tell of, too; empty for none.
     """
 
@@ -174,8 +174,8 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     folder: str = ""
     filters: CodeFilters = CodeFilters()
     limit: int = 10
-    least_relevance: float = 0.0
-    least_score: float = 0.0
+    min_relevance: float = 0.0
+    min_score: float = 0.0
     about: str = ""
 
 

@@ -532,8 +532,8 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
         query: What is looked for.
         vectors: The query as the embedder sees it; None: words alone decide.
         absence: Why there are none, where some were wanted.
-        least_score: The least score.
-        least_relevance: The least measured one.
+        min_score: The least score.
+        min_relevance: The least measured one.
         may_be_nothing: Whether it is said if nothing that was found can be an answer.
         explain: Whether to tell what each signal added.
         about: A chunk's id or a document's path, to tell of that one, too; empty for none.
@@ -545,8 +545,8 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
     absence: str | None = None
     strategy: Strategy = "auto"
     top_k: TopK = 10
-    least_score: Fraction = 0.0
-    least_relevance: Fraction = 0.0
+    min_score: Fraction = 0.0
+    min_relevance: Fraction = 0.0
     may_be_nothing: bool = False
     detail_level: DetailLevel = "full"
     explain: bool = False
