@@ -27,6 +27,7 @@ from man_page import man_page
 from python_names import prose, python_pages
 
 from greenroom.actors import MemoryLine, is_write
+from greenroom.actors.base.emptiness import REASONS
 from greenroom.actors.passport.envelope import VERSION, Passport
 from greenroom.actors.passport.packing import PassportPayload
 from greenroom.actors.prompts.catalogue import listed as prompts_listed
@@ -68,6 +69,15 @@ A tool that fails answers `isError: true` and, as JSON in `content[0].text`, `su
 
 A program asks the same requests in Python; the class is named with each tool. Where an answer has an
 estimate of tokens, a token is four bytes of UTF-8.
+
+"""
+
+EMPTY_INTRODUCTION: Final = """\
+## Why an answer is empty
+
+A search or listing that finds nothing has `empty_because`: a code of this table, a sentence, and mostly a
+remedy, which names no tool that your scopes do not open. What you may not see leaves no trace in it: what
+you may have meant is among what you may see.
 
 """
 
@@ -186,6 +196,7 @@ def tools_page() -> str:
     objects: dict[str, type[msgspec.Struct]] = {}
     listed = [tool for tool in TOOLS.values() if tool.alias is None]
     parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in listed)]
+    parts.append(EMPTY_INTRODUCTION + table(("code", "sentence", "remedy"), reasons()) + "\n")
     parts.append(OLDER_INTRODUCTION + table(("name", "parameters", "carried out as"), older_names()) + "\n")
     parts.append(PROFILES_INTRODUCTION + table(("profile", "tools"), profiles()) + "\n")
     parts.append(OLDER_ANSWERS + table(("profile", "in", "name", "today"), older_answers()) + "\n")
@@ -204,6 +215,14 @@ def tools_page() -> str:
     rows = [(f"`{code}`", " ".join(when)) for code, when in sorted(codes().items())]
     parts.append("## Codes\n\n" + table(("code", "when"), rows))
     return "".join(parts)
+
+
+def reasons() -> list[tuple[str, ...]]:
+    """Return why answers are empty; three dots are what differs."""
+    return [
+        (f"`{code}`", *(re.sub(r"\{.*?\}", "...", each) for each in (reason.sentence, reason.remedy)))
+        for code, reason in REASONS.items()
+    ]
 
 
 def older_names() -> list[tuple[str, ...]]:

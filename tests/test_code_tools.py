@@ -404,7 +404,7 @@ async def test_files_that_are_like_one_are_found_and_what_they_have_in_common(
     async with agent_in(tmp_path, docks, is_kept=True) as agent:
         await settled(agent)
         found = await similar(agent, '{"path":"docks/cranes.py"}')
-        assert (found.path, found.note, found.workspace) == ("docks/cranes.py", UNSET, str(docks))
+        assert (found.path, found.workspace) == ("docks/cranes.py", str(docks))
         by_path = {each.file_path: each for each in found.results}
         assert list(by_path)[:2] == ["tests/test_cranes.py", "docks/gantry.py"]
         twin, other = by_path["tests/test_cranes.py"], by_path["docks/gantry.py"]
@@ -437,7 +437,8 @@ async def test_similar_files_are_narrowed_and_what_is_not_indexed_is_told(
         assert await paths('"min_relevance":1') == []
         assert (await paths('"filters":{"recency_weight":0.9}'))[0] == "docks/gantry.py"
         unknown = await similar(agent, '{"path":".hidden.py"}')
-        assert (unknown.results, unknown.note != UNSET) == ([], True)
+        assert unknown.empty_because != UNSET
+        assert (unknown.results, unknown.empty_because.code) == ([], "not_indexed")
         for wrong in ("gone.py", "docks", "../x.py", ".env"):
             with pytest.raises(Refusal, match=re.escape(wrong)):
                 await similar(agent, json.dumps({"path": wrong}))

@@ -150,7 +150,7 @@ async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
         ):
             assert told in page.text, (told, page.text)
         none = await guest.look(f"/knowledge/{CORPUS}?entity=zzzzqqqq")
-        assert "Nothing of this name is declared" in none.text
+        assert "nothing is called 'zzzzqqqq'" in none.text
 
 
 async def test_a_search_leads_to_documents(open_at: Opens) -> None:

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from support.agents import FAST
 
-from greenroom.actors import Agent, Principal, Reach, open_greenroom
+from greenroom.actors import API_REQUESTS, Agent, Principal, Reach, ask_corpus, open_greenroom
 from greenroom.actors.auth.scopes import tools_of
 from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.schemas.workspace import KeepWorkspace
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import Refusal
 from greenroom.testing import McpClient, mcp_client
@@ -138,6 +139,45 @@ def arguments_of(tool: Tool) -> dict[str, Any]:
 
 def test_every_tool_that_searches_or_lists_can_say_why_it_is_empty() -> None:
     assert {name for name, tool in TOOLS.items() if tool.alias is None} - LISTS.keys() == NO_LISTS.keys()
+
+
+CONSOLE: Final[dict[str, dict[str, Any]]] = {
+    "find_sessions": {"agent": "testre"},
+    "browse_corpora": {},
+    "list_documents": {"path": "harbor.md"},
+    "list_entities": {"holding": "Rediss"},
+    "list_workspaces": {},
+    "list_workspace_files": {"holding": "src/baots.py"},
+}
+"""Listings that only people's console asks, each with a value that leaves nothing."""
+
+
+@pytest.mark.slow
+@pytest.mark.promise("emptiness.reasons", "emptiness.meant")
+async def test_listings_of_the_console_say_so_too(tmp_path: Path) -> None:
+    said: dict[str, Any] = {}
+    async with house(tmp_path / "full", "src/boats.py") as agent_for:
+        async with mcp_client(agent_for, profiles=("all",)) as client:
+            await client.initialize()
+            await fill(client)
+            code = (await client.call("list_corpora"))["corpora"]
+        named = {"list_workspace_files": {"corpus": next(each["corpus"] for each in code if "root" in each)}}
+        for name, given in CONSOLE.items():
+            request = API_REQUESTS[name](**given, **named.get(name, {}))
+            found = msgspec.to_builtins(await agent_for("tester").ask(request))
+            said[name] = found.get("empty_because", {}).get("sentence", "").partition("did you mean ")[2]
+    assert said == {
+        "find_sessions": "'tester'?",
+        "browse_corpora": "",
+        "list_documents": "'harbour.md'?",
+        "list_entities": "'Redis'?",
+        "list_workspaces": "",
+        "list_workspace_files": "'src/boats.py'?",
+    }
+    async with house(tmp_path / "empty") as agent_for:
+        for name in ("find_sessions", "browse_corpora", "list_workspaces"):
+            found = msgspec.to_builtins(await agent_for("tester").ask(API_REQUESTS[name]()))
+            assert found["empty_because"]["code"] == NOTHING
 
 
 NO_FILTERS: Final = {
@@ -330,8 +370,7 @@ async def test_a_filter_that_leaves_nothing_is_named_with_what_was_meant(tmp_pat
             sentence = said["sentence"] if answer["success"] else answer["error"]
             codes = {"corpus": "CORPUS_NOT_FOUND", "since_id": "nothing_new"}
             assert said["code"] == codes.get(parameter, "filter_matches_nothing"), (name, parameter, said)
-            today = (tool.alias.takes or {}).get(parameter, parameter) if tool.alias else parameter
-            assert parameter in codes or f" {today} " in sentence, (name, parameter, sentence)
+            assert parameter in codes or f" {parameter} " in sentence, (name, parameter, sentence)
             assert ("did you mean" in sentence) is bool(near), (name, parameter, sentence)
             assert repr(near) in sentence or not near, (name, parameter, sentence)
 
@@ -384,3 +423,43 @@ async def test_what_may_not_be_seen_reads_as_if_it_were_not_there(tmp_path: Path
             said.append(answers)
     assert said[0] == said[1]
     assert all(said[0].values())
+
+
+@pytest.mark.slow
+@pytest.mark.promise("emptiness.reasons")
+async def test_an_answer_that_is_empty_for_another_reason_says_that(tmp_path: Path) -> None:
+    async with served(tmp_path, "src/boats.py") as client:
+        await fill(client)
+
+        async def code(name: str, **arguments: Any) -> str:
+            said: str = (await client.call(name, **arguments))["empty_because"]["code"]
+            return said
+
+        assert await code("get_messages", session_id="plan", offset=10) == "no_more"
+        assert await code("list_memories", max_tokens=1) == "over_budget"
+        assert await code("memory_search", query="harbour", max_tokens=1) == "over_budget"
+        assert await code("dependency_search", target="src/boats.py") == "stands_alone"
+        await client.call("create_session", session_id="alone", purpose="plan", project_id="other")
+        assert await code("get_messages", session_id="alone", visibility_filter="private") == NOTHING
+        await client.call("record_workflow_step", command="make", session_id="alone")
+        assert await code("get_workflow_patterns", session_id="alone") == "nothing_repeated"
+        together = await client.call("list_memories", filters={"tags": ["harbour"], "kind": "procedural"})
+        assert together["empty_because"]["sentence"].endswith("none fits filters.kind 'procedural'")
+        await client.call("define_entities", entities=[{"name": "Postgres", "type": "service"}])
+        assert await code("suggest_entities", min_count=1) == "all_declared"
+
+
+@pytest.mark.promise("emptiness.reasons")
+async def test_of_code_it_is_said_how_far_the_index_is(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    reach = Reach(workspaces=(str((tmp_path / "code").resolve()),))
+    async with open_greenroom(tmp_path / "data", embedder="none", options=FAST) as runtime:
+        ann = Principal(agent_id="tester", user="ann")
+        agent = Agent(runtime, ann, reach=reach)
+        nobody = await ask(agent, TOOLS["symbol_search"], {"symbol": "boats"})
+        assert nobody["empty_because"]["code"] == "index_off"
+        (corpus,) = (await ask(agent, TOOLS["list_corpora"], {}))["corpora"]
+        keeping = KeepWorkspace(corpus=corpus["corpus"], keeper="another", state="indexing", of=282)
+        await ask_corpus(runtime, ann, keeping)
+        begun = await ask(agent, TOOLS["symbol_search"], {"symbol": "boats"})
+        assert begun["empty_because"]["sentence"] == "the index has 0 of 282 files so far"

@@ -438,3 +438,17 @@ async def test_what_several_searches_ask_for_is_put_together_once(enter: Enter) 
         await make(at)  # whoever asks one that has just woken may have found a row lost
         await make(at)
     assert made == [1, 1, 2, 3, 3]
+
+
+@pytest.mark.promise("emptiness.reasons")
+async def test_that_no_namespace_is_asked_is_not_taken_for_an_empty_store(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        await crowd(at)
+        for asked, code in (
+            (MemorySearch(query="zebra"), "nothing_relevant"),
+            (MemorySearch(query="database", tags=["zebra"]), "filter_matches_nothing"),
+            (MemorySearch(query="database", namespace="team:zebra"), "filter_matches_nothing"),
+        ):
+            found = await alice.ask(asked)
+            assert (found.memories, wire(found)["empty_because"]["code"]) == ([], code)

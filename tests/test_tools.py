@@ -19,6 +19,8 @@ from greenroom.actors import REQUESTS, PutDocument, ask_corpus, open_greenroom
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
 from greenroom.actors.auth.scopes import TOOLS as SCOPES
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.base.emptiness import EmptyBecause
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.runtime import Message, reply_type
 from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
@@ -220,6 +222,9 @@ def output_validator(name: str) -> jsonschema.Draft202012Validator:
 def validator_of(listed: dict[str, Any], tool: Tool) -> jsonschema.Draft202012Validator:
     """Return what checks an answer in every part, and for anything else, also where no parts are listed."""
     schema = listed if "properties" in listed else tool.listing()["outputSchema"]
+    if issubclass(tool.answer, ListReply):  # which is not listed with each: it says itself what it is
+        because = {"empty_because": output_schema(EmptyBecause)}
+        schema = {**schema, "properties": schema["properties"] | because}
     return jsonschema.Draft202012Validator({"allOf": [listed, with_nothing_else(schema)]})
 
 

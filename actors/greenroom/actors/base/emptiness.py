@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -28,6 +29,15 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     sentence: str
     remedy: str | UnsetType = UNSET
+
+    def with_parameter(self, today: str, older: str) -> EmptyBecause:
+        """Return the same for somebody who knows a parameter by an older name."""
+        named = re.compile(rf"\b(fits|and|change|or) {re.escape(today)}\b")
+        said = {
+            "sentence": named.sub(rf"\1 {older}", self.sentence),
+            "remedy": UNSET if self.remedy is UNSET else named.sub(rf"\1 {older}", self.remedy),
+        }
+        return msgspec.structs.replace(self, **said)
 
 
 class Reason(NamedTuple):
@@ -89,6 +99,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "nothing_repeated": Reason("of the {count} steps that were recorded none came again after others"),
     "nothing_new": Reason("no {what} that you may see came since", "ask again later"),
+    "goes_on": Reason("none of the {what} that were looked at so far fits", "next_cursor goes on"),
     "no_more": Reason("the page before was the last", "begin again without {filters}"),
     "over_budget": Reason("none of the {what} that were found fits into max_tokens", "allow more tokens"),
     "unexplained": Reason("nothing was found, and it could not be looked up in time why", "ask again"),

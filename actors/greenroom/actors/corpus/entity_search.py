@@ -172,7 +172,7 @@ def _undeclared(found: FoundName, *, is_full: bool) -> EntityView:
         entity_id=None,
         name=found.name,
         entity_type=None,
-        mention_count=found.count,
+        mention_count=found.mentions,
         declared=False,
         source_chunks=found.chunks[:SOURCES] if is_full else msgspec.UNSET,
         source_files=found.documents[:SOURCES] if is_full else msgspec.UNSET,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.base.threads import imported
 from greenroom.actors.corpus.reading import locate
-from greenroom.actors.corpus.records import DocumentRecord
+from greenroom.actors.corpus.records import DocumentRecord, Passage
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.corpus.search import view_of
 from greenroom.actors.entities import USUAL_COUNT, EntityName, NameCounter, folded, look_up
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CHUNKS: Final = 500
 """Chunks that are read for the names in them."""
-_MOST_CHARACTERS: Final = 400_000
+_MOST_CHARACTERS: Final = 1_000_000
 _MOST_TERMS: Final = 100
 """Words of the index that a part of a word may stand for."""
 _SHORTEST: Final = 2
@@ -33,13 +34,13 @@ class FoundName(NamedTuple):
 
     Attributes:
         name: As it is mostly spelled.
-        count: How often it is there.
+        mentions: How often it is there.
         chunks: The chunks that have it, those that have it most first.
         documents: Their documents, in that order.
     """
 
     name: str
-    count: int
+    mentions: int
     chunks: list[int]
     documents: list[str]
 
@@ -62,11 +63,17 @@ def found_names(
     said: dict[int, Counter[str]] = {}
     paths: dict[int, str] = {}
     documents: dict[int, DocumentRecord] = {}
+    passages: list[Passage] = []
+    read = (-1, -1)
     characters = 0
     for row in rows[:MOST_CHUNKS]:
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
-        text = repository.passage(context, near).text
+        block = bisect_right(near.document.blocks, near.number) - 1
+        if (near.document.number, block) != read:  # one after the other, most are of the same block
+            read = near.document.number, block
+            passages = repository.passages(context, near.document, block)
+        text = passages[near.number - near.document.blocks[block]].text
         said[near.place.id] = counter.add(near.place.id, text)
         paths[near.place.id] = near.document.path
         characters += len(text)

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from greenroom.actors.base.emptiness import EmptyBecause, no_match
+from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.orchestrations.code_search import CodeSearch
 from greenroom.actors.orchestrations.dependency_search import DependencySearch
@@ -84,6 +85,10 @@ _FILTERS: Final = {
 }
 _SCORED: Final = {"min_score": Filter(widest=0.0)}
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
+    ListWorkspaces: Explained("folders of code"),
+    WorkspaceFiles: Explained(
+        _FILES, {"holding": Filter(lambda found: (each.path for each in found.files), widest="")}
+    ),
     SearchCodeSemantic: Explained(_FILES, _FILTERS | _SCORED, _of_index, _nothing_relevant(_FILES), _WIDE),
     SymbolSearch: Explained(_SYMBOLS, {"kind": Filter()}, _of_index, _nothing_relevant(_SYMBOLS), _WIDE),
     Outline: Explained(_SYMBOLS, first=_of_index),

@@ -11,6 +11,7 @@ from greenroom.actors.base.emptiness import EmptyBecause, no_match
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.schemas.keyvalue import ListMemory
 from greenroom.actors.schemas.sessions import GetMessages, SearchBySender, SearchByTimerange, SearchContext
+from greenroom.actors.session.browsing import FindSessions
 from greenroom.actors.session.directory import ListSessions
 
 _MESSAGES: Final = "messages"
@@ -47,6 +48,16 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
         {
             "status": Filter(),
             "project_id": Filter(lambda found: (each.project_id for each in found.sessions)),
+        },
+    ),
+    FindSessions: Explained(
+        "sessions",
+        {
+            "status": Filter(),
+            "project_id": Filter(lambda found: (each.session.project_id for each in found.sessions)),
+            "agent": Filter(lambda found: (each.session.created_by for each in found.sessions)),
+            "tool": Filter(),
+            "text": Filter(),
         },
     ),
     GetMessages: Explained(_MESSAGES, {"visibility_filter": Filter(widest="all")}, first=_of_messages),

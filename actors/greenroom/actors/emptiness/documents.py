@@ -10,8 +10,12 @@ import trio
 from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.corpus.asking import ListCorpora
 from greenroom.actors.corpus.entity_tools import FindVendorInfo, SuggestEntities
+from greenroom.actors.corpus.listing import BrowseCorpora, CorpusEntities
+from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.orchestrations.ask_documents import GetFullContent, SemanticSearch
+from greenroom.actors.orchestrations.list_documents import CorpusDocuments
+from greenroom.actors.recall.emptiness import seconds_for
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.schemas.corpus import EVERY_CORPUS
 
@@ -34,9 +38,8 @@ async def _of_corpora(asker: Asker, _request: Any, reply: Any) -> EmptyBecause |
 
 
 async def _nothing_like_it(asker: Asker, request: SemanticSearch, reply: Any) -> EmptyBecause:
-    analysis = reply.query_analysis
-    if reply.strategy_used == "bm25" != request.strategy and analysis:
-        return asker.because("no_embedder", what=_DOCUMENTS, why=analysis.reason)
+    if request.strategy != "bm25" and (await asker.ask(GetEmbedding())).state == "off":
+        return asker.because("no_embedder", what=_DOCUMENTS, why=reply.query_analysis.reason)
     return asker.because("nothing_relevant", what=_DOCUMENTS)
 
 
@@ -47,7 +50,7 @@ async def _unknown_ids(asker: Asker, _request: Any, _reply: Any) -> EmptyBecause
 async def _not_declared(asker: Asker, request: Any, _reply: Any) -> EmptyBecause:
     """Return that nothing has a name, and how many names the documents have that nobody declared."""
     found: Any = None
-    with trio.move_on_after(_SECONDS):
+    with trio.move_on_after(seconds_for(_SECONDS)):
         found = await asker.ask(SuggestEntities(corpus=request.corpus, limit=200))
     count = "many" if found is None else f"{len(found.suggestions):,}"
     return asker.because("not_declared", name=request.vendor_filter, count=count)
@@ -71,6 +74,22 @@ EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     ),
     GetFullContent: Explained("passages", first=_of_corpora, last=_unknown_ids),
     ListCorpora: Explained("collections of documents"),
+    BrowseCorpora: Explained("collections of documents"),
+    CorpusDocuments: Explained(
+        _DOCUMENTS,
+        {
+            "holding": Filter(lambda found: (each.title for each in found.documents), widest=""),
+            "kind": Filter(lambda found: (each.kind for each in found.documents)),
+            "path": Filter(lambda found: (each.path for each in found.documents)),
+        },
+    ),
+    CorpusEntities: Explained(
+        _ENTITIES,
+        {
+            "holding": Filter(lambda found: (each.name for each in found.entities), widest=""),
+            "entity_type": Filter(),
+        },
+    ),
     FindVendorInfo: _FIND_ENTITIES,
     FindEntity: _FIND_ENTITIES,
     SuggestEntities: Explained(

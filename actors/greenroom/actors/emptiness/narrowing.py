@@ -73,6 +73,8 @@ class Explained(NamedTuple):
         """Return why an answer is empty."""
         if getattr(reply, "left_out", None):
             return asker.because("over_budget", what=self.what)
+        if getattr(reply, "next_cursor", None):
+            return asker.because("goes_on", what=self.what)
         begins = [name for name in _PAGED if getattr(request, name, None)]
         if begins:
             return asker.because("no_more", filters=begins[0])

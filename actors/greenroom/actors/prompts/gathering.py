@@ -168,7 +168,8 @@ class Gathering:
         async def look_up() -> None:
             found = await SimilarFiles(path=path, limit=SIMILAR).carry_out(self._client)
             if not found.results:
-                self.missing.append(f"Like it: {found.note or 'no file is'}")
+                because = found.empty_because
+                self.missing.append(f"Like it: {because.sentence if because else 'no file is'}")
             lines = [
                 f"{each.file_path}: {each.relevance_score:g} by "
                 f"{', '.join(each.signals)}{'; both have ' if each.shared else ''}{', '.join(each.shared)}"

@@ -10,7 +10,7 @@ import trio
 
 from greenroom.actors.auth.namespaces import below_root, user_namespace
 from greenroom.actors.base.emptiness import EmptyBecause, because, no_match
-from greenroom.actors.recall.roots import roots_below
+from greenroom.actors.recall.roots import MOST, roots_below
 from greenroom.actors.recall.scatter_gather import ask_each, summed
 from greenroom.actors.recall.search import SearchResult
 from greenroom.actors.schemas.memories import FindMemories, ListMemories, MemoryStats
@@ -41,6 +41,12 @@ _LISTED: Final = {
     "session_id": "session_id",
 }
 """Which member of a memory has them, where no statistics do."""
+_NARROWING: Final = ("tags", "kind", "scope", "author", "conversation_id", "time", "min_importance")
+
+
+def seconds_for(most: float) -> float:
+    """Return how long to look for a reason: so long at most, and half of what the caller has left."""
+    return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
 async def with_reason(context: ProcedureContext, request: Any, found: SearchResult, answer: R) -> R:
@@ -54,11 +60,12 @@ async def _why_none_found(context: ProcedureContext, request: Any, found: Search
     scopes = context.principal.scopes
     if found.hits:
         return because(scopes, "over_budget", what=_MEMORIES)
-    if found.partial is not None:
-        return because(scopes, "cut", why=found.partial)
+    if found.partial is not None or found.failed:
+        why = found.partial or "not every namespace answered, as failed says"
+        return because(scopes, "cut", why=why)
     if found.is_nothing and not _given(request, "least"):
-        if found.absence is not None:
-            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence)
+        if context.sidecar is None or context.sidecar.is_off:
+            return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs")
         return because(scopes, "nothing_relevant", what=_MEMORIES)
     return await _why_none_left(context, request, found.found)
 
@@ -93,11 +100,19 @@ async def _why_none_left(
             return because(scopes, "no_such_text", what=_MEMORIES)
     else:
         filters = _given(request, "key") or _given(request, "namespace")
+        if not filters and len(await roots_below(context, None)) <= MOST:
+            return because(scopes, "nothing_stored", what=_MEMORIES)
+        # Of very many roots none is asked that has nothing of the query, or with a tag.
+        filters = filters or {
+            name: value for each in _NARROWING for name, value in _given(request, each).items()
+        }
     known: dict[str, set[str]] = {}
-    with trio.move_on_after(SECONDS):
-        known = await _known(context, filters)
-    if not counts and not (filters and known.get("namespace")):
+    with trio.move_on_after(seconds_for(SECONDS)):
+        known = await _known(context, filters, are_all=not counts)
+    if not counts and not known.get("namespace"):
         return because(scopes, "nothing_stored", what=_MEMORIES)
+    if not filters:
+        return because(scopes, "nothing_relevant", what=_MEMORIES)
     return no_match(scopes, _MEMORIES, filters, lambda name: known.get(name.rpartition(".")[2], set()))
 
 
@@ -112,15 +127,20 @@ def _given(request: Any, name: str) -> dict[str, Any]:
     return given
 
 
-async def _known(context: ProcedureContext, filters: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return what the caller may see of the values that filters compare, by the filter."""
+async def _known(
+    context: ProcedureContext, filters: Mapping[str, Any], *, are_all: bool
+) -> dict[str, set[str]]:
+    """Return what the caller may see of the values that filters compare, or of all, by the filter."""
+    names = {each.rpartition(".")[2] for each in filters}
     roots = (await roots_below(context, None))[:MOST_ROOTS]
-    counted = await ask_each(context, roots, MemoryStats())
-    known = {
-        name: {value for each in counted.found for value in getattr(each, member)}
-        for name, member in _COUNTED.items()
-    }
-    uncounted = {name: _LISTED[name] for each in filters if (name := each.rpartition(".")[2]) in _LISTED}
+    known: dict[str, set[str]] = {}
+    if are_all or names & _COUNTED.keys():
+        counted = await ask_each(context, roots, MemoryStats())
+        known = {
+            name: {value for each in counted.found for value in getattr(each, member)}
+            for name, member in _COUNTED.items()
+        }
+    uncounted = {name: _LISTED[name] for name in names & _LISTED.keys()}
     if uncounted:
         listed = await ask_each(context, roots, ListMemories(limit=MOST_LISTED))
         memories = [memory for each in listed.found for memory in each.memories]

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.runtime import Refusal
 
 
@@ -46,8 +48,13 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         words = f" with {', '.join([*given, *renamed])}" if self.takes and (renamed or given) else ""
         return f"{self.name} is an older name; call {successor}{words}"
 
-    def reworded(self, error: Exception) -> Exception:
-        """Return an error of today's call in the words of the older parameters."""
+    def reworded(self, error: Any) -> Any:
+        """Return an error or an empty answer of today's call in the words of the older parameters."""
+        if isinstance(error, ListReply) and not isinstance(error.empty_because, UnsetType):
+            because = error.empty_because
+            for older, today in (self.takes or {}).items():
+                because = because.with_parameter(today, older)
+            return msgspec.structs.replace(error, empty_because=because)
         if not isinstance(error, Refusal):
             return error
         field = error.details.get("field")

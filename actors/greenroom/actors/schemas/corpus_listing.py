@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -12,7 +12,7 @@ from greenroom.actors.schemas.corpus import MAX_PATH, CorpusName, CorpusView, Do
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.entities import EntityView
 from greenroom.actors.schemas.ingest import Filling
-from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.actors.schemas.workspace import WorkspaceState
 from greenroom.runtime import Message
 
@@ -50,12 +50,14 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
     on_disk: OnDisk | UnsetType = UNSET
 
 
-class DocumentsShown(Reply, frozen=True, kw_only=True):
+class DocumentsShown(ListReply, frozen=True, kw_only=True):
     """Answers `CorpusDocuments`, in an order that means nothing and stays.
 
     Attributes:
         freshness: Of the corpus, and of the files of this page.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("documents",)
 
     documents: list[DocumentShown]
     corpus: str
@@ -93,13 +95,15 @@ class EntitiesCountedEach(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
 
 
-class EntitiesShown(Reply, frozen=True, kw_only=True):
+class EntitiesShown(ListReply, frozen=True, kw_only=True):
     """Answers `CorpusEntities`, those first that are mentioned most.
 
     Attributes:
         total: How many there are in all.
         waiting_for_matching: Documents in which names are still to be looked for.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("entities",)
 
     entities: list[EntityView]
     total: int
@@ -115,8 +119,10 @@ class CorpusShown(msgspec.Struct, frozen=True, kw_only=True):
     filling: Filling
 
 
-class CorporaShown(Reply, frozen=True, kw_only=True):
+class CorporaShown(ListReply, frozen=True, kw_only=True):
     """Answers `BrowseCorpora`: those that the caller may see."""
+
+    lists: ClassVar[tuple[str, ...]] = ("corpora",)
 
     corpora: list[CorpusShown]
 
@@ -128,8 +134,10 @@ class WorkspaceShown(msgspec.Struct, frozen=True, kw_only=True):
     freshness: WorkspaceState
 
 
-class WorkspacesShown(Reply, frozen=True, kw_only=True):
+class WorkspacesShown(ListReply, frozen=True, kw_only=True):
     """Answers `ListWorkspaces`: those that the caller may see."""
+
+    lists: ClassVar[tuple[str, ...]] = ("workspaces",)
 
     workspaces: list[WorkspaceShown]
 
@@ -151,8 +159,10 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int
 
 
-class FilesShown(Reply, frozen=True, kw_only=True):
+class FilesShown(ListReply, frozen=True, kw_only=True):
     """Answers `WorkspaceFiles`, in an order that means nothing and stays."""
+
+    lists: ClassVar[tuple[str, ...]] = ("files",)
 
     files: list[FileShown]
     corpus: str

@@ -40,7 +40,10 @@ class ListReply(Reply, frozen=True, kw_only=True):
     @property
     def lacks_reason(self) -> bool:
         """Whether it is empty, and does not say why."""
-        return self.empty_because is UNSET and not any(getattr(self, name) for name in self.lists)
+        for name in self.lists:  # each answer is asked, and `any` takes three times as long
+            if getattr(self, name):
+                return False
+        return self.empty_because is UNSET
 
 
 class PartialReply(ListReply, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +26,7 @@ class FoundSession(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None
 
 
-class SessionsFound(replies.Reply, frozen=True, kw_only=True):
+class SessionsFound(replies.ListReply, frozen=True, kw_only=True):
     """Answers `FindSessions`, newest activity first.
 
     Attributes:
@@ -34,6 +34,8 @@ class SessionsFound(replies.Reply, frozen=True, kw_only=True):
         matching: How many were found to fit from here on, those of this answer included.
         is_all: Whether there are no more of them.
     """
+
+    lists: ClassVar[tuple[str, ...]] = ("sessions",)
 
     sessions: list[FoundSession]
     count: int

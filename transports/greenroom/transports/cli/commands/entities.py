@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors import (
     Agent,
@@ -91,6 +92,8 @@ def _files(path: Path) -> list[DeclarationFile]:
 
 
 def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
+    if because := getattr(reply, "empty_because", UNSET):
+        remark(f"greenroom entities: {printable(because.sentence)}")
     match reply:
         case EntitiesDefined():
             for sentence in reply.unreadable:
@@ -106,7 +109,7 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
         case EntitiesFound():
             for entity in reply.entities:
                 say(
-                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<10}  "
+                    f"{entity.entity_id or '-'}  {entity.entity_type or 'undeclared':<9}  "
                     f"mentioned {entity.mention_count:,} times  {printable(entity.name)}"
                 )
             for relation in reply.relationships:
