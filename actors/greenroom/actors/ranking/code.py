@@ -52,8 +52,8 @@ _MATCH: Final = 0.11, 0.08
 """The share of what the query is worth that is a match of a half, and how much more makes it 0.73: 95 of 100
 right files that have half of the query's words have more than 0.7 then (`bench.scores`)."""
 _RELEVANCE: Final = 0.65, 0.124
-"""Likewise of the share of right files among the ten best, to questions of which half are of another repository:
-fitted by `bench.scores`."""
+"""Likewise of the share of right files among the ten best, to questions of which half are of another
+repository: fitted by `bench.scores`."""
 
 
 class RankedFile(NamedTuple):
