@@ -269,7 +269,7 @@ async def test_a_question_in_another_language_empties_no_list(
         assert found.total == whole.total
 
 
-@pytest.mark.promise("recall.first-search")
+@pytest.mark.promise("recall.in-time")
 @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
 async def test_what_there_is_no_time_to_rank_is_found_by_its_words_and_the_answer_is_partial(
     enter: Enter, mode: Literal["semantic", "hybrid"]
