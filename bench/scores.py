@@ -71,8 +71,8 @@ def main() -> int:
             _say(f"{name}, {vectors}", answers)
         if chosen.documents is not None and vectors != "tokens":
             for only in ("words",) if embedder is None else (None, "meaning"):
-                name = only if embedder is None else f"{only or 'both'}, {vectors}"
-                _say(f"documents, {name}", list(_documents(chosen.documents, embedder, only)))
+                how = only or "both" if embedder is None else f"{only or 'both'}, {vectors}"
+                _say(f"documents, {how}", list(_documents(chosen.documents, embedder, only)))
     if chosen.code is not None and chosen.mirrors is not None:
         _code(chosen.code, chosen.mirrors)
     return 0

@@ -505,11 +505,12 @@ async def test_a_least_score_leaves_out_what_is_below_it(tmp_path: Path) -> None
             assert some.total_found == 1
         assert first.score > 0.7
         for each in everything.results:
-            assert each.grade == next(grade for grade, least in GRADES.items() if each.hybrid_score >= least)
-        for grade, least in GRADES.items():
-            wanted = [each.chunk_id for each in everything.results if each.hybrid_score >= least]
+            assert each.grade == next(word for word, worth in GRADES.items() if each.hybrid_score >= worth)
+        for grade, worth in GRADES.items():
+            wanted = [each.chunk_id for each in everything.results if each.hybrid_score >= worth]
             for name in ("min_score", "min_relevance"):
-                some = await search(runtime, "install greenroom", **{name: grade})
+                arguments: dict[str, Any] = {name: grade}
+                some = await search(runtime, "install greenroom", **arguments)
                 assert [each.chunk_id for each in some.results] == wanted
 
 
