@@ -65,23 +65,23 @@ def fit(data: Path, vectors: VectorSet, embedder: Remembering | None) -> None:
     """Print how far scores are from what was right in projects left out, and the scales fitted to all."""
     libraries = strangers(libraries_in(data))
     forms = [libraries, [without_headings(library) for library in libraries]]
-    views = [(library, _view(library, embedder)) for form in forms for library in form]
+    views = [(library, view_of_library(library, embedder)) for form in forms for library in form]
     for only in ("words",) if embedder is None else (None, "meaning"):
         answers = [each for library, view in views for each in _answers(library, view, embedder, only)]
         name = only if embedder is None else f"{only or 'both'}, {vectors}"
         rows = [
             ["as they stand", *_figures([(each, each.score) for each in answers])],
-            ["fitted to the others", *_figures(_left_out(answers))],
+            ["fitted to the others", *_figures(fitted_to_others(answers))],
         ]
         print(as_text(Table(title=f"documents, {name}", columns=COLUMNS, rows=rows)))
-        middle, width = _fit(answers)
+        middle, width = fitted(answers)
         print(f'    "{name}": ({middle:.2f}, {width:.3f}),\n', flush=True)
 
 
 # -- fitting -----------------------------------------------------------------
 
 
-def _fit(answers: Sequence[Answer]) -> tuple[float, float]:
+def fitted(answers: Sequence[Answer]) -> tuple[float, float]:
     """Return the middle and the width by which what was right is most likely: Newton's steps."""
     known = np.array([[each.share, 1.0] for each in answers])
     right = np.array([each.right for each in answers], float)
@@ -94,11 +94,11 @@ def _fit(answers: Sequence[Answer]) -> tuple[float, float]:
     return -offset / slope, 1 / slope
 
 
-def _left_out(answers: Sequence[Answer]) -> list[tuple[Answer, float]]:
+def fitted_to_others(answers: Sequence[Answer]) -> list[tuple[Answer, float]]:
     """Return all answers, with their scores by what was fitted to the other projects."""
     found = []
     for project in dict.fromkeys(each.project for each in answers):
-        middle, width = _fit([each for each in answers if each.project != project])
+        middle, width = fitted([each for each in answers if each.project != project])
         these = [each for each in answers if each.project == project]
         shares = np.array([each.share for each in these])
         found += list(zip(these, (1 / (1 + np.exp((middle - shares) / width))).tolist(), strict=True))
@@ -115,7 +115,7 @@ def _figures(found: Sequence[tuple[Answer, float]]) -> list[Value]:
 # -- asking ------------------------------------------------------------------
 
 
-def _view(library: Library, embedder: Remembering | None) -> Chunks:
+def view_of_library(library: Library, embedder: Remembering | None) -> Chunks:
     chunks = [
         (document, Passage(chunk.text, chunk.headings))
         for document in library.documents

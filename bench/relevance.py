@@ -99,7 +99,7 @@ def main() -> int:
         "--documents", type=Path, metavar="DIR", help="fit that of documents, and nothing else"
     )
     chosen = parser.parse_args()
-    for vectors, embedder in _embedders():
+    for vectors, embedder in embedders():
         if chosen.documents is not None:
             if vectors != "tokens":  # chunks have none
                 document_relevance.fit(chosen.documents, vectors, embedder)
@@ -247,7 +247,8 @@ def _figures(found: Sequence[tuple[Answers, Floats]], few: float, many: float) -
 # -- asking ------------------------------------------------------------------
 
 
-def _embedders() -> Iterator[tuple[VectorSet, Remembering | None]]:
+def embedders() -> Iterator[tuple[VectorSet, Remembering | None]]:
+    """Yield each embedder that is installed, with the vectors that it makes; none is the first."""
     yield "words", None
     yield "static", Remembering(load_static())
     weights = minilm.installed()
@@ -271,7 +272,7 @@ def _answers(data: Path | None, vectors: VectorSet, embedder: Remembering | None
         talks = question_sets.conversations(data)
         every = question_sets.merged(talks)
         for talk, other in zip(talks, talks[1:] + talks[:1], strict=True):
-            yield from _asked(talk, [*talk.questions, *_foreign([other])], [talk], vectors, embedder)
+            yield from _asked(talk, [*talk.questions, *foreign([other])], [talk], vectors, embedder)
             of_all = [each for each in every.questions if each.relevant[0].startswith(f"{talk.name}.")]
             yield from _asked(every, of_all, [talk], vectors, embedder)
 
@@ -279,7 +280,7 @@ def _answers(data: Path | None, vectors: VectorSet, embedder: Remembering | None
 def _notes(worlds: Sequence[Store]) -> Iterator[tuple[list[Store], Store, Sequence[Question]]]:
     """Return stores of notes: the worlds that they are made of, themselves, and what is asked."""
     for world in worlds:
-        yield [world], world, [*world.questions, *_foreign([each for each in worlds if each is not world])]
+        yield [world], world, [*world.questions, *foreign([each for each in worlds if each is not world])]
         for count, times in FEWER:
             for number in range(times):
                 yield [world], *_drawn(world, count, random.Random(f"{world.name} {count} {number}"))
@@ -288,7 +289,7 @@ def _notes(worlds: Sequence[Store]) -> Iterator[tuple[list[Store], Store, Sequen
         yield [one, other], pair, pair.questions
 
 
-def _foreign(others: Sequence[Store]) -> list[Question]:
+def foreign(others: Sequence[Store]) -> list[Question]:
     """Return questions to other stores; nothing here answers them."""
     return [
         question._replace(relevant=[]) for other in others for question in other.questions[::NONE_A_STORE]
@@ -317,10 +318,10 @@ def _asked(
     embedder: Remembering | None,
 ) -> Iterator[Answers]:
     of = frozenset(world.name for world in worlds)
-    view = _view(store, embedder)
+    view = view_of_store(store, embedder)
     is_note = KINDS[int(view.kinds[0])] != "conversation"
     for question in questions:
-        query = _query(question, vectors, embedder, dated=is_note)
+        query = query_of(question, vectors, embedder, dated=is_note)
         ranked = run(rank(view, query, view.visible, never, limit=RIVALS))
         strengths, right = np.full(RIVALS, -np.inf), np.zeros(RIVALS, np.bool_)
         strengths[: len(ranked.rows)] = ranked.strengths
@@ -329,7 +330,9 @@ def _asked(
         yield Answers(of, kind, view.count, strengths, right, bool(question.relevant))
 
 
-def _query(question: Question, vectors: VectorSet, embedder: Remembering | None, *, dated: bool) -> RankQuery:
+def query_of(
+    question: Question, vectors: VectorSet, embedder: Remembering | None, *, dated: bool
+) -> RankQuery:
     """Return the query as a search has it; questions to notes are of the present of `bench.notes`."""
     found = times_in(question.text, notes.PRESENT, UTC) if dated else []
     text = without(question.text, found)
@@ -343,7 +346,8 @@ def _query(question: Question, vectors: VectorSet, embedder: Remembering | None,
     return RankQuery.read(text, asked, times=times)
 
 
-def _view(store: Store, embedder: Remembering | None) -> View:
+def view_of_store(store: Store, embedder: Remembering | None) -> View:
+    """Return what a search of a store sees."""
     documents = []
     for number, memory in enumerate(store.memories, 1):
         made = _microseconds(datetime.fromisoformat(memory.created_at))

@@ -313,7 +313,7 @@ def _greenroom(
             told = search(client, text, f"project:{name}", limit=LIMIT, mode="semantic")
             if (relevant := right.get((name, text))) is not None:
                 scored.extend(
-                    Scored(each["score"], each["key"] in relevant) for each in told["memories"][:10]
+                    Scored(each["relevance"], each["key"] in relevant) for each in told["memories"][:10]
                 )
             return [each["key"] for each in told["memories"]]
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.indexing import exhaust
 
+from greenroom.actors.base.grades import NONE_LEAST, Least
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.source_code import Role, role_of, source_document, stem_of
 from greenroom.actors.ranking.code import PASSAGES, WEIGHTS, RankedFiles, rank_files
@@ -38,7 +39,7 @@ def view_of(files: Mapping[str, Sequence[Passage]]) -> SourceView:
 
 
 def found(
-    view: SourceView, query: str, *, least: float = 0.0, below: npt.NDArray[np.bool_] | None = None
+    view: SourceView, query: str, *, least: Least = NONE_LEAST, below: npt.NDArray[np.bool_] | None = None
 ) -> RankedFiles:
     ranking = rank_files(view, CodeQuery.read(query), lambda: False, limit=5, least=least, below=below)
     ranked: RankedFiles = exhaust(ranking)
@@ -149,7 +150,8 @@ def test_only_files_that_are_looked_at_and_score_enough_are_found() -> None:
     everything = found(view, "cache of keys")
     assert everything.total == 2
     best, second = everything.files
-    assert [file.path for file in found(view, "cache of keys", least=best.score - 1e-4).files] == ["src/a.py"]
+    for least in (Least(best.match - 1e-4, 0.0), Least(0.0, best.score - 1e-4)):
+        assert [file.path for file in found(view, "cache of keys", least=least).files] == ["src/a.py"]
     below = view.of_files((view.corpus.author == 1).astype("f4")) > 0
     only = found(view, "cache of keys", below=below)
     assert [file.path for file in only.files] == [second.path]

@@ -12,23 +12,30 @@ from typing import Literal
 
 import msgspec
 import pytest
+import trio
 from msgspec import UNSET, UnsetType
 from support.agents import FAST
+from support.corpora import document_of
 
 from greenroom.actors import (
     REQUESTS,
     Agent,
     CompleteCode,
     Principal,
+    PutDocument,
     Reach,
     StartSession,
+    ask_corpus,
     open_greenroom,
     parse_request,
 )
+from greenroom.actors.base.grades import GRADES
 from greenroom.actors.base.plain_files import UnreadableFileError
+from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
 from greenroom.actors.schemas.code_patterns import CodeMatched
 from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency, SimilarFound
+from greenroom.actors.schemas.workspace import KeepWorkspace, Kept
 from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
@@ -106,6 +113,65 @@ async def test_code_is_found_by_file_with_its_lines_and_how_fresh_that_is(code: 
         assert (await search(agent, '{"query":"drop anchor depth"}')).cache_hit
 
 
+INDEXED_TOOLS = {
+    "search_code_semantic": '{"query":"anchor kelp"}',
+    "code_search": '{"pattern":"function kelp"}',
+    "symbol_search": '{"symbol":"kelp"}',
+    "outline": "{}",
+    "dependency_search": '{"target":"kelp"}',
+    "similar_files": '{"path":"src/boats.py"}',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.many", "code.freshness")
+async def test_an_answer_of_half_an_index_comes_in_time_and_says_how_far_that_is(
+    code: Path, tmp_path: Path
+) -> None:
+    name = f"user:ann:{workspace_name(str(code))}"
+    asked = [parse_request(REQUESTS[tool], said.encode()) for tool, said in INDEXED_TOOLS.items()]
+    async with (
+        open_greenroom(tmp_path / "data", embedder="none", options=FAST) as runtime,
+        open_workspaces(runtime) as kept,
+    ):
+        agent = Agent(runtime, ANN, reach=Reach(workspaces=(str(code),)), workspaces=kept)
+        await made_corpus(runtime, ANN, name, str(code))
+
+        async def keep(state: Kept) -> None:
+            request = KeepWorkspace(corpus=name, keeper="another", state=state, of=7)
+            await ask_corpus(runtime, ANN, request)
+
+        off = await Agent(runtime, ANN, reach=Reach(workspaces=(str(code),))).ask(asked[0])
+        assert (off.freshness.state, off.partial, off.unknown) == ("off", UNSET, UNSET)
+        await keep("indexing")
+        document = document_of("src/deep/anchor.py", [(["drop_anchor"], "def drop_anchor(): return 1")])
+        await ask_corpus(runtime, ANN, PutDocument(corpus=name, document=document))
+        for each in asked:
+            with trio.fail_after(4):
+                half = await agent.ask(each)
+            assert half.partial
+            assert half.partial_reason == "1 of 7 files are indexed so far; ask again"
+            assert getattr(half, "unknown", UNSET) is UNSET
+        await keep("watching")
+        for each in asked:
+            assert (await agent.ask(each)).partial is UNSET
+        whole = await search(agent, INDEXED_TOOLS["search_code_semantic"])
+        assert [each.file_path for each in whole.results] == ["src/deep/anchor.py"]
+        assert whole.unknown == ["kelp"]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.many")
+async def test_the_first_search_of_a_folder_waits_for_its_index(code: Path, tmp_path: Path) -> None:
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        found = await search(agent, '{"query":"drop anchor kelp"}')
+        while found.partial:  # where no processor was free for five seconds
+            assert found.unknown is UNSET
+            found = await search(agent, '{"query":"drop anchor kelp"}')
+        assert found.unknown == ["kelp"]
+        assert (len(found.results), found.freshness.of) == (3, 4)
+
+
 @pytest.mark.slow
 @pytest.mark.promise("code.found")
 @pytest.mark.parametrize(
@@ -125,6 +191,27 @@ async def test_a_search_is_narrowed(code: Path, tmp_path: Path, arguments: str, 
         await settled(agent)
         found = await search(agent, '{"query":"drop anchor depth",MORE}'.replace("MORE", arguments))
         assert {each.file_path for each in found.results} == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.relevance")
+async def test_files_have_a_score_a_relevance_and_its_grade_by_which_a_search_is_cut(
+    code: Path, tmp_path: Path
+) -> None:
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        files = (await search(agent, '{"query":"drop anchor depth"}')).results
+        assert files[0].score > 0.7
+        for of, least in (("score", "min_score"), ("relevance_score", "min_relevance")):
+            values = [getattr(each, of) for each in files]
+            assert values == sorted(values, reverse=True)
+            for value in values:
+                found = await search(agent, f'{{"query":"drop anchor depth","{least}":{value - 0.0001}}}')
+                assert found.results == [each for each in files if getattr(each, of) >= value - 0.0001]
+            for grade, worth in GRADES.items():
+                found = await search(agent, f'{{"query":"drop anchor depth","{least}":"{grade}"}}')
+                assert found.results == [each for each in files if each.relevance_score >= worth]
+                assert all((each.grade == grade) <= (each.relevance_score >= worth) for each in files)
 
 
 @pytest.mark.slow
@@ -431,7 +518,7 @@ async def test_places_that_a_pattern_means_are_found(code: Path, tmp_path: Path)
         assert in_folder.files_searched == 1
         for pattern in ("function *", "regex line_"):
             few = await matched(agent, pattern, ',"limit":2')
-            assert (len(few.matches), few.partial) == (2, "there are more matches than limit")
+            assert (len(few.matches), few.partial_reason) == (2, "there are more matches than limit")
         for pattern in ("nonsense", "regex (", "(no_such_node) @x", '((string) @s (#match? @s "a"))'):
             with pytest.raises(Refusal, match="pattern: "):
                 await matched(agent, pattern)

@@ -103,13 +103,41 @@ def test_a_compressed_text_is_an_extract_that_fits(lines: list[str], ratio: floa
     text = "\n".join(lines)
     budget = share(text, ratio)
     strict = compress(text, budget, least=least, is_strict=True)
-    assert len(strict.text.encode()) <= budget
+    assert strict.fits is (len(strict.text.encode()) <= budget)
+    assert bool(strict.text.strip()) is bool(text.strip())
     assert is_extract(text, strict.text)
     assert compress(text, budget, least=least, is_strict=True) == strict
     loose = compress(text, budget, least=least)
     assert is_extract(text, loose.text)
     assert loose.quality >= min(least, 1.0) - 1e-9
     assert 0 <= strict.quality <= loose.quality + 1e-9
+
+
+IMPORTANT = "Eva Berg pays 4,500 euros to Holm and Sons on 3 May, as she said, and Dr. Osei signs for her."
+
+
+@pytest.mark.promise("compression.extract")
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        (f"It was nice there. {IMPORTANT} So they all said.", IMPORTANT),
+        (f"# On payments\n\n{IMPORTANT}\n\n```sh\npay\n```\n", IMPORTANT),
+        ("hello world " * 40, ("hello world " * 40).strip()),
+        ("```\nx = 1;\nreturn pay(Berg, 4_500);\n```", "return pay(Berg, 4_500);"),
+        ("| berth | depth |\n| north | 4.5 m of Berg |", "| north | 4.5 m of Berg |"),
+    ],
+)
+async def test_what_has_no_room_for_a_sentence_is_the_most_important_one_whole(
+    enter: Enter, text: str, least: str
+) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        for tokens in (1, 5, len(least) // 4 - 1):
+            made = await alice.ask(CompressText(text=text, max_tokens=tokens))
+            assert (made.text.strip("`\n"), made.reached) == (least, False)
+        roomy = await alice.ask(CompressText(text=text, max_tokens=len(least) // 4 + 3))
+        assert least in roomy.text
+        assert roomy.reached
 
 
 @pytest.mark.promise("compression.told")
@@ -182,7 +210,7 @@ async def test_an_odd_text_is_compressed_like_any_other(enter: Enter, name: str)
     text = HOSTILE[name]
     async with enter() as at:
         made = await (await begin(at)).ask(CompressText(text=text, max_tokens=5_000, quality_threshold=1.0))
-    assert made.tokens <= 5_000
+    assert made.tokens <= 5_000 or not made.reached
     assert is_extract(text, made.text)
 
 

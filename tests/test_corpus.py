@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+from msgspec import UNSET
 from support.agents import FAST
 from support.corpora import document_of, ids_in
 
@@ -29,6 +30,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
+from greenroom.actors.base.grades import GRADES
 from greenroom.actors.corpus.records import packed
 from greenroom.runtime import Encryption, Refusal
 
@@ -505,11 +507,44 @@ async def test_a_least_score_leaves_out_what_is_below_it(tmp_path: Path) -> None
     async with open_greenroom(tmp_path, **QUIET) as runtime:
         await put(runtime, INSTALL)
         everything = await search(runtime, "install greenroom")
-        scores = [each.hybrid_score for each in everything.results]
-        assert scores == sorted(scores, reverse=True)
-        some = await search(runtime, "install greenroom", min_score=scores[0] - 0.001)
-    assert [each.chunk_id for each in some.results] == [everything.results[0].chunk_id]
-    assert some.total_found == 1
+        first = everything.results[0]
+        for of, least in (("score", "min_score"), ("hybrid_score", "min_relevance")):
+            values = [getattr(each, of) for each in everything.results]
+            assert values == sorted(values, reverse=True)
+            some = await search(runtime, "install greenroom", **{least: values[0] - 0.0001})
+            assert [each.chunk_id for each in some.results] == [first.chunk_id]
+            assert some.total_found == 1
+        assert first.score > 0.7
+        for each in everything.results:
+            assert each.grade == next(word for word, worth in GRADES.items() if each.hybrid_score >= worth)
+        for grade, worth in GRADES.items():
+            wanted = [each.chunk_id for each in everything.results if each.hybrid_score >= worth]
+            for name in ("min_score", "min_relevance"):
+                arguments: dict[str, Any] = {name: grade}
+                some = await search(runtime, "install greenroom", **arguments)
+                assert [each.chunk_id for each in some.results] == wanted
+
+
+@pytest.mark.promise("knowledge.relevance")
+async def test_a_search_for_what_no_document_speaks_of_is_empty_and_else_says_that_it_is_weak(
+    tmp_path: Path,
+) -> None:
+    async with open_greenroom(tmp_path, **QUIET) as runtime:
+        await put(runtime, INSTALL)
+        for number in range(40):
+            await put(
+                runtime, document_of(f"{number}.md", [([f"Part {number}"], f"Page {number} of the log.")])
+            )
+        strange = "Which of the migratory birds of the tundra does an ornithologist install?"
+        found = await search(runtime, strange)
+        assert (found.results, found.total_found, found.weak) == ([], 0, UNSET)
+        whole = await search(runtime, strange, min_score=0)
+        assert whole.results
+        assert whole.weak
+        german = await search(runtime, "Welche Vögel der Tundra installiert der Ornithologe mit apt?")
+        assert german.results
+        assert german.weak
+        assert (await search(runtime, "use apt to start the service on Linux")).weak is UNSET
 
 
 @pytest.mark.promise("erase.nothing-is-left")

@@ -151,11 +151,11 @@ async def test_what_does_not_answer_in_two_seconds_is_named_and_the_rest_is_answ
         found = await everywhere(at.runtime)
         assert trio.current_time() - began == pytest.approx(2, abs=0.1)
         assert [each.corpus for each in found.results] == ["user:ann:docs"]
-        assert "user:ann:slow" in str(found.partial)
-        assert "user:ann:docs" not in str(found.partial)
+        assert "user:ann:slow" in str(found.partial_reason)
+        assert "user:ann:docs" not in str(found.partial_reason)
         alone = await Agent(at.runtime, ANN).ask(SemanticSearch(query="harbour", corpus="slow"))
         assert (alone.results, alone.total_found) == ([], 0)
-        assert "user:ann:slow" in str(alone.partial)
+        assert "user:ann:slow" in str(alone.partial_reason)
 
 
 @pytest.mark.promise("knowledge.in-time")

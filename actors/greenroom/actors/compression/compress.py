@@ -4,6 +4,9 @@ What a set of units says is the weight of the terms in it, each counted in full 
 has diminishing returns, so taking what adds most for its length, again and again, is near the best that
 can be done (Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", 2011). Gains only
 shrink, so a unit whose gain was just computed and is still the largest is the next one (Minoux, 1978).
+
+The first choice is a whole sentence, the one that says most for its length: what has no room for it is no
+shorter text but a torn one, so then that sentence comes alone.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from greenroom.actors.compression.units import Unit, units
+from greenroom.actors.compression.units import LEAST_WORDS, Unit, units
 from greenroom.actors.compression.words import AGAIN, BESIDE, is_english, terms, without_empty
 
 FIRST: Final = frozenset({"heading", "code", "row"})
@@ -33,6 +36,7 @@ class Compressed(NamedTuple):
         words: How many words without meaning are left out of what was kept.
         lines: Runs of lines of which nothing is kept.
         shortened: Runs of lines of which something is kept, and not all.
+        fits: Whether it is within the budget, which else has no room for the most important sentence.
     """
 
     text: str
@@ -42,6 +46,7 @@ class Compressed(NamedTuple):
     words: int
     lines: list[tuple[int, int]]
     shortened: list[tuple[int, int]]
+    fits: bool
 
 
 def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = False) -> Compressed:
@@ -49,20 +54,21 @@ def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = Fa
 
     Args:
         text: The text.
-        budget: How many bytes of UTF-8 it may have.
+        budget: How many bytes of UTF-8 it may have; the most important sentence may have more.
         least: The least quality: more is kept until it is reached, as long as there is something.
         is_strict: Whether the budget holds even so.
     """
     whole = list(units(text))
-    if len(text.encode(errors="surrogatepass")) <= budget:
-        return Compressed(text, 1.0, len(whole), {}, 0, [], [])
+    if _size(text) <= budget:
+        return Compressed(text, 1.0, len(whole), {}, 0, [], [], fits=True)
     chosen = _Choice(text, whole)
+    fits = chosen.begin(budget)
     chosen.fill(budget)
     chosen.fit(budget)
     if not is_strict:
         chosen.fill_to(least)
     chosen.restore(budget)
-    return chosen.outcome()
+    return chosen.outcome(fits=fits)
 
 
 class _Choice:
@@ -81,7 +87,7 @@ class _Choice:
             shorter, dropped = without_empty(each) if shortens and unit.kind == "prose" else (each, 0)
             self._said.append(shorter)
             self._empty.append(dropped)
-        self._costs = [len(each.encode(errors="surrogatepass")) + 1 for each in self._said]
+        self._costs = [_size(each) + 1 for each in self._said]
         self._terms = [list(terms(each)) for each in self._said]
         self._weights: dict[str, float] = {}
         for term in chain.from_iterable(self._terms):
@@ -93,7 +99,7 @@ class _Choice:
         self._order: list[int] = []
         self._chosen: set[int] = set()
         self._restored: set[int] = set()
-        self._used = 0
+        self._used = self._least = 0
 
     @property
     def quality(self) -> float:
@@ -102,30 +108,40 @@ class _Choice:
 
     def size(self) -> int:
         """Return how many bytes the chosen units have together."""
-        return len(self._joined().encode(errors="surrogatepass"))
+        return _size(self._joined())
+
+    def begin(self, budget: int) -> bool:
+        """Choose the most important sentence, whole, and return whether there is room for it."""
+        kinds = {unit.kind for unit in self._units}
+        wanted = "prose" if "prose" in kinds else "code" if "code" in kinds else None
+        sentences: dict[int, list[int]] = {}
+        for at, unit in enumerate(self._units):
+            if wanted in (None, unit.kind):
+                sentences.setdefault(unit.sentence, []).append(at)
+        for at in max(sentences.values(), key=self._importance, default=[]):
+            self._said[at], self._empty[at] = self._full[at], 0
+            self._costs[at] = _size(self._full[at]) + 1
+            self._add(at)
+        self._least = len(self._order)
+        return self.size() <= budget
 
     def fill(self, budget: int) -> None:
         """Choose headings and code, then prose, as long as there is room."""
-        early = [at for at, unit in enumerate(self._units) if unit.kind in FIRST and self._said[at]]
-        prose = [at for at, unit in enumerate(self._units) if unit.kind == "prose" and self._said[at]]
+        early = [at for at in self._left() if self._units[at].kind in FIRST]
+        prose = [at for at in self._left() if self._units[at].kind == "prose"]
         self._take(early, int(budget * (SHARE if prose else 1.0)))
         self._take(prose, budget)
         self._take([at for at in early if at not in self._chosen], budget)
 
     def fill_to(self, least: float) -> None:
         """Choose more until the quality is reached."""
-        left = [
-            at
-            for at, unit in enumerate(self._units)
-            if at not in self._chosen and unit.kind != "fence" and self._said[at]
-        ]
-        self._take(left, None, least)
+        self._take([at for at in self._left() if self._units[at].kind != "fence"], None, least)
 
     def fit(self, budget: int) -> None:
-        """Let go what was chosen last, until the text that is made of the rest fits."""
-        while self._order and self.size() > budget:
+        """Let go what was chosen last, until the text that is made of the rest fits, or is one sentence."""
+        while len(self._order) > self._least and self.size() > budget:
             over = self.size() - budget
-            while self._order and over > 0:
+            while len(self._order) > self._least and over > 0:
                 at = self._order.pop()
                 self._chosen.remove(at)
                 over -= self._costs[at]
@@ -135,12 +151,12 @@ class _Choice:
         """Put words without meaning back where there is room, first into what was chosen first."""
         room = budget - self.size()
         for at in self._order:
-            more = len(self._full[at].encode(errors="surrogatepass")) + 1 - self._costs[at]
+            more = _size(self._full[at]) + 1 - self._costs[at]
             if 0 < more <= room:
                 room -= more
                 self._restored.add(at)
 
-    def outcome(self) -> Compressed:
+    def outcome(self, *, fits: bool) -> Compressed:
         """Return what was kept, and what was not."""
         dropped: dict[str, int] = {}
         kept_lines: set[int] = set()
@@ -160,7 +176,18 @@ class _Choice:
                 cut_lines.update(dict.fromkeys(spanned))
         lines = _runs(line for line in cut_lines if line not in kept_lines)
         shortened = _runs(line for line in cut_lines if line in kept_lines)
-        return Compressed(self._joined(), self.quality, len(self._units), dropped, words, lines, shortened)
+        return Compressed(
+            self._joined(), self.quality, len(self._units), dropped, words, lines, shortened, fits
+        )
+
+    def _importance(self, sentence: Sequence[int]) -> tuple[bool, float]:
+        """Return what a sentence says for its length, beside no other; what has few words is hardly one."""
+        words = sum(len(self._full[at].split()) for at in sentence)
+        weight = sum(self._gain(at) for at in sentence)
+        return words >= LEAST_WORDS, weight / sum(self._costs[at] for at in sentence)
+
+    def _left(self) -> list[int]:
+        return [at for at, said in enumerate(self._said) if said and at not in self._chosen]
 
     def _take(self, offered: list[int], budget: int | None, least: float = 2.0) -> None:
         """Take the units that add most for their length, within the budget or up to a quality."""
@@ -228,6 +255,10 @@ class _Choice:
             pieces.append(self._full[at] if at in self._restored else self._said[at])
             before = unit
         return "".join(pieces)
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def _between(before: Unit, unit: Unit) -> str:

@@ -44,6 +44,7 @@ class Unit(NamedTuple):
         last: Where it ends, exclusive.
         line: The line in which it begins, from 1 on.
         last_line: The line in which it ends.
+        sentence: The number of its sentence, heading, row or line of code.
         block: The number of its paragraph, list item or block of code.
         paragraph: As many blank lines lie before it, runs of them counted once.
     """
@@ -53,6 +54,7 @@ class Unit(NamedTuple):
     last: int
     line: int
     last_line: int
+    sentence: int
     block: int
     paragraph: int
 
@@ -76,7 +78,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._block = self._paragraph = 0
+        self._sentence = self._block = self._paragraph = 0
         self._fence = ""
         self._is_code = False
         self._prose: list[_Line] = []
@@ -141,12 +143,21 @@ class _Reader:
         head = self._prose.pop()
         yield from self._end_of_prose()
         self._block += 1
-        last = line.first + len(line.text.rstrip())
-        yield Unit("heading", head.first, last, head.number, line.number, self._block, self._paragraph)
+        yield self._unit("heading", head, line)
 
-    def _unit(self, kind: Kind, line: _Line) -> Unit:
-        last = line.first + len(line.text.rstrip())
-        return Unit(kind, line.first, last, line.number, line.number, self._block, self._paragraph)
+    def _unit(self, kind: Kind, line: _Line, end: _Line | None = None) -> Unit:
+        end = end or line
+        self._sentence += 1
+        return Unit(
+            kind,
+            line.first,
+            end.first + len(end.text.rstrip()),
+            line.number,
+            end.number,
+            self._sentence,
+            self._block,
+            self._paragraph,
+        )
 
     def _end_of_prose(self) -> Iterator[Unit]:
         """Yield the parts of the sentences of the lines that were gathered."""
@@ -158,32 +169,35 @@ class _Reader:
         begins = [line.first for line in lines]
         at = 0
         first, last = lines[0].first, lines[-1].first + len(lines[-1].text)
-        for start, end in _parts(self._text[first:last]):
-            while at + 1 < len(begins) and begins[at + 1] <= first + start:
-                at += 1
-            to = at
-            while to + 1 < len(begins) and begins[to + 1] < first + end:
-                to += 1
-            yield Unit(
-                "prose",
-                first + start,
-                first + end,
-                lines[at].number,
-                lines[to].number,
-                self._block,
-                self._paragraph,
-            )
+        for sentence in _sentences(self._text[first:last]):
+            self._sentence += 1
+            for start, end in sentence:
+                while at + 1 < len(begins) and begins[at + 1] <= first + start:
+                    at += 1
+                to = at
+                while to + 1 < len(begins) and begins[to + 1] < first + end:
+                    to += 1
+                yield Unit(
+                    "prose",
+                    first + start,
+                    first + end,
+                    lines[at].number,
+                    lines[to].number,
+                    self._sentence,
+                    self._block,
+                    self._paragraph,
+                )
 
 
-def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the parts of the sentences of a paragraph begin and end, without the space around them."""
+def _sentences(text: str) -> Iterator[Iterator[tuple[int, int]]]:
+    """Yield for each sentence of a paragraph where its parts begin and end, without the space around them."""
     place = 0
     for stretch in stretches(text, STRETCH):
         first = 0
         for found in END.finditer(stretch):
-            yield from _of_sentence(stretch, place, first, found.end())
+            yield _of_sentence(stretch, place, first, found.end())
             first = found.end()
-        yield from _of_sentence(stretch, place, first, len(stretch))
+        yield _of_sentence(stretch, place, first, len(stretch))
         place += len(stretch)
 
 

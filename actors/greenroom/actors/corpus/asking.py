@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.grades import GOOD
 from greenroom.actors.corpus.catalogue import (
     FindCorpus,
     VisibleCorpora,
@@ -182,12 +183,13 @@ async def _every_corpus(context: ProcedureContext) -> list[CorpusRow]:
 def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[schemas.ChunksFound]:
     """Return all answers as one, in the order of their scores, which compare among corpora."""
     found = answers.found
+    is_nothing = all(answer.is_nothing for answer in found.values() if answer.results)
     is_one = name != schemas.EVERY_CORPUS
     ranked = sorted(
         (
             (each if is_one else msgspec.structs.replace(each, corpus=row.full_name))
             for row, answer in found.items()
-            for each in answer.results
+            for each in ([] if is_nothing else answer.results)
         ),
         key=lambda each: (-each.hybrid_score, str(each.corpus), each.rank),
     )
@@ -197,16 +199,19 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
     analysis = _analysis(found.values(), strategy, asked.query)
     is_told = strategy != asked.strategy or analysis.corrected or analysis.unknown
     shown = {each.source_file for each in results}
+    missing = _missing(answers)
     said = schemas.ChunksFound(
         results=results,
-        total_found=sum(answer.total for answer in found.values()),
+        total_found=0 if is_nothing else sum(answer.total for answer in found.values()),
         strategy_used=strategy,
         query_analysis=analysis if is_told else UNSET,
         execution_time_ms=0.0,
         corpus=name,
         freshness=_freshness([answer.freshness for answer in found.values()]),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
-        partial=_partial(answers),
+        weak=True if results and results[0].score < GOOD else UNSET,
+        partial=True if missing else UNSET,
+        partial_reason=missing or UNSET,
     )
     files = [file for answer in found.values() for file in answer.files if file.path in shown]
     return Answered(said, files)
@@ -238,14 +243,14 @@ def _analysis(
     return msgspec.structs.replace(told, corrected=corrected, unknown=unknown)
 
 
-def _partial(answers: Answers) -> str | UnsetType:
+def _missing(answers: Answers) -> str:
     """Return which corpora did not answer, and why, as far as any did not."""
     parts = []
     if answers.late:
         parts.append(_LATE.format(_named(answers.late)))
     if answers.failed:
         parts.append(f"{_named(answers.failed)} could not answer; ask again, or the operator")
-    return ". ".join(parts) or UNSET
+    return ". ".join(parts)
 
 
 def _named(rows: Sequence[CorpusRow]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from greenroom.actors.base.grades import Least, grade_of
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.code_filters import excerpt, recency, wanted, with_recency
@@ -44,24 +45,26 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         near = locate(repository, context, corpus, int(corpus.ids[each.rows[0]]), documents)
         assert near is not None, "what is in the index is in the store"
         late = recency(near.document.modified_at, context.now)
-        score = with_recency(each.score, weight, late)
+        score = with_recency(each.match, weight, late)
         found.append((score, near, each))
         if context.should_yield():
             yield
     found.sort(key=lambda each: -each[0])
 
-    def shown(score: float, near: Located) -> CodeFile:
+    def shown(relevance: float, score: float, near: Located) -> CodeFile:
         return CodeFile(
             file_path=near.document.path,
-            relevance_score=round(score, 4),
+            relevance_score=round(relevance, 4),
+            score=round(score, 4),
+            grade=grade_of(relevance),
             line_range=[near.place.first_line, near.place.last_line],
             excerpt=excerpt(repository.passage(context, near).text, request.query, request.excerpt_bytes),
             last_modified=to_datetime(near.document.modified_at).replace(microsecond=0),
         )
 
     results = []
-    for score, near, _ in found[: request.limit]:
-        results.append(shown(score, near))
+    for score, near, file in found[: request.limit]:
+        results.append(shown(file.score, score, near))
         if context.should_yield():
             yield
     about = None
@@ -70,7 +73,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         named = locate(repository, context, corpus, int(corpus.ids[first]), documents)
         assert named is not None, "what is in the index is in the store"
         about = (
-            shown(told.score, named),
+            shown(told.score, told.match, named),
             NamedResult(score=round(told.score, 4), place=told.place, parts=dict(told.parts)),
         )
     answer = FoundCode(
@@ -103,7 +106,7 @@ def _ranked(
             CodeQuery.read(request.query),
             context.should_yield,
             limit=request.limit * many,
-            least=request.min_relevance,
+            least=Least(request.min_score, request.min_relevance),
             below=files_below(corpus, request.folder, request.filters),
             about=_file_named(corpus, request.about),
         )

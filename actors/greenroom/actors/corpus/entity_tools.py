@@ -141,7 +141,8 @@ class SuggestEntities(Procedure[schemas.EntitiesSuggested], frozen=True, kw_only
             documents=documents,
             corpus=row.full_name,
             execution_time_ms=round((trio.current_time() - began) * 1_000, 3),
-            partial=UNSET if after is None else _CUT,
+            partial=UNSET if after is None else True,
+            partial_reason=UNSET if after is None else _CUT,
         )
 
 

@@ -83,7 +83,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, kw_only=True):
                 total=said.total_found,
                 milliseconds=round((trio.current_time() - began) * 1_000, 3),
                 how="; ".join(dict.fromkeys(_how(answer) for answer in answers.found.values())),
-                partial=said.partial or None,
+                partial=said.partial_reason or None,
             )
             modes.append(mode)
             if self.about is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
+from greenroom.actors.base.grades import grade_of
 from greenroom.actors.corpus.entity_records import EntityRecord
 from greenroom.actors.corpus.records import ChunkPlace, DocumentRecord, Passage
 from greenroom.actors.corpus.repository import CorpusRepository, Located, context_header
@@ -137,18 +138,21 @@ def result(
     place: ChunkPlace,
     passage: Passage | None,
     speaks_of: Sequence[EntityRecord],
+    worth: tuple[float, float],
     *,
     id_prefix: int,
-    score: float,
     rank: int,
 ) -> replies.ChunkFound:
-    """Return a chunk as a search answers it; metadata alone without what it says."""
+    """Return a chunk as a search answers it, with what it is worth; metadata alone without a passage."""
+    relevance, match = worth
     found = replies.ChunkFound(
         chunk_id=replies.chunk_id(id_prefix, place.id),
         entity_id=speaks_of[0].id if speaks_of else None,
         source_file=document.path,
         entity_type=speaks_of[0].type if speaks_of else None,
-        hybrid_score=score,
+        hybrid_score=round(relevance, 4),
+        score=round(match, 4),
+        grade=grade_of(relevance),
         rank=rank,
     )
     if passage is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from greenroom.actors.base.grades import Least
 from greenroom.actors.base.threads import imported
 from greenroom.actors.corpus import embedding
 from greenroom.actors.corpus.query_form import Route, route
@@ -16,6 +17,7 @@ from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, QueryAnalysis
 from greenroom.actors.schemas.results_explained import NamedResult
+from greenroom.actors.text.languages import is_another_language
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 KEPT = 64
 """Answers that are kept for who asks the same again."""
+_COMPARED = 5
+"""Chunks whose language is compared with the query's."""
 _DIGITS = 16  # of the highest id
 _NO_CHUNKS = "no chunk has a vector yet"
 
@@ -56,7 +60,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     results: list[ChunkFound] = []
     documents: dict[int, DocumentRecord] = {}
 
-    def shown(row: int, score: float, rank: int) -> ChunkFound:
+    def shown(row: int, relevance: float, match: float, rank: int) -> ChunkFound:
         near = locate(repository, context, corpus, int(corpus.ids[row]), documents)
         assert near is not None, "what is in the index is in the store"
         full = request.detail_level == "full"
@@ -67,13 +71,14 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
             near.place,
             passage,
             speaks_of,
+            (relevance, match),
             id_prefix=request.id_prefix,
-            score=round(score, 4),
             rank=rank,
         )
 
-    for number, (row, score) in enumerate(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True), 1):
-        results.append(shown(row, score, number))
+    found = zip(ranked.rows.tolist(), ranked.scores.tolist(), ranked.matches.tolist(), strict=True)
+    for number, (row, relevance, match) in enumerate(found, 1):
+        results.append(shown(row, relevance, match, number))
         if context.should_yield():
             yield
     told = ranked.about
@@ -89,12 +94,15 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         ),
         freshness=repository.freshness(context),
         cache_hit=False,
+        is_nothing=request.may_be_nothing
+        and ranked.is_nothing
+        and not is_another_language(request.query, _texts(repository, context, corpus, ranked)),
         files=files_of(documents.values()),
         parts=[dict(parts) for parts in ranked.parts],
         about=None
         if told is None
         else (
-            shown(told.row, told.score, told.place or 0),
+            shown(told.row, told.score, told.match, told.place or 0),
             NamedResult(score=round(told.score, 4), place=told.place, parts=dict(told.parts)),
         ),
     )
@@ -102,6 +110,16 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         del repository.answers[next(iter(repository.answers))]
     repository.answers[asked] = answer
     return answer
+
+
+def _texts(
+    repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks
+) -> Iterator[str]:
+    """Yield what the best chunks say."""
+    for row in ranked.rows[:_COMPARED].tolist():
+        near = locate(repository, context, corpus, int(corpus.ids[row]), {})
+        if near is not None:
+            yield repository.passage(context, near).text
 
 
 def load(repository: CorpusRepository, context: Context) -> Slices[None]:
@@ -131,7 +149,7 @@ def _ranked(
             query,
             context.should_yield,
             limit=request.top_k,
-            least=request.min_score,
+            least=Least(request.min_score, request.min_relevance),
             only=only,
             explain=request.explain,
             about=rows_named(corpus, request.about, request.id_prefix),

@@ -31,8 +31,8 @@ async def _of_index(asker: Asker, _request: Any, reply: Any) -> EmptyBecause | N
     if not freshness.indexed:
         code = "index_off" if freshness.state in {"off", "unwatched"} else "nothing_stored"
         return asker.because(code, what=_FILES)
-    if getattr(reply, "partial", None):
-        return asker.because("cut", why=reply.partial)
+    if getattr(reply, "partial_reason", None):
+        return asker.because("cut", why=reply.partial_reason)
     return None
 
 
@@ -83,12 +83,13 @@ _FILTERS: Final = {
     "filters.file_types": _ENDINGS,
     "filters.exclude_paths": Filter(widest=[]),
 }
+_SCORED: Final = {"min_score": Filter(widest=0.0)}
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     ListWorkspaces: Explained("folders of code"),
     WorkspaceFiles: Explained(
         _FILES, {"holding": Filter(lambda found: (each.path for each in found.files), widest="")}
     ),
-    SearchCodeSemantic: Explained(_FILES, _FILTERS, _of_index, _nothing_relevant(_FILES), _WIDE),
+    SearchCodeSemantic: Explained(_FILES, _FILTERS | _SCORED, _of_index, _nothing_relevant(_FILES), _WIDE),
     SymbolSearch: Explained(_SYMBOLS, {"kind": Filter()}, _of_index, _nothing_relevant(_SYMBOLS), _WIDE),
     Outline: Explained(_SYMBOLS, first=_of_index),
     DependencySearch: Explained(_FILES, first=_of_index, last=_no_way),

@@ -27,8 +27,8 @@ _SECONDS: Final = 0.5
 
 async def _of_corpora(asker: Asker, _request: Any, reply: Any) -> EmptyBecause | None:
     """Return that the corpora which were asked have nothing, or did not answer in time."""
-    if getattr(reply, "partial", None):
-        return asker.because("cut", why=reply.partial)
+    if getattr(reply, "partial_reason", None):
+        return asker.because("cut", why=reply.partial_reason)
     asked = [
         each
         for each in (await asker.ask(ListCorpora())).corpora
@@ -66,7 +66,11 @@ _FIND_ENTITIES: Final = Explained(
 
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     SemanticSearch: Explained(
-        _DOCUMENTS, {"min_score": Filter(widest=0.0)}, first=_of_corpora, last=_nothing_like_it, wide={}
+        _DOCUMENTS,
+        {"min_score": Filter(widest=0.0), "min_relevance": Filter(widest=0.0)},
+        first=_of_corpora,
+        last=_nothing_like_it,
+        wide={},
     ),
     GetFullContent: Explained("passages", first=_of_corpora, last=_unknown_ids),
     ListCorpora: Explained("collections of documents"),

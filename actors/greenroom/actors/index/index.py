@@ -312,9 +312,22 @@ class MemoryIndex:
         Raises:
             StoreDamagedError: a record is missing or does not fit the others, and nobody brings the memories.
         """
+        found = yield from self.loaded_in_time(context, 0.0)
+        assert found is not None, "there was time"
+        return found
+
+    def loaded_in_time(self, context: Context, least: float) -> Slices[Corpus | None]:
+        """Return the index in memory, as `loaded`; None where that takes too long, and it is loaded soon.
+
+        Args:
+            context: Whose slices they are.
+            least: How many seconds must be left of the message's time; 0 for as long as it takes.
+        """
         if self._loaded is None:
-            yield from self._load(context)
-        assert self._loaded is not None, "it is loaded by now"
+            yield from self._load(context, least)
+        if self._loaded is None:
+            self._tidy_soon(context)
+            return None
         self._loaded.corpus.fetch_tokens = partial(self._token_vectors, context)
         return self._loaded.corpus
 
@@ -357,14 +370,16 @@ class MemoryIndex:
         """Return whether there are memories that an index has to have."""
         return self._documents is not None and any(self._documents(context))
 
-    def _load(self, context: Context) -> Slices[None]:
-        yield from imported("greenroom.actors.index.compaction")
-        from greenroom.actors.index.loader import load  # noqa: PLC0415 - not before the first search
-
+    def _load(self, context: Context, least: float) -> Slices[None]:
         try:
             manifest = self._known(context)
             if self._documents is None or self.is_current(context) or not self._wants(context):
-                self._take((yield from load(context, manifest, self._decode_partition)))
+                reading = self._read(context, manifest)
+                for _ in reading:
+                    if least and context.seconds_left() < least:
+                        reading.close()
+                        return
+                    yield
                 return
             logger.warning("the index of %s was made by other rules and is made anew", context.address)
         except StoreDamagedError as error:
@@ -372,6 +387,12 @@ class MemoryIndex:
                 raise
             logger.warning("the index of %s is broken and is made anew: %s", context.address, error)
         yield from self.rebuild(context, self._documents(context))
+
+    def _read(self, context: Context, manifest: records.Manifest) -> Slices[None]:
+        yield from imported("greenroom.actors.index.compaction")
+        from greenroom.actors.index.loader import load  # noqa: PLC0415 - not before the first search
+
+        self._take((yield from load(context, manifest, self._decode_partition)))
 
     def _take(self, loaded: LoadedIndex) -> None:
         from greenroom.actors.index.compaction import Compactor  # noqa: PLC0415 - needs numpy, loaded by now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -14,11 +15,13 @@ from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
 from greenroom.actors.memory.records import PLAIN
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+from greenroom.actors.memory.unread import ANSWERING, READING, newest_with_words
 from greenroom.actors.memory.values import searched_text
 from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.languages import LONGEST, is_another_language
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Hit(NamedTuple):
         score: 0-1.
         relevance: 0-1.
         quality: 0-1; None where it says nothing.
+        match: 0-1.
         components: Why, by name.
         odds: Of it against nothing; None where nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
@@ -64,6 +68,7 @@ class Hit(NamedTuple):
     components: Mapping[str, float]
     odds: float | None = None
     weighed_as: tuple[str, str] | None = None
+    match: float = 1.0
 
 
 class RankedEntries(NamedTuple):
@@ -87,8 +92,13 @@ def find(
     """Answer the best memories that the sender may see and that fit the filters."""
     if not repository.counter:
         return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
+    left = context.seconds_left()
     yield from indexing.finish(repository, context)
-    corpus = yield from repository.index.loaded(context)
+    # Without words there is no search by words alone, and what has every word is asked for as it stands.
+    has_way_out = request.text is not None and request.mode != "exact" and left != inf
+    corpus = yield from repository.index.loaded_in_time(context, left * READING if has_way_out else 0.0)
+    if corpus is None:
+        return (yield from newest_with_words(repository, request, context, left * ANSWERING))
     for module in _NEEDED:
         yield from imported(module)
     from greenroom.actors.memory.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
@@ -256,7 +266,7 @@ def _ranked(
     from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
-    from greenroom.actors.ranking.relevance import RIVALS, rivals  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
 
@@ -278,10 +288,15 @@ def _ranked(
     odds = np.exp(ranked.log_odds.astype(np.float64))
     together = rivals(odds)
     relevances = odds / (1 + np.maximum(odds, together))
+    matches = match_of(ranked.log_odds, ranked.vectors)
     has_nothing = request.min_relevance is None and ranked.is_nothing
+    if has_nothing and len(ranked.rows):
+        texts = yield from _texts(repository, context, corpus.ids[ranked.rows[:RIVALS]].tolist())
+        has_nothing = not is_another_language(request.text or "", texts)
     scores = (1 - boost) * relevances + boost * goodness
     order = np.lexsort((np.arange(len(scores)), -scores))
-    order = order[relevances[order] >= (request.min_relevance or 0.0)][: request.limit]
+    is_enough = (relevances >= (request.min_relevance or 0.0)) & (matches >= request.min_score)
+    order = order[is_enough[order]][: request.limit]
     if has_nothing and request.use:  # nobody else is asked, so this is the answer
         order = order[:0]
     components = _components(ranked, parts, order if request.debug else order[: request.reasons])
@@ -294,6 +309,7 @@ def _ranked(
             next(components, {}),
             float(odds[at]),
             (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
+            float(matches[at]),
         )
         for at in order.tolist()
     ]
@@ -301,6 +317,16 @@ def _ranked(
     return RankedEntries(
         hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
     )
+
+
+def _texts(repository: MemoryRepository, context: Context, ids: Sequence[int]) -> Slices[list[str]]:
+    """Return how memories begin, by their numbers in the index."""
+    texts: list[str] = []
+    for number in ids:
+        if (stored := repository.by_update(context, number)) is not None:
+            value, _ = yield from repository.value(context, stored.entry)
+            texts.append(value[:LONGEST].decode(errors="replace"))
+    return texts
 
 
 def _components(ranked: Ranked, parts: Mapping[str, Any], places: Any) -> Iterator[dict[str, float]]:
@@ -362,6 +388,7 @@ def _shown(
                 score=hit.score,
                 quality=hit.quality,
                 relevance=hit.relevance,
+                match=hit.match,
                 odds=hit.odds,
                 components=dict(hit.components) if request.debug or hit.components else None,
                 compressed=compressed_form(context, entry) if has_room and is_packed else UNSET,

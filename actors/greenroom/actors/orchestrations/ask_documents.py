@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.grades import least_of
 from greenroom.actors.corpus.asking import Answered, ReadPassages, SearchCorpora
 from greenroom.actors.ingest.freshness import with_changes
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.savings.sources import note_cache, note_whole
 from greenroom.actors.schemas import corpus as schemas
-from greenroom.actors.schemas import types
+from greenroom.actors.schemas.types import RARE, UNLISTED
 
 R = TypeVar("R", schemas.ChunksFound, schemas.FullContent)
 
@@ -26,7 +27,8 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
     query: schemas.QueryText
     top_k: schemas.TopK = 10
     strategy: schemas.AStrategy = "auto"
-    min_score: schemas.MinScore = 0.0
+    min_score: schemas.MinScore = None
+    min_relevance: Annotated[schemas.MinHybridScore, RARE] = None
     detail_level: schemas.ADetailLevel = "full"
     corpus: schemas.SearchedCorpus = schemas.DEFAULT_CORPUS
 
@@ -36,12 +38,15 @@ class SemanticSearch(ClientOrchestration[schemas.ChunksFound], frozen=True, kw_o
         Raises:
             Refusal: ``CORPUS_NOT_FOUND``, or ``VALIDATION_ERROR``: there are too many.
         """
+        least = least_of(self.min_score, self.min_relevance)
         asked = schemas.FindChunks(
             corpus=schemas.DEFAULT_CORPUS,
             query=self.query,
             strategy=self.strategy,
             top_k=self.top_k,
-            min_score=self.min_score,
+            min_score=least.score,
+            min_relevance=least.relevance,
+            may_be_nothing=self.min_score is None and self.min_relevance is None,
             detail_level=self.detail_level,
         )
         search = SearchCorpora(corpus=self.corpus, asked=asked)
@@ -58,7 +63,7 @@ class GetFullContent(ClientOrchestration[schemas.FullContent], frozen=True, kw_o
 
     chunk_ids: schemas.ChunkIds
     around: schemas.Around = 0
-    corpus: Annotated[schemas.CorpusName, Meta(extra_json_schema=types.UNLISTED)] | UnsetType = UNSET
+    corpus: Annotated[schemas.CorpusName, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
     async def carry_out(self, client: ClientSessionState) -> schemas.FullContent:
         """Ask the corpora that the ids name.

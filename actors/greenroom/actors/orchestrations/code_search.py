@@ -22,8 +22,8 @@ from greenroom.actors.orchestrations.workspace_facts import facts_of, paths_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
     Workspace,
-    freshness_of,
     opened,
+    progress_of,
     roots_of,
 )
 from greenroom.actors.schemas import code_patterns as schemas
@@ -91,13 +91,15 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
             found.partial = found.partial or (_LARGE if facts.is_cut else "")
         else:
             found = await self._searched(client, workspace, pattern, is_wanted)
+        progress = await progress_of(client, workspace, found.partial)
         return schemas.CodeMatched(
             matches=found.matches,
             files_searched=found.files,
             unread=found.unread,
-            partial=found.partial or UNSET,
             workspace=place.root,
-            freshness=await freshness_of(client, workspace),
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
         )
 
     async def _searched(

@@ -58,7 +58,7 @@ class CompressText(Orchestration[schemas.TextCompressed], frozen=True, kw_only=T
             original_tokens=tokens_of_size(size),
             ratio=round(kept / size, 4),
             quality=round(made.quality, 4),
-            reached=made.quality >= self.quality_threshold,
+            reached=made.fits and made.quality >= self.quality_threshold,
             dropped=schemas.Dropped(
                 parts=made.dropped.get("prose", 0),
                 headings=made.dropped.get("heading", 0),

@@ -12,7 +12,7 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
 from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
@@ -51,11 +51,14 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
         places = await places_of(client, workspace)
         asked = msgspec.structs.replace(self, target=target)
         found = await read_in_thread(_found, asked, places, facts.files)
+        progress = await progress_of(client, workspace)
         return schemas.DependenciesFound(
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
             workspace=root,
-            freshness=await freshness_of(client, workspace),
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
         )
 
 

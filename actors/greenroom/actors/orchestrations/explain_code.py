@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.search_code import LATE, code_found
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, progress_of
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.corpus import QueryText
 from greenroom.actors.schemas.results_explained import (
@@ -66,7 +66,8 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
             excerpt_bytes=schemas.LONG_EXCERPT_BYTES,
         )
         _, workspace, found = await code_found(client, self.scope, asked)
-        fresh = await freshness_of(client, workspace)
+        progress = await progress_of(client, workspace, LATE if found is None else "")
+        fresh = progress.freshness
         files = [] if found is None else list(zip(found.results, found.parts, strict=True))
         corpus = workspace.row.full_name
         hits = [_result(corpus, file, parts, place) for place, (file, parts) in enumerate(files, 1)]
@@ -77,14 +78,14 @@ class ExplainCode(CodeOrchestration[ResultsExplained], frozen=True, kw_only=True
             total=0 if found is None else found.total,
             milliseconds=round((trio.current_time() - began) * 1_000, 3),
             how=f"{fresh.indexed:,} files of {workspace.row.root} are indexed ({fresh.state})",
-            partial=LATE if found is None else None,
+            partial=progress.missing or None,
         )
         about = [] if self.about is None or found is None else [_why(corpus, mode, found)]
         return ResultsExplained(
             query=self.query,
             modes=[mode],
             corrected={} if found is None else found.corrected,
-            unknown=[] if found is None else found.unknown,
+            unknown=found.unknown if found is not None and progress.is_whole else [],
             about=about,
             meanings=_meanings(mode, about),
         )

@@ -11,7 +11,7 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.syntax import outlines
@@ -48,6 +48,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
         if are_wanted() and is_file:
             for version, size in await read_in_thread(versions_at, place.root, [place.name]):
                 note_whole(version, size)
+        progress = await progress_of(client, workspace)
         return schemas.OutlineMade(
             path=place.name if is_file else UNSET,
             outline=made.text,
@@ -55,7 +56,9 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             left_out=made.left_out,
             is_cut=read.following is not None,
             workspace=place.root,
-            freshness=await freshness_of(client, workspace),
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
         )
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import trio
 from msgspec import UNSET
 
+from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.code_asking import AskForCode
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
     Workspace,
-    freshness_of,
     opened,
+    progress_of,
     roots_of,
 )
 from greenroom.actors.savings.sources import are_wanted, note_cache, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.corpus import QueryText
+from greenroom.actors.schemas.types import RARE
 from greenroom.actors.workspace.files import versions_at
 from greenroom.actors.workspace.places import Place, checked_file
 
@@ -39,6 +41,7 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
     scope: schemas.Folder = ""
     limit: schemas.FilesWanted = 10
     min_relevance: schemas.MinRelevance = 0.0
+    min_score: Annotated[schemas.MinScore, RARE] = 0.0
     filters: schemas.CodeFilters = schemas.CodeFilters()
 
     async def carry_out(self, client: ClientSessionState) -> schemas.CodeFound:
@@ -49,12 +52,14 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
                 none.
         """
         began = trio.current_time()
+        least = least_of(self.min_score, self.min_relevance)
         asked = schemas.FindCode(
             corpus="",
             query=self.query,
             filters=self.filters,
             limit=self.limit,
-            min_relevance=self.min_relevance,
+            min_relevance=least.relevance,
+            min_score=least.score,
         )
         place, workspace, found = await code_found(client, self.scope, asked)
         if found is not None and are_wanted():
@@ -62,15 +67,17 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             names = [each.file_path for each in found.results]
             for version, size in await read_in_thread(versions_at, place.root, names):
                 note_whole(version, size)
+        progress = await progress_of(client, workspace, LATE if found is None else "")
         return schemas.CodeFound(
             results=[] if found is None else found.results,
             total_found=0 if found is None else found.total,
             workspace=place.root,
-            freshness=await freshness_of(client, workspace),
-            unknown=found.unknown if found is not None and found.unknown else UNSET,
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
+            unknown=found.unknown or UNSET if found is not None and progress.is_whole else UNSET,
             cache_hit=found is not None and found.cache_hit,
             search_time_ms=round((trio.current_time() - began) * 1_000, 3),
-            partial=LATE if found is None else UNSET,
         )
 
 

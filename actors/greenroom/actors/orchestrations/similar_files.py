@@ -16,7 +16,7 @@ from greenroom.actors.corpus.code_filters import with_recency
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
 from greenroom.actors.schemas import code as code_schemas
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
@@ -35,7 +35,7 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
     path: code_schemas.FilePath
     scope: code_schemas.Folder = ""
     limit: code_schemas.FilesWanted = 10
-    min_relevance: code_schemas.MinRelevance = 0.0
+    min_relevance: code_schemas.LeastAlike = 0.0
     filters: code_schemas.CodeFilters = code_schemas.CodeFilters()
 
     async def carry_out(self, client: ClientSessionState) -> schemas.SimilarFound:
@@ -70,6 +70,7 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
         facts = await facts_of(client, workspace, paths=[place.name, *(each.path for each in likest)])
         places = await places_of(client, workspace)
         results = await read_in_thread(self._ranked, place.name, likest, facts.files, places)
+        progress = await progress_of(client, workspace)
         return schemas.SimilarFound(
             path=place.name,
             results=results,
@@ -77,7 +78,9 @@ class SimilarFiles(CodeOrchestration[schemas.SimilarFound], frozen=True, kw_only
             if found is None
             else UNSET,
             workspace=place.root,
-            freshness=await freshness_of(client, workspace),
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
         )
 
     def _ranked(

@@ -16,8 +16,8 @@ from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
     Workspace,
-    freshness_of,
     opened,
+    progress_of,
     roots_of,
 )
 from greenroom.actors.schemas import code as schemas
@@ -68,6 +68,7 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             names = await read_in_thread(_alike, self.symbol, files)
             found = await self._look(client, workspace, places, names, files)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
+        progress = await progress_of(client, workspace)
         return schemas.SymbolsFound(
             matched="fuzzy" if names else "name",
             names=names or UNSET,
@@ -77,7 +78,9 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             total_references=len(found.references),
             is_cut=facts.is_cut,
             workspace=workspace.row.root or "",
-            freshness=await freshness_of(client, workspace),
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
         )
 
     async def _look(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import trio
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
@@ -24,8 +24,12 @@ from greenroom.runtime import Refusal
 
 R_co = TypeVar("R_co", covariant=True)
 
-PATIENCE_SECONDS: Final = 0.5
-"""How long the first calls wait for an index, which a small folder has by then."""
+PATIENCE_SECONDS: Final = 5.0
+"""How long the first search of a folder waits for its index, which all but large ones have by then."""
+SHARE: Final = 0.6
+"""Of the caller's own time: what remains is for the search."""
+ELSEWHERE_SECONDS: Final = 0.1
+"""How often is looked whether another process has made the index that is waited for."""
 
 
 class CodeOrchestration(ClientOrchestration[R_co], frozen=True, kw_only=True):
@@ -51,6 +55,33 @@ class Workspace(NamedTuple):
     is_behind: bool = False
 
 
+class Progress(NamedTuple):
+    """How far a workspace's index is.
+
+    Attributes:
+        freshness: In numbers.
+        missing: What may be missing from an answer, and why; empty where nothing is.
+    """
+
+    freshness: CodeFreshness
+    missing: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the folder was indexed as a whole, so that what is not in the index is nowhere."""
+        return not self.missing and self.freshness.as_of is not None
+
+    @property
+    def partial(self) -> bool | UnsetType:
+        """Whether anything may be missing, as an answer says it."""
+        return True if self.missing else UNSET
+
+    @property
+    def reason(self) -> str | UnsetType:
+        """What, and why, as an answer says it."""
+        return self.missing or UNSET
+
+
 async def roots_of(client: ClientSessionState) -> list[str]:
     """Return the folders that the client works in: told by itself, then configured.
 
@@ -72,11 +103,17 @@ async def roots_of(client: ClientSessionState) -> list[str]:
 
 
 async def opened(client: ClientSessionState, root: str) -> Workspace:
-    """Return the workspace of a folder; its index is begun if there was none, and waited for a moment."""
+    """Return the workspace of a folder; its index is begun if there was none, and waited for at first."""
     workspace = await begin(client, root)
-    if workspace.keeper is not None:
-        with trio.move_on_at(workspace.keeper.began + PATIENCE_SECONDS):
-            await workspace.keeper.settled.wait()
+    now = trio.current_time()
+    keeper = workspace.keeper
+    if keeper is not None:
+        keeper.patience = min(keeper.patience, now + PATIENCE_SECONDS)
+        with trio.move_on_at(min(keeper.patience, now + SHARE * (trio.current_effective_deadline() - now))):
+            await keeper.settled.wait()
+            # Another process that makes it sets no event here.
+            while not keeper.is_keeping and (await _state(client, workspace)).state == "indexing":  # noqa: ASYNC110
+                await trio.sleep(ELSEWHERE_SECONDS)
     return workspace._replace(is_behind=(await _state(client, workspace)).state != "watching")
 
 
@@ -95,18 +132,36 @@ async def begin(client: ClientSessionState, root: str) -> Workspace:
     return Workspace(row, client.workspaces.need(client.principal, row, client.reach.closed))
 
 
-async def freshness_of(client: ClientSessionState, workspace: Workspace) -> CodeFreshness:
-    """Return how far a workspace's index is, and was when it was opened: an answer is of neither alone."""
+async def progress_of(client: ClientSessionState, workspace: Workspace, cut: str = "") -> Progress:
+    """Return how far a workspace's index is, and was when it was opened: an answer is of neither alone.
+
+    Args:
+        client: Who asks.
+        workspace: The workspace.
+        cut: What else may be missing from the answer, and why.
+    """
     state = await _state(client, workspace)
     if state.state == "watching" and workspace.is_behind:
         state = msgspec.structs.replace(state, state="indexing")
     is_left = state.state == "unwatched"
-    return CodeFreshness(
+    fresh = CodeFreshness(
         indexed=state.indexed,
         of=state.of,
         state="off" if is_left and client.workspaces is None else state.state,
         as_of=state.as_of if is_left else UNSET,
     )
+    return Progress(fresh, "; ".join(filter(None, (cut, _not_indexed(fresh)))))
+
+
+def _not_indexed(fresh: CodeFreshness) -> str:
+    """Return what of a folder is not in its index yet, and will be, as far as that is known."""
+    if fresh.state != "indexing" and (fresh.state != "unwatched" or fresh.as_of is not None):
+        return ""
+    if fresh.of is None:
+        return f"{fresh.indexed:,} files are indexed so far, and not counted how many there are; ask again"
+    if fresh.indexed < fresh.of:
+        return f"{fresh.indexed:,} of {fresh.of:,} files are indexed so far; ask again"
+    return "what changed in the folder is being indexed; ask again"
 
 
 async def _state(client: ClientSessionState, workspace: Workspace) -> WorkspaceState:

@@ -22,7 +22,7 @@ from greenroom.actors.orchestrations.read_file import ReadFile
 from greenroom.actors.orchestrations.search_code import code_found
 from greenroom.actors.orchestrations.similar_files import SimilarFiles
 from greenroom.actors.orchestrations.symbol_search import SymbolSearch
-from greenroom.actors.orchestrations.workspace_of import freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import opened, progress_of, roots_of
 from greenroom.actors.prompts.context import Kind, Piece, language_of
 from greenroom.actors.recall.memory_search import RecallContext
 from greenroom.actors.schemas.code import (
@@ -85,7 +85,7 @@ class Gathering:
         except Refusal as refusal:
             self.missing.append(f"code: {refusal.sentence}")
             return False
-        self._say_how_fresh(await freshness_of(self._client, workspace))
+        self._say_how_fresh((await progress_of(self._client, workspace)).freshness)
         return True
 
     async def subject(self, path: str | None, symbol: str | None) -> str:

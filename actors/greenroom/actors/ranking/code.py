@@ -2,24 +2,25 @@
 
     strength = sum of weight * signal
     share    = strength / (what the query's words are worth together + EVEN)
-    score    = 1 / (1 + exp(-(share - middle) / width))
+    score, match = 1 / (1 + exp(-(share - middle) / width)), each with its own middle and width
 
 What is found is a file, with the passages of it that say most. Nothing depends on what else is found, so
 scores can be compared between queries.
 
 The weights were fitted to 525 questions about 13 public repositories and rounded; they do on these what
-weights do that were fitted to the other twelve (`bench.tune_code`). The middle and the width were chosen on
-the same questions: the right file is to have 0.7 mostly. Vectors are not asked: those of `embedding.static`
-put one question in a hundred more in the first place, of one kind, and help none of the others.
+weights do that were fitted to the other twelve (`bench.tune_code`). Vectors are not asked: those of
+`embedding.static` put one question in a hundred more in the first place, of one kind, and help none of the
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from greenroom.actors.base.grades import NONE_LEAST, Least
 from greenroom.actors.ranking.chunks import best_places
 from greenroom.actors.ranking.code_query import CodeQuery
 from greenroom.actors.ranking.code_signals import SourceView, file_signals, passages_say, read_terms
@@ -47,8 +48,12 @@ PASSAGES: Final = 3
 """Passages of a file that are returned at most."""
 EVEN: Final = 8.0
 """Added to what a query's words are worth, so that one common word is not answered with certainty."""
-_MIDDLE: Final = 0.13
-_WIDTH: Final = 0.08
+_MATCH: Final = 0.11, 0.08
+"""The share of what the query is worth that is a match of a half, and how much more makes it 0.73: 95 of 100
+right files that have half of the query's words have more than 0.7 then (`bench.scores`)."""
+_RELEVANCE: Final = 0.65, 0.124
+"""Likewise of the share of right files among the ten best, to questions of which half are of another
+repository: fitted by `bench.scores`."""
 
 
 class RankedFile(NamedTuple):
@@ -56,13 +61,15 @@ class RankedFile(NamedTuple):
 
     Attributes:
         path: Where it is.
-        score: 0 to 1.
+        score: Its measured relevance, 0 to 1.
+        match: How well it matches, 0 to 1.
         rows: Its passages that say something of the query, best first: rows of the index.
         parts: What each signal added to its strength, or took from it.
     """
 
     path: str
     score: float
+    match: float
     rows: Sequence[int]
     parts: Mapping[str, float]
 
@@ -80,6 +87,7 @@ class RankedFiles(NamedTuple):
         total: How many files have a word of the query, and the least score at least.
         corrected: What was looked for instead of words that are nowhere.
         unknown: Words that are nowhere, and that nothing is like.
+        worth: What the query's words are worth together.
         about: The file that was asked about, its row a file's number; None where none was.
     """
 
@@ -87,6 +95,7 @@ class RankedFiles(NamedTuple):
     total: int
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
+    worth: float
     about: Asked | None = None
 
 
@@ -96,7 +105,7 @@ def rank_files(
     should_yield: Callable[[], bool],
     *,
     limit: int,
-    least: float = 0.0,
+    least: Least = NONE_LEAST,
     below: Mask | None = None,
     about: int | None = None,
 ) -> Slices[RankedFiles]:
@@ -107,7 +116,7 @@ def rank_files(
         query: What is looked for.
         should_yield: Whether to yield.
         limit: How many are returned at most.
-        least: The score that they have at least.
+        least: The match and the score that they have at least.
         below: Which files are looked at, by number; all unless given.
         about: The number of a file that is told of, even where it is not among the best.
     """
@@ -118,20 +127,23 @@ def rank_files(
     for name, value in values.items():
         strength += np.float32(WEIGHTS[name]) * value
     worth = sum(group.weight for group in groups)
-    scores = 1 / (
-        1 + np.exp((np.float32(_MIDDLE) - strength / np.float32(worth + EVEN)) / np.float32(_WIDTH))
-    )
-    found = ((values["passage"] > 0) | (values["path"] > 0)) & (scores >= least)
+    shares = strength / np.float32(worth + EVEN)
+    found = (values["passage"] > 0) | (values["path"] > 0)
+    for scale, wanted in ((_MATCH, least.score), (_RELEVANCE, least.relevance)):
+        if wanted > 0:
+            found &= _worth(shares, scale) >= wanted
     if below is not None:
         found &= below
     files = np.flatnonzero(found)
     best = files[best_places(strength[files], limit)]
+    scores, matches = (_worth(shares[best], scale).tolist() for scale in (_RELEVANCE, _MATCH))
     ranked: list[RankedFile] = []
-    for number in best.tolist():
+    for number, score, match in zip(best.tolist(), scores, matches, strict=True):
         ranked.append(
             RankedFile(
                 path=view.corpus.authors[number],
-                score=float(scores[number]),
+                score=score,
+                match=match,
                 rows=_passages(view, said, number),
                 parts=_parts(values, number),
             )
@@ -141,8 +153,15 @@ def rank_files(
     told = None
     if about is not None:
         place = place_among(strength, found, about)
-        told = Asked(about, float(scores[about]), place, _parts(values, about))
-    return RankedFiles(ranked, len(files), corrected, unknown, told)
+        score, match = (float(_worth(shares[about], scale)) for scale in (_RELEVANCE, _MATCH))
+        told = Asked(about, score, match, place, _parts(values, about))
+    return RankedFiles(ranked, len(files), corrected, unknown, worth, told)
+
+
+def _worth(shares: Any, scale: tuple[float, float]) -> Any:
+    """Return what shares of what a query is worth are on a scale, 0 to 1."""
+    middle, width = scale
+    return 1 / (1 + np.exp((np.float32(middle) - shares) / np.float32(width)))
 
 
 def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:

@@ -52,13 +52,15 @@ class Asked(NamedTuple):
 
     Attributes:
         row: Which of the rows that have the name; the strongest.
-        score: Of it.
+        score: Its measured relevance.
+        match: How well it matches.
         place: Where it is among all that was found, from 1 on; None where it has nothing of the query.
         parts: What each signal added to its strength.
     """
 
     row: int
     score: float
+    match: float
     place: int | None
     parts: Mapping[str, float]
 

@@ -29,6 +29,7 @@ _MEMORIES: Final = "memories"
 _PARAMETERS: Final = {
     "time": ("time_expr", "after", "before", "max_age_days"),
     "key_prefix": ("key_prefix", "session_id"),
+    "least": ("min_relevance", "min_score"),
 }
 """Which parameters a count is of, where its name is not theirs."""
 _COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
@@ -62,7 +63,7 @@ async def _why_none_found(context: ProcedureContext, request: Any, found: Search
     if found.partial is not None or found.failed:
         why = found.partial or "not every namespace answered, as failed says"
         return because(scopes, "cut", why=why)
-    if found.is_nothing and not getattr(request, "min_relevance", None):
+    if found.is_nothing and not _given(request, "least"):
         if context.sidecar is None or context.sidecar.is_off:
             return because(scopes, "no_embedder", what=_MEMORIES, why=found.absence or "no embedder runs")
         return because(scopes, "nothing_relevant", what=_MEMORIES)
@@ -96,7 +97,7 @@ async def _why_none_left(
     are_many = len(roots) > MOST  # then a search wakes those alone that may have what it looks for
     if counts:
         filters = next((_given(request, name) for name, count in counts.items() if not count), {})
-        filters = filters or _given(request, "min_relevance")
+        filters = filters or _given(request, "least")
         if not filters:
             return because(scopes, "no_such_text", what=_MEMORIES)
     else:

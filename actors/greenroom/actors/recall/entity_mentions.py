@@ -48,11 +48,12 @@ class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, kw_only=True)
             await elsewhere.look(context)
         answer = msgspec.structs.asdict(said)
         answer["execution_time_ms"] = round((trio.current_time() - began) * 1_000, 3)
+        if cut.cancelled_caught:
+            answer |= {"partial": True, "partial_reason": _CUT}
         return schemas.EntityFound(
             **answer,
             memories=list(elsewhere.memories.values())[:HITS],
             sessions=elsewhere.sessions,
-            partial=_CUT if cut.cancelled_caught else UNSET,
         )
 
 

@@ -181,7 +181,7 @@ async def judged(
     ranked = [each.memory_id if each.memory_id in named else each.key for each in answer.memories]
     figures = measure(ranked, query.relevant, depths, older=query.older)
     best = zip(answer.memories[:RANKED], ranked, strict=False)
-    scored = [Scored(each.score, name in query.relevant) for each, name in best]
+    scored = [Scored(each.relevance, name in query.relevant) for each, name in best]
     return Judged(query.group, figures, taken, scored, named.difference(ranked))
 
 

@@ -237,7 +237,7 @@ class _One(NamedTuple):
             below=None,
             roots=roots,
             min_relevance=0.0,
-            usual_relevance=None,
+            min_score=0.0,
             least_share=0.0,
             limit=PLACES,
         )
@@ -281,7 +281,7 @@ def _hit(found: FoundMemory) -> schemas.HitExplained:
         text=memory.text[:_BEGINNING],
         created_at=memory.created_at,
         tags=memory.tags,
-        score=round(found.score, 4),
+        score=round(found.match, 4),
         relevance=round(found.relevance, 4),
         chance=None if found.odds is None else round(chance_of(found), 4),
         quality=None if found.quality is None else round(found.quality, 4),

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.base import paging
+from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.times import given_time, to_datetime
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.preferences.actor import preferences_address
@@ -75,7 +76,8 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
     scope: kinds.AScope | None = None
     conversation_id: kinds.ConversationId | None = None
     quality_boost: kinds.Boost | None = None
-    min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
+    min_relevance: Annotated[kinds.LeastRelevance, types.RARE] = None
+    min_score: Annotated[kinds.LeastScore, types.RARE] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
@@ -149,7 +151,8 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
             filters,
             self.limit,
             self.include_debug,
-            min_relevance=_least(self.min_relevance, filters),
+            min_relevance=_least(self, filters),
+            min_score=least_of(self.min_score, None).score,
             zone=self.timezone,
         )
 
@@ -263,8 +266,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
 
     Attributes:
-        usual_relevance: Without ``min_relevance``, the least where anything has as much; no parameter. With
-            it, the user's `search_defaults` hold for what the call does not say.
+        by_preferences: Whether the user's `search_defaults` hold for what the call leaves open; no parameter.
     """
 
     query: kinds.SearchWords | None = None
@@ -274,11 +276,12 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     memory_id: kinds.MemoryId | None = None
     namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
-    min_relevance: Annotated[kinds.Relevant | None, types.RARE] = None
+    min_relevance: Annotated[kinds.LeastRelevance, types.RARE] = None
+    min_score: Annotated[kinds.LeastScore, types.RARE] = None
     limit: types.Limit100 = _USUAL_LIMIT
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="else as stored, in base64")] = True
-    usual_relevance: Annotated[kinds.Fraction | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    by_preferences: Annotated[bool, Meta(extra_json_schema=types.UNLISTED)] = False
 
     async def run(self, context: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
@@ -297,7 +300,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
 
     async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
         """Return what the user prefers where the call does not say."""
-        if self.usual_relevance is None or self.query is None:
+        if not self.by_preferences or self.query is None:
             return SearchDefaults()
         try:
             known = await context.ask(preferences_address(context.principal), GetPreferences())
@@ -350,7 +353,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
 
     def asked(self, below: str, defaults: SearchDefaults) -> SearchSpec:
         """Return the search that this is, below a namespace."""
-        limit, least = self.limit, self.min_relevance
+        limit, least = self.limit, _least(self, MemoryFilters())
         if limit == _USUAL_LIMIT and defaults.max_results is not UNSET:
             limit = defaults.max_results
         if least is None and defaults.min_relevance is not UNSET:
@@ -369,8 +372,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             superseded=self.key is not None,  # whoever names one wants that one
             **msgspec.structs.asdict(wanted),
         )
-        # Of what a budget or relevance cuts only the rest is used.
-        uses = self.max_tokens is None and self.usual_relevance is None
+        # Of what a budget cuts only the rest is used.
         return SearchSpec(
             below,
             self.query,
@@ -378,19 +380,20 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             0.0,
             filters,
             limit,
-            uses=uses,
+            uses=self.max_tokens is None,
             decompress=self.decompress,
-            min_relevance=_least(least, filters) if embedding is None else least or 0.0,
-            usual_relevance=self.usual_relevance if least is None else None,
+            min_relevance=_least(self, filters) if least is None and embedding is None else least or 0.0,
+            min_score=least_of(self.min_score, None).score,
             embedding=embedding,
         )
 
 
-def _least(given: float | None, filters: MemoryFilters) -> float | None:
+def _least(asked: MemorySearch | RetrieveMemory, filters: MemoryFilters) -> float | None:
     """Return the least relevance: that of the caller, else 0 where filters say what is wanted."""
-    if given is None and filters != MemoryFilters(namespace=filters.namespace):
-        return 0.0
-    return given
+    is_narrowed = filters != MemoryFilters(namespace=filters.namespace)
+    if asked.min_relevance is None and asked.min_score is None and not is_narrowed:
+        return None
+    return least_of(asked.min_score, asked.min_relevance).relevance
 
 
 async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import UnsetType
@@ -75,8 +75,6 @@ def _through(day: str) -> str:
         return day
 
 
-USUAL_RELEVANCE: Final = 0.7
-"""The least relevance for clients of the universal memory layer, where any memory has as much."""
 _FIVE = {"n_results": 5}
 
 OLDER_SEARCHES = (

@@ -44,7 +44,7 @@ def note_recall(
                 version=hit.memory.version,
                 namespace=hit.memory.namespace,
                 key="",
-                score=round(hit.score, 4),
+                score=round(hit.match, 4),
                 signals=strongest(hit.components or {}),
             )
             for hit in outcome.hits

@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.grades import Grade, grade_of
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import CompressedForm, FoundMemory, KeyPlace, MemoryView
-from greenroom.actors.schemas.replies import ListReply, Reply, TooLarge
+from greenroom.actors.schemas.replies import PartialReply, Reply, TooLarge
 from greenroom.actors.schemas.types import BRIEF
 
 T = TypeVar("T")
@@ -20,7 +21,10 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A memory that was found; what it has not is not in its JSON.
 
     Attributes:
-        score: How good it is, 0-1, as the mode says.
+        score: How well it matches, 0-1, whatever else was found: 95 of 100 right answers that have half of
+            the query's words have more than 0.7. In mode hybrid the order goes by quality as well.
+        relevance: Measured: of memories with 0.3 three in ten were right.
+        grade: By its relevance.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is left out, for it is too large for a list.
@@ -35,6 +39,8 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     namespace: str
     score: float
+    relevance: float
+    grade: Grade
     content: str | UnsetType = UNSET
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
@@ -106,7 +112,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, dict[str, float]]
 
 
-class MemoriesFound(ListReply, frozen=True, kw_only=True):
+class MemoriesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
@@ -118,9 +124,7 @@ class MemoriesFound(ListReply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
-        partial: Present when memories may be missing, because they were not compared by what they mean,
-            or are in more namespaces than one search asks.
-        partial_reason: Why.
+        weak: Present where an answer is hardly among them: in fewer than one of four such lists one was.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
@@ -135,8 +139,7 @@ class MemoriesFound(ListReply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
-    partial: bool | UnsetType = UNSET
-    partial_reason: str | UnsetType = UNSET
+    weak: bool | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -147,6 +150,8 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     key: str
     namespace: str
     score: float
+    relevance: float
+    grade: Grade
     created_at: datetime
     content: str | None = None
     value: msgspec.Raw | UnsetType = UNSET
@@ -157,21 +162,18 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     unreviewed: bool = False
 
 
-class ContextRecalled(ListReply, frozen=True, kw_only=True):
+class ContextRecalled(PartialReply, frozen=True, kw_only=True):
     """Answers `RecallContext`, best first.
 
     Attributes:
         tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
-        partial: Present when memories may be missing, because they were not compared by what they mean,
-            or are in more namespaces than one search asks.
-        partial_reason: Why.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)
 
-    memories: list[RecalledMemory]
+    memories: Annotated[list[RecalledMemory], Meta(extra_json_schema=BRIEF)]
     count: int
     tokens: int
     max_tokens: int
@@ -195,7 +197,9 @@ def hit(found: FoundMemory) -> MemoryHit:
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
-        score=round(found.score, 4),
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
         content=_given(memory.content),
         value=memory.value,
         withheld=True if memory.withheld and found.compressed is UNSET else UNSET,
@@ -228,7 +232,9 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
-        score=round(found.score, 4),
+        score=round(found.match, 4),
+        relevance=round(found.relevance, 4),
+        grade=grade_of(found.relevance),
         created_at=memory.created_at,
         content=memory.content,
         value=memory.value,

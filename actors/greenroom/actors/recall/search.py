@@ -12,11 +12,12 @@ from msgspec import UNSET
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import paging
+from greenroom.actors.base.grades import WEAK
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.query_embedding import QueryEmbedding, vectors_of
 from greenroom.actors.recall.query_times import QueryTimes, times_of
 from greenroom.actors.recall.roots import ChooseRoots, Roots, ask_in_rounds, roots_for
-from greenroom.actors.recall.scatter_gather import Root, merged, summed
+from greenroom.actors.recall.scatter_gather import Gathered, Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
 from greenroom.actors.schemas.memory_types import QueryVectors, SearchMode
@@ -25,6 +26,8 @@ from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, P
 MILLISECONDS = 1_000.0
 FEW = 60
 """Memories that are visible up to which weak ones are left out where a search wants that."""
+_NAMED = 5
+"""Namespaces that were not searched, of which the reason is said."""
 ALWAYS = 5
 """Hits that are never too weak beside the best, for one of them may be what was meant."""
 
@@ -44,7 +47,7 @@ class SearchSpec(NamedTuple):
         uses: Whether each hit counts as used, whatever becomes of it.
         decompress: Whether what is compressed comes as it was given.
         min_relevance: The least relevance; None where the list is emptied if nothing of it is relevant.
-        usual_relevance: The least relevance where any hit has as much; None for no such cut.
+        min_score: The least score.
         least_share: Of the best hit's chance against nothing, what those after the first `ALWAYS` must have
             where no more than `FEW` memories are visible; 0 for no such cut.
         roots: The owners to ask where it is known which they are.
@@ -63,7 +66,7 @@ class SearchSpec(NamedTuple):
     uses: bool = False
     decompress: bool = True
     min_relevance: float | None = 0.0
-    usual_relevance: float | None = None
+    min_score: float = 0.0
     roots: list[Root] | None = None
     embedding: QueryEmbedding | None = None
     zone: str | None = None
@@ -129,6 +132,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         mode=search.mode,
         quality_boost=search.boost,
         min_relevance=search.min_relevance,
+        min_score=search.min_score,
         filters=search.filters,
         limit=search.limit,
         use=counted,
@@ -142,7 +146,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     if answers.error is not None and not answers.found:
         raise answers.error
     hits, weak = _relevant(search, answers.found)
-    missing = _not_compared(search, meaning, answers.found), asked.partial
+    missing = _not_searched(answers), _not_compared(search, meaning, answers.found), asked.partial
     clock.lap("merge")
     audit_record.record_read(
         context,
@@ -208,6 +212,15 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str |
     return _Meaning(vectors, _why_nothing(vectors))
 
 
+def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
+    """Return what was not searched for want of time, or since it failed."""
+    newest = sum(each.unread or 0 for each in answers.found)
+    reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
+    if any(each.unread is not None for each in answers.found):
+        reasons.append(f"the newest {newest:,} memories alone were searched, by their words; ask again")
+    return "; ".join(reasons) or None
+
+
 def _not_compared(search: SearchSpec, meaning: _Meaning, found: list[RootSearchResult]) -> str | None:
     """Return why memories were not compared by their meaning that another time would be."""
     if meaning.may_come:
@@ -240,9 +253,6 @@ def _relevant(search: SearchSpec, found: list[RootSearchResult]) -> tuple[list[F
     if least is None and all(each.is_nothing for each in found if each.hits):
         return [], 0
     hits = merged(found, search.boost)
-    usual = search.usual_relevance
-    if usual is not None and any(hit.relevance >= usual for hit in hits):
-        least = usual
     hits = [hit for hit in hits if hit.relevance >= (least or 0.0)][: search.limit]
     strong = _strong(search.least_share, hits, found)
     return strong, len(hits) - len(strong)
@@ -309,12 +319,13 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each) for each in outcome.hits]
+    is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK
     cut = paging.take_in_order(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )
     return replies.MemoriesFound(
         memories=cut.kept,
-        total=outcome.total,
+        total=0 if outcome.is_nothing else outcome.total,
         total_is_minimum=True if outcome.is_minimum else UNSET,
         query=search.query,
         mode=mode or search.mode,
@@ -325,6 +336,7 @@ def reply(
         failed=outcome.failed,
         partial=True if outcome.partial else UNSET,
         partial_reason=outcome.partial or UNSET,
+        weak=True if is_weak and memories else UNSET,
         debug=UNSET if debug is None else debug,
     )
 

@@ -8,11 +8,12 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.base.grades import Grade
 from greenroom.actors.schemas.corpus import CorpusName, QueryText
 from greenroom.actors.schemas.memory_types import Fraction
-from greenroom.actors.schemas.replies import ListReply, Reply
+from greenroom.actors.schemas.replies import PartialReply, Reply
 from greenroom.actors.schemas.results_explained import NamedResult
-from greenroom.actors.schemas.types import UNLISTED
+from greenroom.actors.schemas.types import NUMBER, UNLISTED
 from greenroom.runtime import Message
 
 FilePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -20,11 +21,16 @@ Folder = Annotated[
     str, Meta(max_length=4_096, description="folder to look in, below the workspace's or from / on")
 ]
 FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
-MinRelevance = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
 EXCERPT_BYTES = 180
 """Of JSON for what a result shows, so that ten results cost less than 1,000 tokens."""
 LONG_EXCERPT_BYTES = 800
 """The same where it is read by people, or is put into a prompt."""
+MinRelevance = Annotated[
+    Fraction | Grade,
+    Meta(extra_json_schema=NUMBER, description="least relevance_score, or grade"),
+]
+MinScore = Annotated[Fraction | Grade, Meta(extra_json_schema=NUMBER, description="least score, or grade")]
+LeastAlike = Annotated[Fraction, Meta(description="least relevance_score, 0-1")]
 _SUFFIX = Annotated[str, Meta(min_length=1, max_length=32)]
 _GLOB = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -68,6 +74,10 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         file_path: Below the workspace's folder.
+        relevance_score: Measured: of files with 0.3 three in ten were right.
+        score: How well it matches, 0-1: 95 of 100 right ones that have half of the query's words have more
+            than 0.7. It goes by ``recency_weight``, too, and so does the order.
+        grade: By its ``relevance_score``.
         line_range: The passage's first and last line.
         excerpt: What of the passage has most of the query, some lines without blank ones and indentation.
         last_modified: When the file was changed, as it was indexed, to the second.
@@ -75,12 +85,14 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
 
     file_path: str
     relevance_score: float
+    score: float
+    grade: Grade
     line_range: list[int]
     excerpt: str
     last_modified: datetime
 
 
-class CodeFound(ListReply, frozen=True, kw_only=True):
+class CodeFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchCodeSemantic`, best first.
 
     Attributes:
@@ -88,7 +100,6 @@ class CodeFound(ListReply, frozen=True, kw_only=True):
         total_found: How many files have something of the query, and ``min_relevance`` at least.
         unknown: Words that no file has, and that nothing is like.
         cache_hit: Whether you asked the same just before.
-        partial: Present when the search was cut, and why.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
@@ -100,7 +111,6 @@ class CodeFound(ListReply, frozen=True, kw_only=True):
     unknown: list[str] | UnsetType = UNSET
     cache_hit: bool
     search_time_ms: float
-    partial: str | UnsetType = UNSET
 
 
 ALines = Annotated[
@@ -156,7 +166,8 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
         folder: The folder to look in, below the workspace's; empty for that itself.
         filters: Which files are looked at.
         limit: How many are answered.
-        min_relevance: Their least score.
+        min_relevance: The least measured relevance that they have.
+        min_score: Their least score.
         about: The path of a file to tell of, too; empty for none.
         excerpt_bytes: How much each result shows at most, as JSON.
     """
@@ -167,6 +178,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     filters: CodeFilters = CodeFilters()
     limit: int = 10
     min_relevance: float = 0.0
+    min_score: float = 0.0
     about: str = ""
     excerpt_bytes: int = EXCERPT_BYTES
 
@@ -252,7 +264,7 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     means: list[str] | UnsetType = UNSET
 
 
-class SymbolsFound(ListReply, frozen=True, kw_only=True):
+class SymbolsFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
     Attributes:
@@ -335,7 +347,7 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     paths: list[str] = msgspec.field(default_factory=list)
 
 
-class OutlineMade(ListReply, frozen=True, kw_only=True):
+class OutlineMade(PartialReply, frozen=True, kw_only=True):
     """Answers `Outline`.
 
     Attributes:

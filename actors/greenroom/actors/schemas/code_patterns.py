@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.code import CodeFreshness
-from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.schemas.replies import PartialReply
 
 PatternText = Annotated[
     str,
@@ -44,13 +44,12 @@ class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class CodeMatched(ListReply, frozen=True, kw_only=True):
+class CodeMatched(PartialReply, frozen=True, kw_only=True):
     """Answers `CodeSearch`, by file and line.
 
     Attributes:
         files_searched: How many files were looked at.
         unread: How many could not be looked through: gone, or too much for the time that one has.
-        partial: Present when the search was cut, and why.
         workspace: The folder that was searched.
     """
 
@@ -59,6 +58,5 @@ class CodeMatched(ListReply, frozen=True, kw_only=True):
     matches: list[CodeMatch]
     files_searched: int
     unread: int
-    partial: str | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness

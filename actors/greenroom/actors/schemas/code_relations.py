@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas.code import CodeFilters, CodeFreshness
 from greenroom.actors.schemas.corpus import CorpusName
-from greenroom.actors.schemas.replies import ListReply
+from greenroom.actors.schemas.replies import PartialReply
 from greenroom.runtime import Message
 
 Target = Annotated[
@@ -55,7 +55,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     is_cut: bool
 
 
-class DependenciesFound(ListReply, frozen=True, kw_only=True):
+class DependenciesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `DependencySearch`, the nearest first.
 
     Attributes:
@@ -104,7 +104,7 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: datetime
 
 
-class SimilarFound(ListReply, frozen=True, kw_only=True):
+class SimilarFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SimilarFiles`, the likest first.
 
     Attributes:

@@ -20,7 +20,7 @@ AText = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT, description="what
 TargetRatio = Annotated[
     float, Meta(ge=0.01, le=1, description="compressed by original; 0.5 unless max_tokens is given")
 ]
-TextTokens = Annotated[int, Meta(ge=1, description="how long it may be; never exceeded")]
+TextTokens = Annotated[int, Meta(ge=1, description="how long it may be; one sentence may be longer")]
 Threshold = Annotated[Fraction, Meta(description="least quality: keeps more than target_ratio for it")]
 
 
@@ -58,7 +58,8 @@ class TextCompressed(Reply, frozen=True, kw_only=True):
         ratio: Bytes that are kept, by those there were.
         quality: How much is kept of the weight of what the text says for the first time, 0 to 1: of its
             distinct terms, of which a name weighs 2, a number 1.25 and another word 0.5.
-        reached: Whether the quality is as high as was asked for.
+        reached: Whether the quality is as high as was asked for, and the length had room for the most
+            important sentence, which else comes alone, whole.
         dropped: What is left out.
     """
 

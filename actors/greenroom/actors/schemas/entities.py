@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessView
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
-from greenroom.actors.schemas.replies import ListReply, Reply
+from greenroom.actors.schemas.replies import PartialReply, Reply
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
@@ -288,7 +288,7 @@ class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
     ambiguous: list[str]
 
 
-class EntitiesFound(ListReply, frozen=True, kw_only=True):
+class EntitiesFound(PartialReply, frozen=True, kw_only=True):
     """Answers `FindVendorInfo`, the likeliest first.
 
     Attributes:
@@ -331,12 +331,10 @@ class EntityFound(EntitiesFound, frozen=True, kw_only=True):
     Attributes:
         memories: Memories that mention it.
         sessions: Of the sessions with the newest activity those that mention it.
-        partial: Present when something was left out, and why.
     """
 
     memories: list[MemoryMention]
     sessions: list[SessionMention]
-    partial: str | UnsetType = UNSET
 
 
 class EntitiesDefined(Reply, frozen=True, kw_only=True):
@@ -357,12 +355,11 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
     waiting_for_matching: int
 
 
-class EntitiesSuggested(ListReply, frozen=True, kw_only=True):
+class EntitiesSuggested(PartialReply, frozen=True, kw_only=True):
     """Answers `SuggestEntities`: what the documents name again and again and nobody has declared.
 
     Attributes:
         documents: How many were read.
-        partial: Present when not all were read, and why.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("suggestions",)
@@ -371,4 +368,3 @@ class EntitiesSuggested(ListReply, frozen=True, kw_only=True):
     documents: int
     corpus: str
     execution_time_ms: float
-    partial: str | UnsetType = UNSET

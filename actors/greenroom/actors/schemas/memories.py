@@ -169,6 +169,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         mode: How to match: ``exact`` looks for the text as it stands.
         quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
         min_relevance: The least relevance; None where it is said whether any hit can be an answer.
+        min_score: The least match.
         filters: What narrows the candidates before anything is ranked.
         limit: Most hits.
         use: Whether the hits count as used.
@@ -183,6 +184,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     mode: kinds.SearchMode = "semantic"
     quality_boost: kinds.Fraction = 0.0
     min_relevance: kinds.Fraction | None = 0.0
+    min_score: kinds.Fraction = 0.0
     filters: MemoryFilters | None = None
     limit: types.Limit1000 = 10
     use: bool = True

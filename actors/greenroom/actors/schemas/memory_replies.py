@@ -342,9 +342,10 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         memory: The memory.
-        score: How good it is, 0-1.
+        score: What the order goes by, 0-1: relevance, and in a hybrid search quality.
         quality: 0-1; an exact search knows none.
         relevance: 0-1, beside the others that were found there; 1 where nothing was ranked.
+        match: How well it matches the query, 0-1, whatever else was found; 1 where nothing was ranked.
         odds: Of it against nothing, whatever else was found; None where nothing was ranked.
         components: Why, with ``debug``.
         compressed: Its content or value as it is stored, where that is compressed and wanted so; the memory
@@ -358,6 +359,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     quality: float | None
     relevance: float = 1.0
+    match: float = 1.0
     odds: float | None = None
     components: dict[str, float] | None = None
     compressed: CompressedForm | UnsetType = UNSET
@@ -394,6 +396,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         rivals: The odds of the best together, by which those of other owners are less likely.
         is_nothing: Whether all are so weak that none can be taken for an answer.
         terms: With ``debug`` how the query's words were understood, where any were ranked by.
+        unread: How many of the newest memories were searched where there was no time to read the index; None
+            where it was read.
     """
 
     hits: list[FoundMemory]
@@ -404,6 +408,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     rivals: float = 0.0
     is_nothing: bool = False
     terms: list[TermRead] = msgspec.field(default_factory=list)
+    unread: int | None = None
 
 
 class KnownMemory(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.types import UNLISTED, GivenObject, Name, Prefix
+from greenroom.actors.base.grades import Grade
+from greenroom.actors.schemas.types import NUMBER, UNLISTED, GivenObject, Name, Prefix
 
 MemoryKind = Literal["semantic", "episodic", "procedural"]
 Scope = Literal["private", "shared", "public"]
@@ -165,7 +166,12 @@ Zone = Annotated[
     str, Meta(min_length=1, max_length=64, description="of all times named here, such as Europe/Berlin")
 ]
 Boost = Annotated[float, Meta(ge=0, le=1, description="part of quality in the score; hybrid: 0.3")]
-Relevant = Annotated[float, Meta(ge=0, le=1, description="least score; default: all or none")]
+Least = Fraction | Grade
+LeastRelevance = Annotated[
+    Least | None,
+    Meta(extra_json_schema=NUMBER, description="least relevance, or grade; default: all or none"),
+]
+LeastScore = Annotated[Least | None, Meta(extra_json_schema=NUMBER, description="least score, or grade")]
 Budget = Annotated[int, Meta(ge=1, le=1_000_000, description="tokens at most")]
 Task = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you are about to do")]
 

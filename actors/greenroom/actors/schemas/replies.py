@@ -47,6 +47,18 @@ class ListReply(Reply, frozen=True, kw_only=True):
         return self.empty_because is UNSET
 
 
+class PartialReply(ListReply, frozen=True, kw_only=True):
+    """What an answer carries of which something may be missing.
+
+    Attributes:
+        partial: Present when something may be missing that another call finds.
+        partial_reason: What, and why.
+    """
+
+    partial: bool | UnsetType = UNSET
+    partial_reason: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+
+
 TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
 
 
@@ -192,7 +204,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-class SearchResults(ListReply, frozen=True, kw_only=True):
+class SearchResults(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: it went by words alone, or some messages were not compared by what they mean, for the reason
@@ -208,8 +220,6 @@ class SearchResults(ListReply, frozen=True, kw_only=True):
     message_count: int
     scanned: int
     truncated: bool
-    partial: bool | UnsetType = UNSET
-    partial_reason: str | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
 

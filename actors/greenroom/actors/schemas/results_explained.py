@@ -60,7 +60,7 @@ class ResultExplained(msgspec.Struct, frozen=True, kw_only=True):
         title: Where it stands, or by whom it is.
         text: How it begins, or what of it has most of the query.
         place: Where it is in its mode, from 1 on; null where it is not among the best.
-        score: 0-1, by which it is in its place.
+        score: Its measured relevance, 0-1.
         signals: The strongest first.
         decided: What made the score, where it is more than the signals.
         corpus: Of a passage or a file its corpus; null for messages, as ``path``.

@@ -20,7 +20,7 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: How its text begins.
-        score: 0-1, by which it is in its place.
+        score: How well it matches, 0-1, as the tool answers it.
         relevance: 0-1, beside the others that were found.
         chance: Of it against nothing, whatever else was found; null where nothing was ranked.
         quality: 0-1; null where it says nothing.

@@ -135,6 +135,9 @@ UNLISTED = {"x-unlisted": True}
 In an answer it marks what few memories have, and which the reference alone describes.
 """
 
+NUMBER = {"x-number": True}
+"""Marks a parameter that is listed as the number that it is; a word is taken, too."""
+
 
 def no_fields() -> msgspec.Raw:
     """Return the empty JSON object, the default of every `JsonObject`."""

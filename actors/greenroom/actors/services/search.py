@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.grades import Grade
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.older_calls import OLDER_SEARCHES
@@ -28,7 +29,9 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
         id: The UUID of the memory.
         key: Its key.
         namespace: Where it is.
-        score: How good it is, 0-1, as the mode says.
+        score: How well it matches, 0-1, whatever else was found.
+        relevance: Measured: of memories with 0.3 three in ten were right.
+        grade: By its relevance.
         content: Its text; None for a ``value``, and for what is too large for a list.
         value: Its value; None for a ``content``, and for what is too large for a list.
         tags: Its labels.
@@ -48,6 +51,8 @@ class MemoryMatch(ServiceResult, frozen=True, kw_only=True):
     key: str
     namespace: str
     score: float
+    relevance: float
+    grade: Grade
     content: str | None
     value: Any
     tags: list[str]
@@ -110,7 +115,8 @@ class SearchService:
         include_debug: bool = False,  # noqa: FBT001, FBT002 - the signature is an older system's
         *,
         namespace: str | None = None,
-        min_relevance: float | None = None,
+        min_relevance: float | Grade | None = None,
+        min_score: float | Grade | None = None,
     ) -> MemoryMatches:
         """Find memories.
 
@@ -126,7 +132,9 @@ class SearchService:
             limit: How many at most, 1-100.
             include_debug: Whether to tell how the search came to its answer.
             namespace: Only at or below these whole segments.
-            min_relevance: The least relevance, 0-1; None is all, or none where nothing can be an answer.
+            min_relevance: The least relevance, 0-1, or a grade; None is all, or none where nothing can be an
+                answer.
+            min_score: The least score, 0-1, or a grade.
 
         Raises:
             ServiceError: an argument breaks a rule, or there is nothing to search by.
@@ -143,6 +151,7 @@ class SearchService:
             "include_debug": include_debug,
             "namespace": namespace,
             "min_relevance": min_relevance,
+            "min_score": min_score,
         }
         try:
             arguments = {name: value for name, value in given.items() if value is not None}
@@ -208,6 +217,8 @@ def _match(hit: MemoryHit) -> MemoryMatch:
         key=hit.key,
         namespace=hit.namespace,
         score=hit.score,
+        relevance=hit.relevance,
+        grade=hit.grade,
         content=None if hit.content is UNSET else hit.content,
         value=None if hit.value is UNSET else from_json(hit.value),
         tags=hit.tags,

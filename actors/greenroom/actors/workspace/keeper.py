@@ -1,7 +1,7 @@
 """Keeping workspaces: their indexes are made in the background when first needed, and kept up to date.
 
-Of several processes on one folder one does it and the others wait for its end. Whoever searches is answered
-at once, from what is there, and told how far it is.
+Of several processes on one folder one does it and the others wait for its end. A search is answered from what
+is there, with how far that is; the first one waits for it a while.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -90,7 +91,7 @@ class Keeper:
     Attributes:
         root: The folder.
         key: Of its corpus.
-        began: When it began, on trio's clock.
+        patience: Until when, on trio's clock, a search waits for it: so long after the first one.
         settled: Set once the index is as the folder is, or another process sees to that, or it cannot be.
     """
 
@@ -101,7 +102,7 @@ class Keeper:
         self.root = row.root
         self.key = row.key
         self.settled = trio.Event()
-        self.began = trio.current_time()
+        self.patience = inf
         self._runtime = runtime
         self._principal = principal
         self._row = row

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Iterator
+from math import inf
 from typing import Any, TypeVar
+
+import trio
 
 from greenroom.runtime.actor.effects import ActorKeys, Effects
 from greenroom.runtime.actor.message import Message, check_told
@@ -37,13 +40,29 @@ class Context:
         principal: Who sent the message, as the sender stated it; None for tells and timers.
         precheck_answer: The answer to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
+        deadline: When nobody waits for the answer any more, on trio's clock; infinite for tells and timers.
         effects: The staged effects; None until there is one.
     """
 
-    __slots__ = ("_actor_keys", "_services", "address", "effects", "now", "precheck_answer", "principal")
+    __slots__ = (
+        "_actor_keys",
+        "_services",
+        "address",
+        "deadline",
+        "effects",
+        "now",
+        "precheck_answer",
+        "principal",
+    )
 
     def __init__(
-        self, services: RuntimeServices, actor_keys: ActorKeys, principal: Any, answer: Any, now: int
+        self,
+        services: RuntimeServices,
+        actor_keys: ActorKeys,
+        principal: Any,
+        answer: Any,
+        now: int,
+        deadline: float = inf,
     ) -> None:
         self._services = services
         self._actor_keys = actor_keys
@@ -51,6 +70,7 @@ class Context:
         self.principal = principal
         self.precheck_answer = answer
         self.now = now
+        self.deadline = deadline
         self.effects: Effects | None = None
 
     @property
@@ -73,6 +93,10 @@ class Context:
             StoreError: the runtime was opened without a secret.
         """
         return self._services.derive(purpose)
+
+    def seconds_left(self) -> float:
+        """Return how long the answer is waited for; what a handler leaves out for it another message does."""
+        return self.deadline - trio.current_time()
 
     def should_yield(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""

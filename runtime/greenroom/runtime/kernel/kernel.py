@@ -255,7 +255,12 @@ class Kernel:
         try:
             actor = activation.actor or self._activate(activation)
             context = Context(
-                self._services, activation, envelope.principal, envelope.precheck_answer, self._clock.now()
+                self._services,
+                activation,
+                envelope.principal,
+                envelope.precheck_answer,
+                self._clock.now(),
+                envelope.deadline,
             )
             if envelope.outbox_key is not None and not self._still_wanted(
                 envelope.outbox_key, envelope.timer, context

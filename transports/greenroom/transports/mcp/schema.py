@@ -20,6 +20,7 @@ _OUTPUT_NOISE = _NOISE | {"description", "default"}
 _BRIEF = "x-brief"
 _UNLISTED = "x-unlisted"
 _RARE = "x-rare"
+_NUMBER = "x-number"
 _LIMITS = frozenset(
     {"minLength", "maxLength", "maxItems", "pattern", "minimum", "maximum", "exclusiveMinimum"}
 )
@@ -87,7 +88,12 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 
 
 def _cut(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is inside of what is told in brief, and properties that nobody is told of."""
+    """Leave out what is inside of what is told in brief, and properties and words that nobody is told of."""
+    if _NUMBER in schema:
+        choices = [each for each in schema["anyOf"] if "enum" not in each]
+        return _without(schema, {_NUMBER, "anyOf"}) | (
+            choices[0] if len(choices) == 1 else {"anyOf": choices}
+        )
     if _BRIEF in schema:
         choices = schema.get("anyOf", [])
         return {"type": ["object", "null"] if {"type": "null"} in choices else schema.get("type", "object")}

@@ -106,8 +106,8 @@ def _show(reply: EntitiesDefined | EntitiesSuggested | EntitiesFound) -> None:
         case EntitiesSuggested():
             for each in reply.suggestions:
                 say(f"{each.count:>7,}  in {each.chunks:,} chunks  {each.looks_like}  {printable(each.name)}")
-            if isinstance(reply.partial, str):
-                remark(f"greenroom entities: {reply.partial}")
+            if isinstance(reply.partial_reason, str):
+                remark(f"greenroom entities: {reply.partial_reason}")
         case EntitiesFound():
             for entity in reply.entities:
                 say(

@@ -4,7 +4,6 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from greenroom.actors.recall.older_calls import USUAL_RELEVANCE
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.transports.mcp.profiles.memory_search import FOUND_BOTH_FORMS
 from greenroom.transports.mcp.profiles.profile import OlderParameter, ToolProfile
@@ -40,8 +39,8 @@ CODE: Final = (
 )
 """The tools for code, which have a profile of their own, too."""
 _WORKFLOW = ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint")
-_RELEVANCE = OlderParameter(
-    "usual_relevance", Annotated[float | None, Meta(extra_json_schema=UNLISTED)], lambda _: USUAL_RELEVANCE
+_PREFERENCES = OlderParameter(
+    "by_preferences", Annotated[bool | None, Meta(extra_json_schema=UNLISTED)], lambda _: True
 )
 
 UNIVERSAL_MEMORY: Final = ToolProfile(
@@ -58,7 +57,7 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         *("omn_semantic_search", "omn1_read"),
         *(f"omn_{name}" for name in (*CODE, *_WORKFLOW, *_UTILITY)),
     ),
-    defaults={"omn_retrieve_memory": {"usual_relevance": USUAL_RELEVANCE}},
-    parameters={"retrieve_memory": (_RELEVANCE,)},
+    defaults={"omn_retrieve_memory": {"by_preferences": True}},
+    parameters={"retrieve_memory": (_PREFERENCES,)},
     older=FOUND_BOTH_FORMS,
 )
