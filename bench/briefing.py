@@ -1,8 +1,8 @@
 """What a briefing carries: how many of the sentences that the next agent must know are in it.
 
-`bench/sessions` has 36 working sessions of two writers who had not seen the summariser. They marked the
+`bench/sessions` has 57 working sessions of five writers who had not seen the summariser. They marked the
 sentences that the next agent must know, and statements that were taken back later. The weights are fitted on
-26 sessions (`bench.tune_briefing`); the figures are those of the ten others. Each session is written by its
+36 sessions of two writers (`bench.tune_briefing`); the figures are those of the 21 of the others. Each session is written by its
 agents, and another agent takes it up with `start_session`. What counts is whether a marked sentence stands
 word for word in the briefing. Beside it stand the messages that fit into as many bytes: the first and the
 last in turn, and the last alone. No embedder takes part.

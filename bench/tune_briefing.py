@@ -1,7 +1,7 @@
 """Fits the weights of `greenroom.actors.session.summary`: ``python -m bench.tune_briefing`` prints them.
 
 A logistic regression with a penalty, on the units of the sessions that are for fitting. A unit that has a
-part of a marked sentence must be known; one that was taken back counts as much as six that need not be.
+part of a marked sentence must be known; one that was taken back counts as much as three that need not be.
 What is printed of the choice leaves each session out in turn: it is summarised by the weights of the others.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.floating[Any]]
 
-PENALTY: Final = 3.0
-OF_REVOKED: Final = 6.0
+PENALTY: Final = 0.3
+OF_REVOKED: Final = 3.0
 ENVELOPE: Final = 180
 """Bytes of a briefing that are no talk, about."""
 _OVERLAP: Final = 10

@@ -24,29 +24,29 @@ GAP: Final = "… "
 """Stands where something of a message is left out between two units."""
 WEIGHTS: Final = Features(
     position=1.0,
-    among_last=0.9,
-    first_request=1.2,
-    length=1.2,
-    length_by_person=1.5,
-    tiny_message=-1.2,
-    asks=-1.3,
-    resumes=1.5,
-    goes_on=-1.0,
-    comes_back=-0.7,
+    among_last=0.7,
+    first_request=1.4,
+    length=1.3,
+    length_by_person=2.0,
+    tiny_message=-1.1,
+    asks=-2.4,
+    resumes=1.7,
+    goes_on=-1.1,
+    comes_back=-0.8,
     opposed=-0.4,
-    questioned=-0.6,
-    block=-1.2,
-    late_in_message=0.6,
+    questioned=-0.1,
+    block=-2.3,
+    late_in_message=0.9,
     constrains=0.7,
     denied_by_person=1.0,
-    requested_by_person=0.6,
+    requested_by_person=0.4,
     settles=0.6,
-    states=0.6,
-    hedges=-0.7,
+    states=0.7,
+    hedges=-0.8,
 )
-NONE: Final = -3.6
+NONE: Final = -3.7
 """The log-odds of a unit that has none of the features."""
-_OVERHEAD: Final = 20
+_OVERHEAD: Final = 80
 """Bytes that count besides those of a unit, so that three words are not worth the most."""
 _LEAST: Final = 3
 """Characters of a unit that says something."""
