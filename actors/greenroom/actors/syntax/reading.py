@@ -68,7 +68,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     imports = imports_of(
         data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
     )
-    references = Uses(data, lines, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    references = Uses(data, lines, language, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
     is_cut = (
         len(symbols) == MAX_SYMBOLS
         or len(imports.imports) == MAX_IMPORTS
