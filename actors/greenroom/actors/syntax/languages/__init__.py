@@ -25,6 +25,11 @@ _BY_SUFFIX: Final[Mapping[str, Language]] = {
 }
 
 
+def language_named(name: str) -> Language | None:
+    """Return the language that is called so in records; None if it is none of the table."""
+    return next((each for each in LANGUAGES if each.name == name), None)
+
+
 def language_of(path: str) -> Language | None:
     """Return the language of a file by the end of its name; None if it is none of the table."""
     stem, dot, suffix = path.rpartition("/")[2].rpartition(".")

@@ -36,6 +36,7 @@ class Language(NamedTuple):
         strings: The query for texts in quotes, as `string`.
         hides: Whether a signature and a name say that other files do not use it.
         names_of: Reads an import whose text alone says what it means; else the query's parts do.
+        version: Raised when its queries find more, or otherwise: files are then read again.
     """
 
     name: str
@@ -48,3 +49,4 @@ class Language(NamedTuple):
     strings: str
     hides: Callable[[str, str], bool]
     names_of: Callable[[str], list[ImportedName]] | None = None
+    version: int = 1
