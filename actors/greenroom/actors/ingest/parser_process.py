@@ -17,7 +17,7 @@ import msgspec
 
 from greenroom.actors.corpus.facts import packed_facts, source_document
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
-from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of
+from greenroom.actors.documents import Kind, MissingReaderError, UnreadableDocumentError, document_of
 from greenroom.actors.schemas.corpus import Document, Prepared
 from greenroom.actors.syntax import (
     Found,
@@ -44,6 +44,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
         is_source: Whether source code is read by its syntax, as that of workspaces is.
         is_file: Whether it is a file.
         as_text: Whether it is read as text all the same, since its syntax was too much for a process.
+        reader: What reads it here, see `corpus.readers`; of this the process knows nothing.
         pattern: What it is searched for, instead of being parsed.
         most: How many places of that are wanted.
     """
@@ -57,6 +58,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     as_text: bool = False
     pattern: Pattern | None = None
     most: int = 0
+    reader: str = ""
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -89,7 +91,7 @@ def parsed(job: Job) -> Parsed:
         ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)
         return Parsed(document, prepared=ready, facts=facts)
     except UnreadableDocumentError as error:
-        return Parsed(failure=str(error))
+        return Parsed(failure=str(error), stays=isinstance(error, MissingReaderError))
     except MemoryError:
         return Parsed(failure="it takes too much memory to be read", stays=True)
     except RecursionError:

@@ -275,14 +275,18 @@ class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         digest: Of the file's bytes, as they were indexed.
         symbols: In the order in which they begin.
+        reader: What read it, see `corpus.readers`.
+        notice: What its syntax could not be read for; empty where it was.
     """
 
     digest: str
     symbols: list[SymbolFound]
+    reader: str = ""
+    notice: str = ""
 
 
 class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
-    """Read the symbols of a file, None where it was not read by its syntax; not a tool."""
+    """Read the symbols of a file, None where it is not indexed; not a tool."""
 
     corpus: CorpusName
     path: str

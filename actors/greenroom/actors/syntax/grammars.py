@@ -1,4 +1,4 @@
-"""Grammars and queries, loaded with the first file of their language. An extra has their packages."""
+"""Grammars and queries, loaded with the first file of their language."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from greenroom.actors.base.packages import Part
 from greenroom.actors.syntax.languages import Language
 
 if TYPE_CHECKING:
     import tree_sitter
 
-MISSING = "reading code by its syntax takes tree-sitter and its grammars: pip install 'greenroom[code]'"
+_BROKEN = "the packages that read code by its syntax cannot be imported"
 
 
 class MissingGrammarError(Exception):
-    """A package of the extra is not installed; the sentence says what to do."""
+    """A package is not installed; the sentence says what to do."""
 
 
 class Grammar(NamedTuple):
@@ -26,6 +27,13 @@ class Grammar(NamedTuple):
     uses: tree_sitter.Query
 
 
+def part_of(language: Language) -> Part:
+    """Return what reads a language."""
+    return Part(
+        f"reading {language.title} by its syntax", ("tree-sitter", language.package.replace("_", "-"))
+    )
+
+
 @cache
 def grammar_of(language: Language) -> Grammar:
     """Return the grammar of a language.
@@ -34,11 +42,11 @@ def grammar_of(language: Language) -> Grammar:
         MissingGrammarError: it is not installed.
     """
     try:
-        import tree_sitter  # noqa: PLC0415  of an extra
+        import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
 
         package = import_module(language.package)
     except ImportError:
-        raise MissingGrammarError(MISSING) from None
+        raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
     loaded = tree_sitter.Language(getattr(package, language.function)())
     return Grammar(
         loaded, tree_sitter.Query(loaded, language.definitions), tree_sitter.Query(loaded, language.uses)

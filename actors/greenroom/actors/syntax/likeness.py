@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from posixpath import dirname
 
-from greenroom.actors.syntax.languages import language_named
+from greenroom.actors.syntax.languages import NO_LANGUAGE, language_named
 from greenroom.actors.syntax.places import Places
 from greenroom.actors.syntax.resolving import resolve_import
 from greenroom.actors.syntax.source import Source
@@ -41,7 +41,7 @@ def _brought(source: Source, places: Places, known: dict[tuple[str, str, str, st
     """Return what a file imports: files, and the names of what is not in the workspace."""
     path, language = source.path, source.language
     where = (
-        path if language_named(language).imports_by_path else dirname(path)
+        path if (language_named(language) or NO_LANGUAGE).imports_by_path else dirname(path)
     )  # only there the importer's name counts, too
     found: set[str] = set()
     for each in source.imports:

@@ -16,7 +16,7 @@ from itertools import chain
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
-from greenroom.actors.syntax.languages import Language, language_named, language_of
+from greenroom.actors.syntax.languages import NO_LANGUAGE, Language, language_named, language_of
 from greenroom.actors.syntax.places import Places
 from greenroom.actors.syntax.resolving import resolve_import
 from greenroom.actors.syntax.source import Import, Kind, Reference, Source
@@ -49,7 +49,7 @@ class _File:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.language = language_named(source.language)
+        self.language = language_named(source.language) or NO_LANGUAGE
         self.symbols = {each.path: each for each in reversed(source.symbols)}
 
     @cached_property

@@ -94,7 +94,7 @@ def parsed(data: bytes, language: Language) -> Node | None:
         MissingGrammarError: the language's grammar is not installed.
     """
     grammar = grammar_of(language).language
-    import tree_sitter  # noqa: PLC0415  of an extra
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     if len(data) > MAX_BYTES:
         return None
@@ -104,7 +104,7 @@ def parsed(data: bytes, language: Language) -> Node | None:
 
 def cursor_of(query: Query) -> QueryCursor:
     """Return what runs a query, with limits."""
-    import tree_sitter  # noqa: PLC0415  of an extra
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
     cursor.set_max_start_depth(_MOST_DEPTH)

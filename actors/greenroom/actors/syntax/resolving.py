@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.actors.syntax.languages import language_named
+from greenroom.actors.syntax.languages import NO_LANGUAGE, language_named
 from greenroom.actors.syntax.places import Places
 from greenroom.actors.syntax.source import Import
 
@@ -20,5 +20,5 @@ def resolve_import(imported: Import, importer: str, language: str, places: Place
         language: Its language.
         places: The files of the workspace.
     """
-    found = language_named(language).resolve(imported, importer, places)
+    found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
     return [path for path in found if path != importer]

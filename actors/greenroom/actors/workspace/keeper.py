@@ -229,14 +229,17 @@ class Keeper:
         """Take in what changed, none for everything, and what comes soon after that."""
         from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415  imported by now
 
-        async with open_ingestion(
-            self._runtime,
-            self._principal,
-            self._row.full_name,
-            root=self.root,
-            closed=self._closed,
-            progress=self._hear,
-        ) as ingestion:
+        async with (
+            open_ingestion(
+                self._runtime,
+                self._principal,
+                self._row.full_name,
+                root=self.root,
+                closed=self._closed,
+                progress=self._hear,
+            ) as ingestion,
+            trio.open_nursery() as renewing,
+        ):
             if 0 < len(paths) <= MANY:
                 await ingestion.learn([self.root])
             while True:
@@ -244,13 +247,18 @@ class Keeper:
                     await self._changed(ingestion, paths)
                 else:
                     await self._gone_through(ingestion)
+                    if not renewing.child_tasks:
+                        renewing.start_soon(ingestion.renew)
                 if more is None:
                     return
                 self._waiting -= 1
-                with trio.move_on_after(QUIET_SECONDS) as waiting:
-                    paths = await more.receive()
-                if waiting.cancelled_caught:
-                    return
+                is_quiet = True
+                while is_quiet:
+                    with trio.move_on_after(QUIET_SECONDS) as waiting:
+                        paths = await more.receive()
+                    is_quiet = waiting.cancelled_caught
+                    if is_quiet and not renewing.child_tasks:
+                        return
 
     async def _changed(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
         """Take in some paths, and say so where that takes longer than nobody would notice."""

@@ -43,7 +43,8 @@ LANGUAGES: Final = (
     swift.SWIFT,
     scala.SCALA,
 )
-_NONE: Final = Language("", "", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
+NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
+"""What is known of a language that is none of the table."""
 _BY_NAME: Final[Mapping[str, Language]] = {each.name: each for each in LANGUAGES}
 _BY_SUFFIX: Final[Mapping[str, Language]] = {
     suffix: language for language in LANGUAGES for suffix in language.suffixes.split()
@@ -53,13 +54,13 @@ _BY_FILE: Final[Mapping[str, Language]] = {
 }
 
 
+def language_named(name: str) -> Language | None:
+    """Return the language that is called so in records; None if it is none of the table."""
+    return _BY_NAME.get(name)
+
+
 def language_of(path: str) -> Language | None:
     """Return the language of a file by its name or the end of it; None if it is none of the table."""
     name = path.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
     return _BY_FILE.get(name) or (_BY_SUFFIX.get(suffix.lower()) if dot and stem else None)
-
-
-def language_named(name: str) -> Language:
-    """Return the language that records call so; one that knows nothing where it is none of the table."""
-    return _BY_NAME.get(name, _NONE)

@@ -75,7 +75,7 @@ def _named(space: str, text: str) -> ImportedName:
 
 
 def _php(imported: Import, importer: str, places: Places) -> list[str]:
-    """A class is a file in the folder of its namespace, as composer.json says or by name; others are paths."""
+    """A class is a file in the folder of its namespace, as composer.json or its name says; else a path."""
     if not imported.name:
         beside = below(dirname(importer), imported.module)
         return [beside] if beside in places.files else one(places.ending(imported.module, importer))

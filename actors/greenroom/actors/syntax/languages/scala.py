@@ -27,7 +27,10 @@ _DEFINITIONS: Final = """
 
 (import_declaration) @import
 """
-_NAMED: Final = "[(type_identifier) {0} (generic_type type: (type_identifier) {0}) (stable_type_identifier (type_identifier) {0})]"
+_NAMED: Final = """[
+  (type_identifier) {0}
+  (generic_type type: (type_identifier) {0})
+  (stable_type_identifier (type_identifier) {0})]"""
 _USES: Final = f"""
 (call_expression function: (identifier) @call)
 (call_expression function: (field_expression field: (identifier) @call))
