@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
 """The first that fits a name is what it is used for."""
 _MOST_BEFORE: Final = 100
+_MOST_READ: Final = 20_000
+"""How much of a statement is read for what it imports."""
 
 
 class ImportsFound(NamedTuple):
@@ -49,7 +51,8 @@ def imports_of(
 
 def _names(data: bytes, language: Language, statement: Node, captures: Captures) -> list[ImportedName]:
     if language.names_of is not None:
-        return language.names_of(data[slice(*statement.byte_range)].decode(errors="replace"))
+        first, last = statement.byte_range
+        return language.names_of(data[first : min(last, first + _MOST_READ)].decode(errors="replace"))
     text = {
         part: data[slice(*nodes[0].byte_range)].decode(errors="replace")[:MAX_NAME]
         for part, nodes in captures.items()

@@ -32,7 +32,9 @@ _FOUND_OUT: Final = re.compile(r".*(?:[)}`]|\$\w+)/", re.DOTALL)
 
 def _names_of(text: str) -> list[ImportedName]:
     found = _SOURCED.match(text)
-    path = _FOUND_OUT.sub("", found[1].replace('"', "").replace("'", "").strip()) if found else ""
+    path = found[1].replace('"', "").replace("'", "").strip() if found else ""
+    if begins := _FOUND_OUT.match(path):
+        path = path[begins.end() :]
     return [] if not path or not _CLEAR.fullmatch(path) else [ImportedName(path.split()[0])]
 
 

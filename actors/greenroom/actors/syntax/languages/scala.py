@@ -45,7 +45,9 @@ _USES: Final = f"""
 (comment) @above
 (block_comment) @above
 """
-_PART: Final = re.compile(r"((?:[\w$`]+\s*\.\s*)*)(?:\{([^}]*)\}|([\w$`*]+)(?:\s+as\s+(\w+))?)\s*(?:,|$)")
+_PART: Final = re.compile(
+    r"((?:[\w$`]++\s*+\.\s*+)*+)(?:\{([^{}]*+)\}|([\w$`*]++)(?:\s+as\s+(\w++))?)\s*+(?:,|$)"
+)
 _RENAMED: Final = re.compile(r"\s*(?:=>|\bas\b)\s*")
 _ALL: Final = frozenset({"_", "*", "given"})
 _MOST: Final = 1_000
