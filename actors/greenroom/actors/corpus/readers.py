@@ -22,6 +22,8 @@ from greenroom.actors.syntax import EXPRESSIONS, LANGUAGES, Language, language_n
 
 SYNTAX: Final = 1
 """Our version of what is read of trees. Raise it when that becomes more; a language has one of its own."""
+MATCHING: Final = 1
+"""Our version of how names of entities are found in texts."""
 _EXTRACTORS: Final[Mapping[Kind, int]] = {}
 """Our versions of what reads other files, where that is not the first."""
 _SYNTAX: Final = "syntax:"
@@ -106,6 +108,17 @@ def _files(reader: str, count: int) -> str:
 def _languages(readers: Iterable[str]) -> list[Language]:
     named = (language_named(each.removeprefix(_SYNTAX).split(" ")[0]) for each in readers)
     return [each for each in named if each is not None]
+
+
+def was_lacking(reason: str) -> bool:
+    """Return whether a file failed for want of a reader that is here now, by the reason that was given."""
+    return reason.startswith(PDF.does) and not PDF.missing
+
+
+@cache
+def matcher() -> str:
+    """Return what finds names of entities here, as a reader."""
+    return f"names {MATCHING} {NAMES.versions}" if NAMES.versions else f"names{_NONE}"
 
 
 def lacking() -> Part | None:
