@@ -1,8 +1,8 @@
 """The dependencies of the project: those of pyproject.toml that nobody has to compile.
 
 A wheel is for all platforms, so markers say where compiled packages are wanted. They cannot tell musl from
-glibc, nor a 32-bit system on a 64-bit kernel. The tags of wheels can, where a wheel is built to be installed at
-once, as by `pip install .`.
+glibc, nor a 32-bit system on a 64-bit kernel. The tags of wheels can, where a wheel is built to be installed
+at once, as by `pip install .`.
 """
 
 from __future__ import annotations

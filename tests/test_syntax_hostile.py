@@ -170,8 +170,8 @@ def test_importing_it_loads_no_grammar_and_a_missing_one_is_said() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert said.strip() == (
-        "it was read as text: reading code by its syntax takes tree-sitter and its grammars: "
-        "pip install 'greenroom[code]'"
+        "it was read as text: reading Python by syntax takes tree-sitter, not installed here: "
+        "pip install tree-sitter"
     )
 
 

@@ -5,8 +5,15 @@ A part of the default install is left out where there is no wheel of it.
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_MODULES: Final = {"google-re2": "re2"}
+_OF_DEVELOPERS: Final = frozenset({"dev", "fuzz", "mutations"})
+_OF_EXTRA: Final = re.compile(r"(?P<package>[A-Za-z0-9._-]+).*;.*extra == ['\"](?P<extra>[^'\"]+)")
+_UNKNOWN: Final = "0"
 
 
 class Part(NamedTuple):
@@ -39,6 +46,24 @@ class Part(NamedTuple):
         return "" if self.missing else " ".join(map(_version, self.packages))
 
 
+def install(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install 'greenroom[{extra}]'"
+
+
+@cache
+def missing_extras() -> tuple[str, ...]:
+    """Return the extras for users, by the metadata of this program, of which a package is not installed."""
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - takes long to import
+
+    try:
+        wanted = [found for each in requires("greenroom") or () if (found := _OF_EXTRA.match(each))]
+    except PackageNotFoundError:
+        return ()
+    lacking = dict.fromkeys(found["extra"] for found in wanted if _version(found["package"]) == _UNKNOWN)
+    return tuple(each for each in lacking if each not in _OF_DEVELOPERS)
+
+
 def _is_there(package: str) -> bool:
     try:
         return find_spec(_MODULES.get(package, package.replace("-", "_"))) is not None
@@ -52,7 +77,4 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:  # imported from a folder, without its metadata
-        return "0"
-
-
-_MODULES = {"google-re2": "re2"}
+        return _UNKNOWN

@@ -82,7 +82,6 @@ def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -
         digest=document.digest.hex(),
         symbols=[] if facts is None else [found_symbol(document.path, each) for each in facts.symbols],
         reader=document.reader,
-        notice="" if facts is None else facts.notice,
     )
 
 

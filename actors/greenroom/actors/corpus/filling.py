@@ -14,7 +14,7 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.corpus import embedding, ingest_runs, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
-from greenroom.actors.corpus.readers import is_newer, too_much_for, unread_language
+from greenroom.actors.corpus.readers import is_newer, too_much_for, unread_by
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -125,7 +125,7 @@ def note_reader(repository: CorpusRepository, request: requests.NoteReader, cont
     old = repository.document(context, request.path)
     if old is None or old.digest.hex() != request.digest or not is_newer(request.reader, old.reader):
         return
-    reader = too_much_for(request.reader) if unread_language(old.reader) else request.reader
+    reader = too_much_for(request.reader) if unread_by(old.reader) else request.reader
     context.put(records.path_key(request.path), msgspec.structs.replace(old, reader=reader))
     repository.count_reader(reader, 1)
     repository.count_reader(old.reader, -1)

@@ -1,15 +1,15 @@
 """What reads a file here, and in which version: so it is known which files are read better now than before.
 
-A reader is a name, our version of it, and the versions of the packages that it needs; where one of these is
-missing it is a name and 0. A last ``!`` says that a file was too much for it. It is newer than another if none
-of its versions is older and one is newer. So no two programs undo each other's work, and what a newer one made
-stays when an older one opens the folder.
+A reader is a name, our version of it, and the versions of the packages that it needs; where one of these
+is missing it is a name and 0. A last ``!`` says that a file was too much for it. It is newer than another if
+none of its versions is older and one is newer. So no two programs undo each other's work, and what a newer
+one made stays when an older one opens the folder.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 from typing import Final
@@ -22,6 +22,8 @@ from greenroom.actors.syntax import EXPRESSIONS, LANGUAGES, Language, language_n
 
 SYNTAX: Final = 1
 """Our version of what is read of trees. Raise it when that becomes more; a language has one of its own."""
+MATCHING: Final = 1
+"""Our version of how names of entities are found in texts."""
 _EXTRACTORS: Final[Mapping[Kind, int]] = {}
 """Our versions of what reads other files, where that is not the first."""
 _SYNTAX: Final = "syntax:"
@@ -44,9 +46,9 @@ def reader_of(path: str, kind: Kind, *, is_source: bool) -> str:
 
 def is_newer(reader: str, than: str) -> bool:
     """Return whether a reader reads more, or better, than another one; an empty one was not noted."""
-    name, *versions = reader.split()
+    name, *versions = reader.split() or [""]
     other, *others = than.split() or [name, "1"]
-    if name != other:
+    if not name or name != other:
         return name.startswith(_SYNTAX) and not other.startswith(_SYNTAX)
     pairs = [tuple(map(_numbers, each)) for each in zip_longest(versions, others, fillvalue="")]
     return all(ours >= theirs for ours, theirs in pairs) and any(ours > theirs for ours, theirs in pairs)
@@ -57,28 +59,80 @@ def too_much_for(reader: str) -> str:
     return f"{reader} {_TOO_MUCH}" if reader.startswith(_SYNTAX) and not reader.endswith(_NONE) else reader
 
 
-def unread_language(reader: str) -> str:
-    """Return the language that a reader was to read by its syntax and did not; else empty."""
+def unread_by(reader: str) -> str:
+    """Return the reader of a file whose syntax was not read, without its versions; else empty."""
     name, *versions = reader.split() or [""]
-    is_unread = name.startswith(_SYNTAX) and versions[-1:] in ([_TOO_MUCH], ["0"])
-    return name.removeprefix(_SYNTAX) if is_unread else ""
+    is_unread = versions[-1:] in ([_TOO_MUCH], ["0"]) and language_named(name.removeprefix(_SYNTAX))
+    return f"{name} {versions[-1]}" if is_unread else ""
 
 
 def why_unread(reader: str) -> str:
     """Return why the symbols of a file are not known, and what helps; empty where they are."""
-    language = language_named(unread_language(reader))
-    if language is None:
-        return ""
-    lack = part_of(language).lack
-    if reader.endswith(_NONE):
-        return lack or "it was read where no parser was installed; it is read again in the background"
-    return lack or f"it was too much for what reads {language.title}; it was read as text"
+    found = unread_by(reader)
+    return _why([found]) if found else ""
 
 
-def missing_parts() -> list[Part]:
-    """Return the parts of the default install of which packages are missing here."""
-    parts = [*map(part_of, LANGUAGES), EXPRESSIONS, NAMES, PDF]
-    return [each for each in parts if each.missing]
+def unread_sentence(counts: Mapping[str, int]) -> str:
+    """Return of how many files the symbols are not known, why, and what helps; empty where of none.
+
+    Args:
+        counts: How many files by `unread_by`.
+    """
+    lacking: list[str] = []
+    waiting: list[str] = []
+    others: list[str] = []
+    for reader in sorted(counts, key=lambda each: -counts[each]):
+        is_lacking = any(part_of(each).missing for each in _languages([reader]))
+        (lacking if is_lacking else waiting if reader.endswith(_NONE) else others).append(reader)
+    said: list[str] = []
+    for readers in filter(None, (lacking, waiting, others)):
+        files = " and ".join(_files(each, counts[each]) for each in readers)
+        said.append(f"the symbols of {files} are not known: {_why(readers)}")
+    return "; ".join(said)
+
+
+def _why(readers: Sequence[str]) -> str:
+    languages = _languages(readers)
+    if lack := _syntax_of(languages).lack:
+        return lack
+    if readers[0].endswith(_NONE):
+        return "they were read where no parser was installed, and are read again in the background"
+    titles = ", ".join(each.title for each in languages)
+    return f"they were too much for what reads {titles}, and were read as text"
+
+
+def _files(reader: str, count: int) -> str:
+    return f"{count:,} {_languages([reader])[0].title} file{'' if count == 1 else 's'}"
+
+
+def _languages(readers: Iterable[str]) -> list[Language]:
+    named = (language_named(each.removeprefix(_SYNTAX).split(" ")[0]) for each in readers)
+    return [each for each in named if each is not None]
+
+
+def was_lacking(reason: str) -> bool:
+    """Return whether a file failed for want of a reader that is here now, by the reason that was given."""
+    return reason.startswith(PDF.does) and not PDF.missing
+
+
+@cache
+def matcher() -> str:
+    """Return what finds names of entities here, as a reader."""
+    return f"names {MATCHING} {NAMES.versions}" if NAMES.versions else f"names{_NONE}"
+
+
+def lacking() -> Part | None:
+    """Return what of the default install is left out here, as one part; None where nothing is."""
+    languages = [each for each in LANGUAGES if part_of(each).missing]
+    parts = [_syntax_of(languages)] if languages else []
+    parts += [each for each in (EXPRESSIONS, NAMES, PDF) if each.missing]
+    packages = dict.fromkeys(package for each in parts for package in each.packages)
+    return Part(", ".join(each.does for each in parts), tuple(packages)) if parts else None
+
+
+def _syntax_of(languages: Sequence[Language]) -> Part:
+    packages = dict.fromkeys(package for each in languages for package in part_of(each).packages)
+    return Part(f"reading {', '.join(each.title for each in languages)} by syntax", tuple(packages))
 
 
 @cache

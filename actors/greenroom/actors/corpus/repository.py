@@ -21,7 +21,7 @@ from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, rules_of
-from greenroom.actors.corpus.readers import unread_language
+from greenroom.actors.corpus.readers import unread_by
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -126,7 +126,7 @@ class CorpusRepository:
             self.readers[reader] += sign
 
     def unread(self, context: Context) -> Slices[dict[str, int]]:
-        """Return how many documents of which language were not read by their syntax."""
+        """Return how many documents were not read by their syntax, by `unread_by`."""
         if self.readers is None:
             counted: Counter[str] = Counter()
             for _, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS):
@@ -136,8 +136,8 @@ class CorpusRepository:
             self.readers = counted
         found: Counter[str] = Counter()
         for reader, count in self.readers.items():
-            if count and (language := unread_language(reader)):
-                found[language] += count
+            if count and (name := unread_by(reader)):
+                found[name] += count
         return dict(found)
 
     def publish(self, context: Context, *paths: str) -> None:

@@ -20,6 +20,7 @@ from greenroom.actors.corpus.preparing import is_large, prepared_at_once
 from greenroom.actors.documents import Kind, MissingReaderError, UnreadableDocumentError, document_of
 from greenroom.actors.schemas.corpus import Document, Prepared
 from greenroom.actors.syntax import (
+    AS_TEXT,
     Found,
     MissingGrammarError,
     Pattern,
@@ -104,23 +105,23 @@ def looked_through(job: Job, pattern: Pattern) -> Parsed:
     """Return where a file has what it is searched for."""
     try:
         return Parsed(found=searched(pattern, job.path, job.data, job.most))
-    except (PatternError, MissingGrammarError) as error:
+    except PatternError as error:
         return Parsed(refusal=str(error))
+    except MissingGrammarError as error:
+        return Parsed(refusal=str(error)) if pattern.what == "regex" else Parsed(failure=str(error))
     except Exception as error:  # noqa: BLE001  as when a file is parsed
         return Parsed(failure=f"it cannot be searched: {str(error)[:200] or type(error).__name__}")
 
 
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
-    """Return source code as its syntax cuts it, and what that says; None where it is to be read as text."""
+    """Return source code as its syntax cuts it, and what that says; None where it says nothing."""
     if language_of(job.path) is None:
         return None, None
-    try:
-        source = read_source(job.path, job.data)
-    except MissingGrammarError:
-        return None, None
+    source = read_source(job.path, job.data)
     if not source.chunks:
         return None, None
-    return source_document(source, job.kind, job.data, job.modified_at), packed_facts(source)
+    facts = None if source.notice.startswith(AS_TEXT) else packed_facts(source)
+    return source_document(source, job.kind, job.data, job.modified_at), facts
 
 
 def main(seconds: str, *languages: str) -> None:

@@ -30,7 +30,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
-from greenroom.actors.corpus.readers import reader_of, too_much_for
+from greenroom.actors.corpus.readers import is_newer, reader_of, too_much_for
 from greenroom.actors.documents import digest_of, kind_of
 from greenroom.actors.entities import libraries_in
 from greenroom.actors.ingest.exclusions import NO_TEXT
@@ -355,6 +355,21 @@ class Ingestion:
             await self._renewed(run, self.outdated.pop())
             await trio.sleep(_REST * (trio.current_time() - began))
 
+    async def renew_documents(self, paths: Iterable[str]) -> None:
+        """Read some files again, slowly, as `renew` does; and those that could not be read before."""
+        run = IngestRun(Report(self._row.full_name), set(), inf)
+        done: list[str] = []
+        for path in paths:
+            began = trio.current_time()
+            request = schemas.ListDocuments(corpus=self._row.full_name, path=path)
+            for each in (await self.ask(request)).documents:  # another process may have done it meanwhile
+                self._known[path] = Known(each.digest, each.reader)
+            await self._renewed(run, path)
+            done.append(path)
+            await trio.sleep(_REST * (trio.current_time() - began))
+        await self._declare_libraries(run)
+        await self._notes(run).end(done)
+
     async def _renewed_at_once(self, run: IngestRun) -> None:
         """Read files again as part of a run, as many as there is time for."""
         for path in run.outdated:
@@ -365,7 +380,11 @@ class Ingestion:
     async def _renewed(self, run: IngestRun, path: str) -> None:
         job = await in_thread(partial(read_job, path, is_source=bool(self._base)))
         known = self._known.get(path)
-        if isinstance(job, Job) and known is not None and known.digest == digest_of(job.data):
+        if isinstance(job, LeftOut) or job is None:
+            return
+        if known is None and not self._base:
+            await self._put(run, job, 1)
+        elif known is not None and known.digest == digest_of(job.data) and is_newer(job.reader, known.reader):
             await self._put(run, job, 1, renews=True)
 
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:

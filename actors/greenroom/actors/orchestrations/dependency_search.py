@@ -12,7 +12,13 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import (
+    CodeOrchestration,
+    freshness_of,
+    opened,
+    roots_of,
+    unread_in,
+)
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
 from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
@@ -55,6 +61,7 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
             workspace=root,
+            partial=await unread_in(client, workspace) or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 
@@ -62,6 +69,9 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
 def _found(asked: DependencySearch, places: Places, packed: list[FactsOfFile]) -> schemas.Dependencies:
     files = {each.path: graphs.linked(source) for each in packed if (source := source_of(each)) is not None}
     graph = graphs.graph_of_files(files, places)
+    if asked.target in places.files and asked.target not in files:  # what it imports is not known
+        related = _related(asked, [asked.target], graph, files)
+        return msgspec.structs.replace(related, target_is="file", dependencies=UNSET)
     if asked.target in files:
         imports = files[asked.target].imports
         language = files[asked.target].language

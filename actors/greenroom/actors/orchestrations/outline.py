@@ -10,8 +10,15 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.corpus.readers import why_unread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, freshness_of, opened, roots_of
+from greenroom.actors.orchestrations.workspace_of import (
+    CodeOrchestration,
+    freshness_of,
+    opened,
+    roots_of,
+    unread_in,
+)
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.syntax import outlines
@@ -40,9 +47,11 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
         request = schemas.ReadFacts(corpus=workspace.row.full_name, path=place.name)
         read = await client.ask(corpus_address(workspace.row), request)
         if place.name and not read.files:
-            raise auth_errors.invalid(
-                "path", f"path: no symbols of {self.path!r} are known (yet); read_file it"
-            )
+            known = schemas.ReadSymbols(corpus=workspace.row.full_name, path=place.name)
+            found = await client.ask(corpus_address(workspace.row), known)
+            why = "" if found is None else why_unread(found.reader)
+            sentence = f"path: no symbols of {self.path!r} are known{f': {why}' if why else ' (yet)'}"
+            raise auth_errors.invalid("path", f"{sentence}; read_file it")
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
         is_file = [each.path for each in read.files] == [place.name]
         if are_wanted() and is_file:
@@ -55,6 +64,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             left_out=made.left_out,
             is_cut=read.following is not None,
             workspace=place.root,
+            partial=await unread_in(client, workspace) or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

@@ -14,6 +14,7 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.corpus.readers import why_unread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
 from greenroom.actors.savings.sources import note_again, note_cache, note_whole
@@ -156,16 +157,20 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         row = (await begin(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)
         read = await client.ask(corpus_address(row), request)
-        if read is None:
-            sentence = f"{field}: the symbols of {place.name!r} are not known (yet); give lines"
-            raise auth_errors.invalid("symbol", sentence)
+        why = "" if read is None else why_unread(read.reader)
+        if read is None or why:
+            sentence = (
+                f"{field}: the symbols of {place.name!r} are not known{f': {why}' if why else ' (yet)'}"
+            )
+            raise auth_errors.invalid("symbol", f"{sentence}; give lines")
         if read.digest != await read_in_thread(digest_at, place.path):
             sentence = f"{field}: {place.name!r} was changed since it was indexed; ask again, or give lines"
             raise auth_errors.invalid("symbol", sentence)
         found = [each for each in read.symbols if symbol in {each.symbol, each.symbol.rpartition(".")[2]}]
         if not found:
             names = ", ".join(each.symbol for each in read.symbols[:_NAMED])
-            raise auth_errors.invalid("symbol", f"symbol: {place.name!r} has no {symbol!r}; it has {names}")
+            has = f"it has {names}" if names else "no symbol of it is known; give lines"
+            raise auth_errors.invalid("symbol", f"symbol: {place.name!r} has no {symbol!r}; {has}")
         first, last = min(found, key=lambda each: each.symbol.count(".")).lines
         return first, last
 

@@ -13,6 +13,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
+from greenroom.actors.corpus.readers import unread_sentence
 from greenroom.actors.ingest.places import CLIENT_FOLDERS
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.code import CodeFreshness
@@ -107,6 +108,12 @@ async def freshness_of(client: ClientSessionState, workspace: Workspace) -> Code
         state="off" if is_left and client.workspaces is None else state.state,
         as_of=state.as_of if is_left else UNSET,
     )
+
+
+async def unread_in(client: ClientSessionState, workspace: Workspace) -> str:
+    """Return of how many files of a workspace the symbols are not known, and why; empty where of none."""
+    request = DescribeWorkspace(corpus=workspace.row.full_name)
+    return unread_sentence((await client.ask(corpus_address(workspace.row), request)).unread)
 
 
 async def _state(client: ClientSessionState, workspace: Workspace) -> WorkspaceState:

@@ -48,11 +48,11 @@ class FindEntity(EntityQuestion[schemas.EntityFound], frozen=True, kw_only=True)
             await elsewhere.look(context)
         answer = msgspec.structs.asdict(said)
         answer["execution_time_ms"] = round((trio.current_time() - began) * 1_000, 3)
+        answer["partial"] = _CUT if cut.cancelled_caught else said.partial
         return schemas.EntityFound(
             **answer,
             memories=list(elsewhere.memories.values())[:HITS],
             sessions=elsewhere.sessions,
-            partial=_CUT if cut.cancelled_caught else UNSET,
         )
 
 

@@ -255,6 +255,7 @@ class SymbolsFound(Reply, frozen=True, kw_only=True):
         definitions: Where symbols of this name are defined, outer ones first.
         references: Where the name is used, exact ones first.
         is_cut: Whether there are more files than were looked at.
+        partial: Of which files the symbols are not known, and what helps; absent where of none.
         workspace: The folder that was searched.
     """
 
@@ -265,6 +266,7 @@ class SymbolsFound(Reply, frozen=True, kw_only=True):
     total_definitions: int
     total_references: int
     is_cut: bool
+    partial: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 
@@ -276,13 +278,11 @@ class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
         digest: Of the file's bytes, as they were indexed.
         symbols: In the order in which they begin.
         reader: What read it, see `corpus.readers`.
-        notice: What its syntax could not be read for; empty where it was.
     """
 
     digest: str
     symbols: list[SymbolFound]
     reader: str = ""
-    notice: str = ""
 
 
 class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
@@ -340,6 +340,7 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
         shown: How many symbols these are.
         left_out: How many there was no room for.
         is_cut: Whether there are more files than were looked at.
+        partial: Of which files of the workspace the symbols are not known, and what helps.
     """
 
     path: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
@@ -347,5 +348,6 @@ class OutlineMade(Reply, frozen=True, kw_only=True):
     shown: int
     left_out: int
     is_cut: bool
+    partial: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness

@@ -50,7 +50,7 @@ class CodeMatched(Reply, frozen=True, kw_only=True):
     Attributes:
         files_searched: How many files were looked at.
         unread: How many could not be looked through: gone, or too much for the time that one has.
-        partial: Present when the search was cut, and why.
+        partial: Present when the search was cut or files were not read by their syntax, and why.
         workspace: The folder that was searched.
     """
 

@@ -13,6 +13,7 @@ from greenroom.actors.schemas.corpus import CorpusName, DetailLevel, FreshnessVi
 from greenroom.actors.schemas.corpus_words import EntityType
 from greenroom.actors.schemas.memory_map import MappedEntity
 from greenroom.actors.schemas.replies import Reply
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import Message
 
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
@@ -288,6 +289,7 @@ class EntitiesFound(Reply, frozen=True, kw_only=True):
         total_entities: How many entities may be meant.
         total_relationships: How many relations those that are answered have.
         waiting_for_matching: Documents in which names are still to be looked for, if there are any.
+        partial: Present where names cannot be looked for, and why.
     """
 
     entities: list[EntityView]
@@ -298,6 +300,7 @@ class EntitiesFound(Reply, frozen=True, kw_only=True):
     corpus: str
     freshness: FreshnessView
     waiting_for_matching: int | UnsetType = UNSET
+    partial: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
 
 
 class MemoryMention(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from greenroom.actors.syntax.patterns import is_path as is_path
 from greenroom.actors.syntax.patterns import parse_pattern as parse_pattern
 from greenroom.actors.syntax.places import MANIFESTS as MANIFESTS
 from greenroom.actors.syntax.places import Places as Places
+from greenroom.actors.syntax.reading import AS_TEXT as AS_TEXT
 from greenroom.actors.syntax.reading import read_source as read_source
 from greenroom.actors.syntax.resolving import resolve_import as resolve_import
 from greenroom.actors.syntax.searched import EXPRESSIONS as EXPRESSIONS

@@ -29,9 +29,7 @@ class Grammar(NamedTuple):
 
 def part_of(language: Language) -> Part:
     """Return what reads a language."""
-    return Part(
-        f"reading {language.title} by its syntax", ("tree-sitter", language.package.replace("_", "-"))
-    )
+    return Part(f"reading {language.title} by syntax", ("tree-sitter", language.package.replace("_", "-")))
 
 
 @cache

@@ -22,9 +22,10 @@ MAX_BYTES: Final = 2 << 20
 MAX_SYMBOLS: Final = 10_000
 MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
-TOO_LONG: Final = f"it was read as text: it is longer than {MAX_BYTES >> 20} MiB"
+AS_TEXT: Final = "it was read as text: "
+TOO_LONG: Final = f"{AS_TEXT}it is longer than {MAX_BYTES >> 20} MiB"
 TOO_MANY: Final = "it has more names than are kept"
-TOO_BROKEN: Final = "it was read as text: too much of it is not of its language"
+TOO_BROKEN: Final = f"{AS_TEXT}too much of it is not of its language"
 _MOST_UNFINISHED: Final = 10_000
 _MOST_DEPTH: Final = 300
 """How deep in a tree names are looked for: queries take time by the square of the depth."""
@@ -51,7 +52,7 @@ def read_source(path: str, data: bytes) -> Source:
         try:
             return _read(path, data, lines, language, grammar_of(language))
         except MissingGrammarError as error:
-            notice = f"it was read as text: {error}"
+            notice = f"{AS_TEXT}{error}"
     name = language.name if language else ""
     return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice)
 

@@ -21,6 +21,7 @@ from greenroom.transports.cli.doctor import (
     folder,
     limits,
     locks,
+    packages,
     permissions,
     server,
     settings,
@@ -34,6 +35,7 @@ Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
 
 CHECKS: Final[Mapping[str, Check]] = {
     "versions": versions.check,
+    "packages": packages.check,
     "folder": folder.check,
     "locks": locks.check,
     "server": server.check,
