@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.base.compression import compressed, decompressed
 from greenroom.actors.corpus import records
+from greenroom.actors.corpus.readers import counted_reader
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.documents import digest_of
 from greenroom.actors.schemas.code import (
@@ -81,7 +82,7 @@ def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -
     return SymbolsRead(
         digest=document.digest.hex(),
         symbols=[] if facts is None else [found_symbol(document.path, each) for each in facts.symbols],
-        reader=document.reader,
+        reader=counted_reader(document.path, document.reader),
     )
 
 

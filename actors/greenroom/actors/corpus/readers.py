@@ -3,7 +3,7 @@
 A reader is a name, our version of it, and the versions of the packages that it needs; where one of these
 is missing it is a name and 0. A last ``!`` says that a file was too much for it. It is newer than another if
 none of its versions is older and one is newer. So no two programs undo each other's work, and what a newer
-one made stays when an older one opens the folder.
+one made stays when an older one opens the folder. Files of languages that nothing reads are counted by these.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from typing import Final
 
 from greenroom.actors.base.packages import Part
 from greenroom.actors.documents import Kind
+from greenroom.actors.documents.kinds import kind_by_name
 from greenroom.actors.documents.pdf import PDF
 from greenroom.actors.entities import NAMES
-from greenroom.actors.syntax import EXPRESSIONS, LANGUAGES, Language, language_named, language_of, part_of
+from greenroom.actors.syntax import (
+    EXPRESSIONS,
+    LANGUAGES,
+    Language,
+    language_named,
+    language_of,
+    part_of,
+    unread_title,
+)
 
 SYNTAX: Final = 1
 """Our version of what is read of trees. Raise it when that becomes more; a language has one of its own."""
@@ -27,6 +36,9 @@ MATCHING: Final = 1
 _EXTRACTORS: Final[Mapping[Kind, int]] = {}
 """Our versions of what reads other files, where that is not the first."""
 _SYNTAX: Final = "syntax:"
+_TEXT: Final = "text:"
+_MARKUP: Final = "markup 2"
+"""Markup in a workspace, which the first version read like a document."""
 _NONE: Final = " 0"
 _TOO_MUCH: Final = "!"
 _NUMBER: Final = re.compile("[0-9]+")
@@ -41,6 +53,8 @@ def reader_of(path: str, kind: Kind, *, is_source: bool) -> str:
         is_source: Whether source code is read by its syntax.
     """
     language = language_of(path) if is_source else None
+    if is_source and kind_by_name(path) == "html":
+        return _MARKUP
     return _of_kind(kind) if language is None else _of_language(language)
 
 
@@ -59,8 +73,16 @@ def too_much_for(reader: str) -> str:
     return f"{reader} {_TOO_MUCH}" if reader.startswith(_SYNTAX) and not reader.endswith(_NONE) else reader
 
 
+def counted_reader(path: str, reader: str) -> str:
+    """Return the reader of a file, or the language that its syntax is of where nothing reads that."""
+    title = unread_title(path)
+    return f"{_TEXT}{title}" if title else reader
+
+
 def unread_by(reader: str) -> str:
     """Return the reader of a file whose syntax was not read, without its versions; else empty."""
+    if reader.startswith(_TEXT):
+        return reader
     name, *versions = reader.split() or [""]
     is_unread = versions[-1:] in ([_TOO_MUCH], ["0"]) and language_named(name.removeprefix(_SYNTAX))
     return f"{name} {versions[-1]}" if is_unread else ""
@@ -81,17 +103,23 @@ def unread_sentence(counts: Mapping[str, int]) -> str:
     lacking: list[str] = []
     waiting: list[str] = []
     others: list[str] = []
+    texts: list[str] = []
     for reader in sorted(counts, key=lambda each: -counts[each]):
+        if reader.startswith(_TEXT):
+            texts.append(reader)
+            continue
         is_lacking = any(part_of(each).missing for each in _languages([reader]))
         (lacking if is_lacking else waiting if reader.endswith(_NONE) else others).append(reader)
     said: list[str] = []
-    for readers in filter(None, (lacking, waiting, others)):
+    for readers in filter(None, (lacking, waiting, others, texts)):
         files = " and ".join(_files(each, counts[each]) for each in readers)
         said.append(f"the symbols of {files} are not known: {_why(readers)}")
     return "; ".join(said)
 
 
 def _why(readers: Sequence[str]) -> str:
+    if readers[0].startswith(_TEXT):
+        return "there is no parser for them here, and they are read as text"
     languages = _languages(readers)
     if lack := _syntax_of(languages).lack:
         return lack
@@ -102,7 +130,8 @@ def _why(readers: Sequence[str]) -> str:
 
 
 def _files(reader: str, count: int) -> str:
-    return f"{count:,} {_languages([reader])[0].title} file{'' if count == 1 else 's'}"
+    title = reader.removeprefix(_TEXT) if reader.startswith(_TEXT) else _languages([reader])[0].title
+    return f"{count:,} {title} file{'' if count == 1 else 's'}"
 
 
 def _languages(readers: Iterable[str]) -> list[Language]:

@@ -21,7 +21,7 @@ from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, rules_of
-from greenroom.actors.corpus.readers import unread_by
+from greenroom.actors.corpus.readers import counted_reader, unread_by
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -120,17 +120,17 @@ class CorpusRepository:
         self.answers.clear()
         self.code_answers.clear()
 
-    def count_reader(self, reader: str, sign: int) -> None:
+    def count_reader(self, path: str, reader: str, sign: int) -> None:
         """Take note of a document that is put in, or that is gone."""
         if self.readers is not None:
-            self.readers[reader] += sign
+            self.readers[counted_reader(path, reader)] += sign
 
     def unread(self, context: Context) -> Slices[dict[str, int]]:
         """Return how many documents were not read by their syntax, by `unread_by`."""
         if self.readers is None:
             counted: Counter[str] = Counter()
             for _, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS):
-                counted[document.reader] += 1
+                counted[counted_reader(document.path, document.reader)] += 1
                 if context.should_yield():
                     yield
             self.readers = counted

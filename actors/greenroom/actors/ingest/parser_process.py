@@ -35,6 +35,7 @@ MAX_MEMORY: Final = 1 << 30
 """The most bytes of memory that a process may take, where the system holds it to that."""
 _WORDS: Final = 65_536
 """Words that are not analysed again: of varied text twice as many are found as with a quarter, in 30 MB."""
+_CONTAINERS: Final = frozenset({"pdf", "docx"})
 LENGTH: Final = struct.Struct("!Q")
 
 
@@ -88,7 +89,7 @@ def parsed(job: Job) -> Parsed:
     try:
         document, facts = _read_as_source(job) if job.is_source and not job.as_text else (None, None)
         if document is None:
-            document = document_of(job.path, job.kind, job.data, job.modified_at)
+            document = _read_as_text(job)
         ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)
         return Parsed(document, prepared=ready, facts=facts)
     except UnreadableDocumentError as error:
@@ -111,6 +112,16 @@ def looked_through(job: Job, pattern: Pattern) -> Parsed:
         return Parsed(refusal=str(error)) if pattern.what == "regex" else Parsed(failure=str(error))
     except Exception as error:  # noqa: BLE001  as when a file is parsed
         return Parsed(failure=f"it cannot be searched: {str(error)[:200] or type(error).__name__}")
+
+
+def _read_as_text(job: Job) -> Document:
+    """Return a file as a document; in a workspace all text counts, also what a page does not show."""
+    try:
+        return document_of(job.path, job.kind, job.data, job.modified_at)
+    except UnreadableDocumentError:
+        if not job.is_source or job.kind in _CONTAINERS:
+            raise
+        return document_of(job.path, "code", job.data, job.modified_at)
 
 
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:

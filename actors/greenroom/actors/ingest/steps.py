@@ -69,6 +69,8 @@ def read_job(path: str, *, is_source: bool) -> Job | LeftOut | None:
         return None
     except OSError as error:
         return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
+    if is_source and kind == "html":  # its tags and scripts are what is looked for
+        kind = "code"
     reader = reader_of(path, kind, is_source=is_source)
     return Job(path, kind, modified_at, data, is_source=is_source, is_file=True, reader=reader)
 

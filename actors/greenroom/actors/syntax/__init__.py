@@ -14,6 +14,7 @@ from greenroom.actors.syntax.languages import LANGUAGES as LANGUAGES
 from greenroom.actors.syntax.languages import Language as Language
 from greenroom.actors.syntax.languages import language_named as language_named
 from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.languages import unread_title as unread_title
 from greenroom.actors.syntax.likeness import alike_by_imports as alike_by_imports
 from greenroom.actors.syntax.meanings import Meanings as Meanings
 from greenroom.actors.syntax.meanings import Node as Node

@@ -23,6 +23,7 @@ from greenroom.actors.syntax.languages import (
 )
 from greenroom.actors.syntax.languages.language import ImportedName as ImportedName
 from greenroom.actors.syntax.languages.language import Language as Language
+from greenroom.actors.syntax.languages.unread import unread_title as unread_title
 
 LANGUAGES: Final = (
     python.PYTHON,
