@@ -18,6 +18,7 @@ from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import open_parsers
 from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, paths_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -95,11 +96,16 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
         else:
             found = await self._searched(client, workspace, pattern, is_wanted)
         unread = await unread_in(client, workspace) if is_by_index else ""
+        is_looked_for = unread and not found.matches
+        in_text = (
+            await lines_in_text(client, workspace, pattern.text, is_wanted=is_wanted) if is_looked_for else []
+        )
         return schemas.CodeMatched(
             matches=found.matches,
             files_searched=found.files,
             unread=found.unread,
             partial="; ".join(filter(None, (found.partial, unread))) or UNSET,
+            in_text=in_text or UNSET,
             workspace=place.root,
             freshness=await freshness_of(client, workspace),
         )

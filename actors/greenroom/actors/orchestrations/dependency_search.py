@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from posixpath import basename
 from typing import ClassVar, Final
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import UNSET
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -20,7 +22,7 @@ from greenroom.actors.orchestrations.workspace_of import (
     unread_in,
 )
 from greenroom.actors.schemas import code_relations as schemas
-from greenroom.actors.schemas.code import FactsOfFile
+from greenroom.actors.schemas.code import FactsOfFile, LineOfText
 from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
 from greenroom.actors.workspace.places import checked_file
 
@@ -57,11 +59,18 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
         places = await places_of(client, workspace)
         asked = msgspec.structs.replace(self, target=target)
         found = await read_in_thread(_found, asked, places, facts.files)
+        partial = await unread_in(client, workspace)
+        is_read = found.target_is != "file" or any(each.path == target for each in facts.files)
+        in_text: list[LineOfText] = []
+        if (partial or not is_read) and not found.dependents and self.direction != "dependencies":
+            name = basename(target).partition(".")[0] if found.target_is == "file" else target
+            in_text = await lines_in_text(client, workspace, name, but=target, is_everywhere=not is_read)
         return schemas.DependenciesFound(
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
             workspace=root,
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=partial or UNSET,
+            in_text=in_text or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

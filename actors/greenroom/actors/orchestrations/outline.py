@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.paging import BYTES_PER_TOKEN
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
@@ -14,6 +16,7 @@ from greenroom.actors.corpus.readers import why_unread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
+    Workspace,
     freshness_of,
     opened,
     roots_of,
@@ -22,8 +25,11 @@ from greenroom.actors.orchestrations.workspace_of import (
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.syntax import outlines
-from greenroom.actors.workspace.files import versions_at
-from greenroom.actors.workspace.places import checked_file
+from greenroom.actors.syntax.as_text import first_lines
+from greenroom.actors.workspace.files import read_part, versions_at
+from greenroom.actors.workspace.places import Place, checked_file
+
+_MOST_TEXT: Final = 1 << 20
 
 
 class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True):
@@ -50,6 +56,9 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             known = schemas.ReadSymbols(corpus=workspace.row.full_name, path=place.name)
             found = await client.ask(corpus_address(workspace.row), known)
             why = "" if found is None else why_unread(found.reader)
+            if why:
+                return await self._of_text(client, workspace, place, why)
+            why = why or await unread_in(client, workspace)
             sentence = f"path: no symbols of {self.path!r} are known{f': {why}' if why else ' (yet)'}"
             raise auth_errors.invalid("path", f"{sentence}; read_file it")
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
@@ -65,6 +74,28 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             is_cut=read.following is not None,
             workspace=place.root,
             partial=await unread_in(client, workspace) or UNSET,
+            freshness=await freshness_of(client, workspace),
+        )
+
+    async def _of_text(
+        self, client: ClientSessionState, workspace: Workspace, place: Place, why: str
+    ) -> schemas.OutlineMade:
+        """Return the lines of a file that are not indented, in the place of its symbols."""
+        try:
+            part = await read_in_thread(read_part, place.path, 1, None, _MOST_TEXT)
+        except (OSError, UnreadableFileError) as error:
+            raise auth_errors.invalid("path", f"path: {self.path!r} is not read: {error}") from None
+        room = self.max_tokens * BYTES_PER_TOKEN
+        shown, left_out = await read_in_thread(first_lines, part.text, room)
+        lines = [f"{place.name} ({part.lines} lines)", *(f"  {each.line} {each.text}" for each in shown)]
+        return schemas.OutlineMade(
+            path=place.name,
+            outline="\n".join(lines),
+            shown=0,
+            left_out=left_out,
+            is_cut=part.last < part.lines,
+            partial=f"its symbols are not known: {why}; these are its lines that are not indented",
+            workspace=place.root,
             freshness=await freshness_of(client, workspace),
         )
 

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import found_symbol, source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -68,7 +69,10 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             files = await read_in_thread(_sources, facts.files)
             names = await read_in_thread(_alike, self.symbol, files)
             found = await self._look(client, workspace, places, names, files)
+        partial = await unread_in(client, workspace)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
+        is_looked_for = partial and (names or not defined)
+        in_text = await lines_in_text(client, workspace, self.symbol) if is_looked_for else []
         return schemas.SymbolsFound(
             matched="fuzzy" if names else "name",
             names=names or UNSET,
@@ -78,7 +82,8 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             total_references=len(found.references),
             is_cut=facts.is_cut,
             workspace=workspace.row.root or "",
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=partial or UNSET,
+            in_text=in_text or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

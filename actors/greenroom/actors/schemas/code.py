@@ -246,6 +246,17 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True):
     means: list[str] | UnsetType = UNSET
 
 
+class LineOfText(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that has a name, in a file of which the symbols are not known."""
+
+    file_path: str
+    line: int
+    text: str
+
+
+LinesOfText = Annotated[list[LineOfText], Meta(extra_json_schema=UNLISTED)]
+
+
 class SymbolsFound(Reply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
@@ -256,6 +267,7 @@ class SymbolsFound(Reply, frozen=True, kw_only=True):
         references: Where the name is used, exact ones first.
         is_cut: Whether there are more files than were looked at.
         partial: Of which files the symbols are not known, and what helps; absent where of none.
+        in_text: Where nothing is defined so, lines of these files that have the name.
         workspace: The folder that was searched.
     """
 
@@ -267,6 +279,7 @@ class SymbolsFound(Reply, frozen=True, kw_only=True):
     total_references: int
     is_cut: bool
     partial: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 

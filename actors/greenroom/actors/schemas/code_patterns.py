@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.code import CodeFreshness
+from greenroom.actors.schemas.code import CodeFreshness, LinesOfText
 from greenroom.actors.schemas.replies import Reply
 
 PatternText = Annotated[
@@ -51,6 +51,7 @@ class CodeMatched(Reply, frozen=True, kw_only=True):
         files_searched: How many files were looked at.
         unread: How many could not be looked through: gone, or too much for the time that one has.
         partial: Present when the search was cut or files were not read by their syntax, and why.
+        in_text: Where nothing matches, lines of files that were not read by their syntax and have the name.
         workspace: The folder that was searched.
     """
 
@@ -58,5 +59,6 @@ class CodeMatched(Reply, frozen=True, kw_only=True):
     files_searched: int
     unread: int
     partial: str | UnsetType = UNSET
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.code import CodeFilters, CodeFreshness
+from greenroom.actors.schemas.code import CodeFilters, CodeFreshness, LinesOfText
 from greenroom.actors.schemas.corpus import CorpusName
 from greenroom.actors.schemas.replies import Reply
 from greenroom.actors.schemas.types import UNLISTED
@@ -70,6 +70,7 @@ class DependenciesFound(Reply, frozen=True, kw_only=True):
             that this imports, else wherever it is defined.
         is_cut: Whether there is more, beyond the depth, the limit, or what was looked at.
         partial: Of which files the imports and symbols are not known, and what helps.
+        in_text: Where nothing is known that needs it, lines that have its name.
         workspace: The folder that was searched.
     """
 
@@ -82,6 +83,7 @@ class DependenciesFound(Reply, frozen=True, kw_only=True):
     are: Literal["imports", "textual"]
     is_cut: bool
     partial: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 
