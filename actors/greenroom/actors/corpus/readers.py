@@ -104,7 +104,7 @@ def unread_sentence(counts: Mapping[str, int]) -> str:
     waiting: list[str] = []
     others: list[str] = []
     texts: list[str] = []
-    for reader in sorted(counts, key=lambda each: -counts[each]):
+    for reader in sorted(counts, key=lambda each: (-counts[each], each)):
         if reader.startswith(_TEXT):
             texts.append(reader)
             continue

@@ -33,8 +33,8 @@ def part_of(language: Language) -> Part:
 
 
 @cache
-def grammar_of(language: Language) -> Grammar:
-    """Return the grammar of a language.
+def loaded(language: Language) -> tree_sitter.Language:
+    """Return the grammar of a language, without its queries, which take longer.
 
     Raises:
         MissingGrammarError: it is not installed.
@@ -45,7 +45,19 @@ def grammar_of(language: Language) -> Grammar:
         package = import_module(language.package)
     except ImportError:
         raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
-    loaded = tree_sitter.Language(getattr(package, language.function)())
+    return tree_sitter.Language(getattr(package, language.function)())
+
+
+@cache
+def grammar_of(language: Language) -> Grammar:
+    """Return the grammar of a language with its queries.
+
+    Raises:
+        MissingGrammarError: it is not installed.
+    """
+    grammar = loaded(language)
+    import tree_sitter  # noqa: PLC0415  as above
+
     return Grammar(
-        loaded, tree_sitter.Query(loaded, language.definitions), tree_sitter.Query(loaded, language.uses)
+        grammar, tree_sitter.Query(grammar, language.definitions), tree_sitter.Query(grammar, language.uses)
     )

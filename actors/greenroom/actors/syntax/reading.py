@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.syntax.chunks import chunks_of_text, chunks_of_tree
 from greenroom.actors.syntax.comments import Above, summary_of
-from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, grammar_of
+from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, grammar_of, loaded
 from greenroom.actors.syntax.languages import Language, language_of
 from greenroom.actors.syntax.lines import Lines
 from greenroom.actors.syntax.source import Source
@@ -94,7 +94,7 @@ def parsed(data: bytes, language: Language) -> Node | None:
     Raises:
         MissingGrammarError: the language's grammar is not installed.
     """
-    grammar = grammar_of(language).language
+    grammar = loaded(language)
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     if len(data) > MAX_BYTES:

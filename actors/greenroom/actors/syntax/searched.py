@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.actors.base.packages import Part
-from greenroom.actors.syntax.grammars import MissingGrammarError, grammar_of
+from greenroom.actors.syntax.grammars import MissingGrammarError, loaded
 from greenroom.actors.syntax.languages import LANGUAGES, Language, language_of
 from greenroom.actors.syntax.lines import Lines
 from greenroom.actors.syntax.patterns import Found, Pattern, PatternError, is_like
@@ -141,4 +141,4 @@ def _is_query(language: Language, text: str) -> bool:
 def _query(language: Language, text: str) -> Query:
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 
-    return tree_sitter.Query(grammar_of(language).language, text)
+    return tree_sitter.Query(loaded(language), text)

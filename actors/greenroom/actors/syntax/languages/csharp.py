@@ -48,10 +48,14 @@ _USES: Final = f"""
 (attribute name: {_NAMED.format("@call")})
 (base_list {_NAMED.format("@inherits")})
 (base_list (primary_constructor_base_type type: {_NAMED.format("@inherits")}))
-(_ type: {_NAMED.format("@type")})
-(_ returns: {_NAMED.format("@type")})
-(type_argument_list {_NAMED.format("@type")})
-(type_parameter_constraint {_NAMED.format("@type")})
+(_ type: (identifier) @type)
+(_ type: (qualified_name name: (identifier) @type))
+(_ returns: (identifier) @type)
+(_ returns: (qualified_name name: (identifier) @type))
+(generic_name (identifier) @type)
+(nullable_type (identifier) @type)
+(type_argument_list (identifier) @type)
+(type_parameter_constraint (identifier) @type)
 (identifier) @other
 (comment) @above
 """
