@@ -152,7 +152,7 @@ def matcher() -> str:
 
 def lacking() -> Part | None:
     """Return what of the default install is left out here, as one part; None where nothing is."""
-    languages = [each for each in LANGUAGES if part_of(each).missing]
+    languages = [each for each in LANGUAGES if not each.extra and part_of(each).missing]
     parts = [_syntax_of(languages)] if languages else []
     parts += [each for each in (EXPRESSIONS, NAMES, PDF) if each.missing]
     packages = dict.fromkeys(package for each in parts for package in each.packages)

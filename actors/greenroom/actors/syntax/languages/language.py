@@ -47,6 +47,7 @@ class Language(NamedTuple):
         hides: Whether a signature and a name say that other files do not use it.
         resolve: Which files an import means.
         names_of: Reads an import whose text alone says what it means; else the query's parts do.
+        extra: Which extra brings the package; empty where the default install does.
         version: Raised when its queries find more, or otherwise: files are then read again.
         names: Whole names of its files, with words between spaces.
         joins: What may stand between a name and the one before it, with words between spaces.
@@ -71,6 +72,7 @@ class Language(NamedTuple):
     hides: Callable[[str, str], bool]
     resolve: Resolve
     names_of: Callable[[str], list[ImportedName]] | None = None
+    extra: str = ""
     version: int = 1
     names: str = ""
     joins: str = ". ?. -> ::"

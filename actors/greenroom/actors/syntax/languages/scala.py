@@ -73,6 +73,7 @@ SCALA: Final = Language(
     suffixes="scala sc sbt mill",
     package="tree_sitter_scala",
     function="language",
+    extra="scala",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(string) @string (interpolated_string) @string",
