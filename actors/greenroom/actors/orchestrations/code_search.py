@@ -25,7 +25,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code_patterns as schemas
 from greenroom.actors.schemas.code import CodeFilters, FactsOfFile, Folder
@@ -94,7 +93,7 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
             found.partial = found.partial or (_LARGE if facts.is_cut else "")
         else:
             found = await self._searched(client, workspace, pattern, is_wanted)
-        unread = await unread_in(client, workspace) if is_by_index else ""
+        unread = workspace.unread if is_by_index else ""
         return schemas.CodeMatched(
             matches=found.matches,
             files_searched=found.files,

@@ -17,7 +17,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile
@@ -61,7 +60,7 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
             workspace=root,
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=workspace.unread or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

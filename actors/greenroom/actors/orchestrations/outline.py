@@ -17,7 +17,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
@@ -64,7 +63,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             left_out=made.left_out,
             is_cut=read.following is not None,
             workspace=place.root,
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=workspace.unread or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

@@ -19,7 +19,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.code import FactsOfFile, SymbolUsed
@@ -78,7 +77,7 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             total_references=len(found.references),
             is_cut=facts.is_cut,
             workspace=workspace.row.root or "",
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=workspace.unread or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

@@ -16,7 +16,7 @@ _BROKEN = "the packages that read code by its syntax cannot be imported"
 
 
 class MissingGrammarError(Exception):
-    """A package is not installed; the sentence says what to do."""
+    """A package is not installed, or of no use; the sentence says what to do, or why."""
 
 
 class Grammar(NamedTuple):
@@ -37,7 +37,7 @@ def grammar_of(language: Language) -> Grammar:
     """Return the grammar of a language.
 
     Raises:
-        MissingGrammarError: it is not installed.
+        MissingGrammarError: it is not installed, or of no use.
     """
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
@@ -45,7 +45,9 @@ def grammar_of(language: Language) -> Grammar:
         package = import_module(language.package)
     except ImportError:
         raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
-    loaded = tree_sitter.Language(getattr(package, language.function)())
-    return Grammar(
-        loaded, tree_sitter.Query(loaded, language.definitions), tree_sitter.Query(loaded, language.uses)
-    )
+    try:
+        loaded = tree_sitter.Language(getattr(package, language.function)())
+        queries = [tree_sitter.Query(loaded, text) for text in (language.definitions, language.uses)]
+    except (AttributeError, TypeError, ValueError) as error:  # of a version that fits not the others
+        raise MissingGrammarError(f"what reads {language.title} cannot be used: {error}") from None
+    return Grammar(loaded, *queries)
