@@ -162,24 +162,27 @@ async def test_a_server_that_is_killed_while_files_are_read_again_leaves_the_res
 # -- grammars that kill ------------------------------------------------------------------------------
 
 
-async def test_a_grammar_that_dies_costs_the_files_of_its_language_their_symbols_alone(home: Path) -> None:
+@pytest.mark.promise("code.crash")
+@pytest.mark.parametrize("body", ["import os; os.kill(os.getpid(), 9)", "raise ValueError('another ABI')"])
+async def test_a_grammar_that_dies_costs_the_files_of_its_language_their_symbols_alone(
+    home: Path, body: str
+) -> None:
     code = folder_of_code(home, 2)
     (code / "ship.go").write_text("package ship\nfunc Sail() {}\n")
     environment(home)
-    deadly_grammar(home, "tree_sitter_go", "import os; os.kill(os.getpid(), 9)")
+    deadly_grammar(home, "tree_sitter_go", body)
     with served(home) as server:
         indexed(server)
         found = server.call("symbol_search", symbol="*")
         assert {each["symbol"] for each in found["definitions"]} == {"part_0", "part_1"}
         assert found["partial"] == (
-            "the symbols of 1 Go file are not known: they were too much for what reads Go, "
-            "and were read as text"
+            "the symbols of 1 Go file are not known: what reads Go failed, so they were read as text"
         )
         assert "Sail" in server.call("read_file", path="ship.go")["files"][0]["text"]
         assert server.call("search_code_semantic", query="Sail")["results"][0]["file_path"] == "ship.go"
         for tool, arguments in (("read_file", {"symbol": "Sail"}), ("outline", {})):
             server.send_call(tool, path="ship.go", **arguments)
-            assert "too much for what reads Go" in server.receive()["result"]["content"][0]["text"]
+            assert "what reads Go failed" in server.receive()["result"]["content"][0]["text"]
     before = made(await documents(home, workspace(home)))
     with served(home) as server:
         indexed(server)

@@ -126,7 +126,7 @@ def _why(readers: Sequence[str]) -> str:
     if readers[0].endswith(_NONE):
         return "they were read where no parser was installed, and are read again in the background"
     titles = ", ".join(each.title for each in languages)
-    return f"they were too much for what reads {titles}, and were read as text"
+    return f"what reads {titles} failed, so they were read as text"
 
 
 def _files(reader: str, count: int) -> str:

@@ -26,7 +26,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code_patterns as schemas
 from greenroom.actors.schemas.code import CodeFilters, FactsOfFile, Folder
@@ -95,7 +94,7 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
             found.partial = found.partial or (_LARGE if facts.is_cut else "")
         else:
             found = await self._searched(client, workspace, pattern, is_wanted)
-        unread = await unread_in(client, workspace) if is_by_index else ""
+        unread = workspace.unread if is_by_index else ""
         is_looked_for = unread and not found.matches
         in_text = (
             await lines_in_text(client, workspace, pattern.text, is_wanted=is_wanted) if is_looked_for else []

@@ -19,7 +19,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code_relations as schemas
 from greenroom.actors.schemas.code import FactsOfFile, LineOfText
@@ -59,17 +58,16 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
         places = await places_of(client, workspace)
         asked = msgspec.structs.replace(self, target=target)
         found = await read_in_thread(_found, asked, places, facts.files)
-        partial = await unread_in(client, workspace)
         is_read = found.target_is != "file" or any(each.path == target for each in facts.files)
         in_text: list[LineOfText] = []
-        if (partial or not is_read) and not found.dependents and self.direction != "dependencies":
+        if (workspace.unread or not is_read) and not found.dependents and self.direction != "dependencies":
             name = basename(target).partition(".")[0] if found.target_is == "file" else target
             in_text = await lines_in_text(client, workspace, name, but=target, is_everywhere=not is_read)
         return schemas.DependenciesFound(
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
             workspace=root,
-            partial=partial or UNSET,
+            partial=workspace.unread or UNSET,
             in_text=in_text or UNSET,
             freshness=await freshness_of(client, workspace),
         )

@@ -20,7 +20,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
@@ -58,7 +57,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             why = "" if found is None else why_unread(found.reader)
             if why:
                 return await self._of_text(client, workspace, place, why)
-            why = why or await unread_in(client, workspace)
+            why = why or workspace.unread
             sentence = f"path: no symbols of {self.path!r} are known{f': {why}' if why else ' (yet)'}"
             raise auth_errors.invalid("path", f"{sentence}; read_file it")
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
@@ -73,7 +72,7 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             left_out=made.left_out,
             is_cut=read.following is not None,
             workspace=place.root,
-            partial=await unread_in(client, workspace) or UNSET,
+            partial=workspace.unread or UNSET,
             freshness=await freshness_of(client, workspace),
         )
 

@@ -20,7 +20,6 @@ from greenroom.actors.orchestrations.workspace_of import (
     freshness_of,
     opened,
     roots_of,
-    unread_in,
 )
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.schemas.code import FactsOfFile, SymbolUsed
@@ -69,9 +68,8 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             files = await read_in_thread(_sources, facts.files)
             names = await read_in_thread(_alike, self.symbol, files)
             found = await self._look(client, workspace, places, names, files)
-        partial = await unread_in(client, workspace)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
-        is_looked_for = partial and (names or not defined)
+        is_looked_for = workspace.unread and (names or not defined)
         in_text = await lines_in_text(client, workspace, self.symbol) if is_looked_for else []
         return schemas.SymbolsFound(
             matched="fuzzy" if names else "name",
@@ -82,7 +80,7 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             total_references=len(found.references),
             is_cut=facts.is_cut,
             workspace=workspace.row.root or "",
-            partial=partial or UNSET,
+            partial=workspace.unread or UNSET,
             in_text=in_text or UNSET,
             freshness=await freshness_of(client, workspace),
         )

@@ -45,11 +45,13 @@ class Workspace(NamedTuple):
         row: Its corpus.
         keeper: Who keeps it here, or waits to; None where nobody does.
         is_behind: Whether its index was not as its folder is when it was opened.
+        unread: Of how many files the symbols were not known then, and why; empty where of none.
     """
 
     row: CorpusRow
     keeper: Keeper | None
     is_behind: bool = False
+    unread: str = ""
 
 
 async def roots_of(client: ClientSessionState) -> list[str]:
@@ -78,7 +80,8 @@ async def opened(client: ClientSessionState, root: str) -> Workspace:
     if workspace.keeper is not None:
         with trio.move_on_at(workspace.keeper.began + PATIENCE_SECONDS):
             await workspace.keeper.settled.wait()
-    return workspace._replace(is_behind=(await _state(client, workspace)).state != "watching")
+    state = await _state(client, workspace)
+    return workspace._replace(is_behind=state.state != "watching", unread=unread_sentence(state.unread))
 
 
 async def begin(client: ClientSessionState, root: str) -> Workspace:
@@ -108,12 +111,6 @@ async def freshness_of(client: ClientSessionState, workspace: Workspace) -> Code
         state="off" if is_left and client.workspaces is None else state.state,
         as_of=state.as_of if is_left else UNSET,
     )
-
-
-async def unread_in(client: ClientSessionState, workspace: Workspace) -> str:
-    """Return of how many files of a workspace the symbols are not known, and why; empty where of none."""
-    request = DescribeWorkspace(corpus=workspace.row.full_name)
-    return unread_sentence((await client.ask(corpus_address(workspace.row), request)).unread)
 
 
 async def _state(client: ClientSessionState, workspace: Workspace) -> WorkspaceState:

@@ -16,7 +16,7 @@ _BROKEN = "the packages that read code by its syntax cannot be imported"
 
 
 class MissingGrammarError(Exception):
-    """A package is not installed; the sentence says what to do."""
+    """A package is not installed, or of no use; the sentence says what to do, or why."""
 
 
 class Grammar(NamedTuple):
@@ -37,7 +37,7 @@ def loaded(language: Language) -> tree_sitter.Language:
     """Return the grammar of a language, without its queries, which take longer.
 
     Raises:
-        MissingGrammarError: it is not installed.
+        MissingGrammarError: it is not installed, or of no use.
     """
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
@@ -45,7 +45,10 @@ def loaded(language: Language) -> tree_sitter.Language:
         package = import_module(language.package)
     except ImportError:
         raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
-    return tree_sitter.Language(getattr(package, language.function)())
+    try:
+        return tree_sitter.Language(getattr(package, language.function)())
+    except (AttributeError, TypeError, ValueError) as error:  # of a version that fits not the others
+        raise _useless(language, error) from None
 
 
 @cache
@@ -53,11 +56,17 @@ def grammar_of(language: Language) -> Grammar:
     """Return the grammar of a language with its queries.
 
     Raises:
-        MissingGrammarError: it is not installed.
+        MissingGrammarError: it is not installed, or of no use.
     """
     grammar = loaded(language)
     import tree_sitter  # noqa: PLC0415  as above
 
-    return Grammar(
-        grammar, tree_sitter.Query(grammar, language.definitions), tree_sitter.Query(grammar, language.uses)
-    )
+    try:
+        queries = [tree_sitter.Query(grammar, text) for text in (language.definitions, language.uses)]
+    except ValueError as error:
+        raise _useless(language, error) from None
+    return Grammar(grammar, *queries)
+
+
+def _useless(language: Language, error: Exception) -> MissingGrammarError:
+    return MissingGrammarError(f"what reads {language.title} cannot be used: {error}")

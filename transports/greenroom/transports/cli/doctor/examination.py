@@ -35,7 +35,6 @@ Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
 
 CHECKS: Final[Mapping[str, Check]] = {
     "versions": versions.check,
-    "packages": packages.check,
     "folder": folder.check,
     "locks": locks.check,
     "server": server.check,
@@ -47,6 +46,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "disk": disk.check,
     "clock": clock.check,
     "limits": limits.check,
+    "packages": packages.check,
 }
 """The checks by topic, in the order in which they are shown."""
 
