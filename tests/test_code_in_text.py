@@ -37,7 +37,7 @@ CREATE TABLE ferries (
 CREATE VIEW sailing AS
   SELECT * FROM ferries;
 """
-PAGE = "<html><head><script>const ferryPage = 1;</script></head><body></body></html>\n"
+PAGE = "<html><head><script>const ferryPage = 1;</script></head><body><p>Welcome</p></body></html>\n"
 TEMPLATE = "{% block ferryList %}\n{% endblock %}\n"
 
 
