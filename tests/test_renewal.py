@@ -39,7 +39,8 @@ def home(tmp_path: Path) -> Path:
 def served(home: Path, hidden: str = "", versions: str = "") -> Iterator[Server]:
     """A server of ann on the folder of code."""
     who = ("--user", "ann", "--embedder", "none", "--tools", "all", "--workspace", str(home / "code"))
-    with serving(home, *who, **environment(home, hidden=hidden, versions=versions)) as server:
+    more = environment(home, hidden=hidden, versions=versions)
+    with serving(home, *who, errors=home / "stderr", **more) as server:
         yield server
         server.end()
 

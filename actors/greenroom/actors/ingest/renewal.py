@@ -61,12 +61,10 @@ async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, r
     found = await runtime.ask(corpus_address(row), request, principal=principal)
     if paths or found.is_changed:
         await trio.to_thread.run_sync(import_module, "greenroom.actors.ingest.run")
-        from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415 - slow, and imported by now
+        from greenroom.actors.ingest.run import open_renewal  # noqa: PLC0415 - slow, and imported by now
 
-        async with open_ingestion(
-            runtime, principal, row.full_name, make=False, closed=reach.closed
-        ) as ingestion:
-            await ingestion.renew_documents(paths)
+        async with open_renewal(runtime, principal, row.full_name, closed=reach.closed) as ingestion:
+            await ingestion.renew(paths)
 
 
 async def _outdated(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> list[str]:

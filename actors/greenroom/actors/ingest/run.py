@@ -11,6 +11,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Sequence,
@@ -54,7 +55,7 @@ from greenroom.actors.ingest.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.ingest import DocumentsIngested
+from greenroom.actors.schemas.ingest import DocumentsIngested, ListFailed
 from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
@@ -69,6 +70,7 @@ UNDER_WAY: Final = 6
 """Files that are parsed or wait until they are stored: what parses waits neither for that nor for a merge."""
 _REST: Final = 1.0
 """Files that nobody waits for are read again with pauses, each so many times as long as the file took."""
+_renewals: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("renewals")
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _SHARE: Final = 4
@@ -121,6 +123,32 @@ async def open_ingestion(
         )
     async with open_parsers() as parsers:
         yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
+
+
+@asynccontextmanager
+async def open_renewal(
+    runtime: RuntimeClient,
+    principal: Principal,
+    corpus: str,
+    *,
+    root: str | None = None,
+    closed: Sequence[str] = (),
+) -> AsyncIterator[Ingestion]:
+    """Begin to read files of a corpus again; waits until no other one of this process does.
+
+    Raises:
+        Refusal: as `open_ingestion`.
+    """
+    try:
+        limiter = _renewals.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(1)
+        _renewals.set(limiter)
+    async with (
+        limiter,
+        open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
+    ):
+        yield ingestion
 
 
 class Ingestion:
@@ -344,31 +372,31 @@ class Ingestion:
                 if not await self._put(run, job, share):
                     run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
 
-    async def renew(self) -> None:
-        """Read the files again that are outdated: slowly, one after the other, for nobody waits for it.
+    async def renew(self, paths: Collection[str]) -> None:
+        """Read files again that are read better now, slowly, one after the other: nobody waits for it.
 
-        What changed meanwhile is left to whoever takes in changes.
+        Of a workspace what changed meanwhile is left to whoever takes in changes; of documents those are
+        read, too, that could not be before.
         """
         run = IngestRun(Report(self._row.full_name), set(), inf)
-        while self.outdated:
-            began = trio.current_time()
-            await self._renewed(run, self.outdated.pop())
-            await trio.sleep(_REST * (trio.current_time() - began))
-
-    async def renew_documents(self, paths: Iterable[str]) -> None:
-        """Read some files again, slowly, as `renew` does; and those that could not be read before."""
-        run = IngestRun(Report(self._row.full_name), set(), inf)
-        done: list[str] = []
         for path in paths:
             began = trio.current_time()
-            request = schemas.ListDocuments(corpus=self._row.full_name, path=path)
-            for each in (await self.ask(request)).documents:  # another process may have done it meanwhile
-                self._known[path] = Known(each.digest, each.reader)
+            name = path.removeprefix(self._base)
+            request = schemas.ListDocuments(corpus=self._row.full_name, path=name)
+            known = (await self.ask(request)).documents  # another process may have done it meanwhile
+            if known:
+                self._known[path] = Known(known[0].digest, known[0].reader)
+            elif not await self._has_failed(name):
+                continue
             await self._renewed(run, path)
-            done.append(path)
             await trio.sleep(_REST * (trio.current_time() - began))
-        await self._declare_libraries(run)
-        await self._notes(run).end(done)
+        if not self._base:
+            await self._declare_libraries(run)
+            await self._notes(run).end(list(paths))
+
+    async def _has_failed(self, name: str) -> bool:
+        failed = await self.ask(ListFailed(corpus=self._row.full_name))
+        return not self._base and any(each.path == name for each in failed)
 
     async def _renewed_at_once(self, run: IngestRun) -> None:
         """Read files again as part of a run, as many as there is time for."""

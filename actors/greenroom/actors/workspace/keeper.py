@@ -115,6 +115,8 @@ class Keeper:
         self._changes: Changes | None = None
         self._waiting = 0
         self._is_keeping = False
+        self._outdated: set[str] = set()
+        self._has_outdated = trio.Event()
 
     @property
     def is_keeping(self) -> bool:
@@ -166,6 +168,7 @@ class Keeper:
         """Index and watch, as long as it is ours and the folder is there; else index and wait."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._renew, nursery.cancel_scope)
+            nursery.start_soon(self._renew_outdated)
             await self._watched()
             nursery.cancel_scope.cancel()
         if self._state == "unwatched":
@@ -201,6 +204,7 @@ class Keeper:
             logger.warning("%s", failed.exceptions[0])
             self._waiting = 1  # nobody is to be told that it is watched
             await self._taken_in(frozenset(), None)
+            await self._renewed()
             await self._say("unwatched")
             self._waiting = 0
 
@@ -229,17 +233,14 @@ class Keeper:
         """Take in what changed, none for everything, and what comes soon after that."""
         from greenroom.actors.ingest.run import open_ingestion  # noqa: PLC0415  imported by now
 
-        async with (
-            open_ingestion(
-                self._runtime,
-                self._principal,
-                self._row.full_name,
-                root=self.root,
-                closed=self._closed,
-                progress=self._hear,
-            ) as ingestion,
-            trio.open_nursery() as renewing,
-        ):
+        async with open_ingestion(
+            self._runtime,
+            self._principal,
+            self._row.full_name,
+            root=self.root,
+            closed=self._closed,
+            progress=self._hear,
+        ) as ingestion:
             if 0 < len(paths) <= MANY:
                 await ingestion.learn([self.root])
             while True:
@@ -247,18 +248,13 @@ class Keeper:
                     await self._changed(ingestion, paths)
                 else:
                     await self._gone_through(ingestion)
-                    if not renewing.child_tasks:
-                        renewing.start_soon(ingestion.renew)
                 if more is None:
                     return
                 self._waiting -= 1
-                is_quiet = True
-                while is_quiet:
-                    with trio.move_on_after(QUIET_SECONDS) as waiting:
-                        paths = await more.receive()
-                    is_quiet = waiting.cancelled_caught
-                    if is_quiet and not renewing.child_tasks:
-                        return
+                with trio.move_on_after(QUIET_SECONDS) as waiting:
+                    paths = await more.receive()
+                if waiting.cancelled_caught:
+                    return
 
     async def _changed(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
         """Take in some paths, and say so where that takes longer than nobody would notice."""
@@ -281,6 +277,26 @@ class Keeper:
         self._left_out, self._is_partial = done.left_out, not done.complete
         await self._say("watching")
         self.settled.set()
+        self._outdated |= ingestion.outdated
+        self._has_outdated.set()
+
+    async def _renew_outdated(self) -> None:
+        """Read files again that are read better now, whenever some were found."""
+        while True:
+            await self._has_outdated.wait()
+            self._has_outdated = trio.Event()
+            await self._renewed()
+
+    async def _renewed(self) -> None:
+        """Read the files again that are read better now; of several workspaces one at a time."""
+        from greenroom.actors.ingest.run import open_renewal  # noqa: PLC0415  imported by now
+
+        while self._outdated:
+            async with open_renewal(
+                self._runtime, self._principal, self._row.full_name, root=self.root, closed=self._closed
+            ) as ingestion:
+                paths, self._outdated = self._outdated, set()
+                await ingestion.renew(paths)
 
     def _hear(self, _done: int, total: int) -> None:
         """Hear how many files there are, and have it said soon."""
