@@ -2,10 +2,10 @@
 
 `bench/sessions` has 57 working sessions of five writers who had not seen the summariser. They marked the
 sentences that the next agent must know, and statements that were taken back later. The weights are fitted on
-36 sessions of two writers (`bench.tune_briefing`); the figures are those of the 21 of the others. Each session is written by its
-agents, and another agent takes it up with `start_session`. What counts is whether a marked sentence stands
-word for word in the briefing. Beside it stand the messages that fit into as many bytes: the first and the
-last in turn, and the last alone. No embedder takes part.
+36 sessions of two writers (`bench.tune_briefing`); the figures are those of the 21 others. Each session is
+written by its agents, and another agent takes it up with `start_session`. What counts is whether a marked
+sentence stands word for word in the briefing. Beside it stand the messages that fit into as many bytes: the
+first and the last in turn, and the last alone. No embedder takes part.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +13,13 @@ import pytest
 import trio
 from msgspec import UNSET, UnsetType
 from support.agents import FAST
+from support.code_agents import ANN, agent_in, read, search, settled
 from support.corpora import document_of
 
 from greenroom.actors import (
     REQUESTS,
     Agent,
     CompleteCode,
-    Principal,
     PutDocument,
     Reach,
     StartSession,
@@ -32,7 +30,7 @@ from greenroom.actors import (
 from greenroom.actors.base.grades import GRADES
 from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.corpus.managing import made_corpus
-from greenroom.actors.schemas.code import CodeFound, FileRead, OutlineMade, SymbolsFound
+from greenroom.actors.schemas.code import OutlineMade, SymbolsFound
 from greenroom.actors.schemas.code_patterns import CodeMatched
 from greenroom.actors.schemas.code_relations import DependenciesFound, Dependency, SimilarFound
 from greenroom.actors.schemas.workspace import KeepWorkspace, Kept
@@ -40,8 +38,6 @@ from greenroom.actors.workspace.files import read_part
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.actors.workspace.places import checked_file, checked_root, workspace_name
 from greenroom.runtime import Refusal
-
-ANN = Principal(agent_id="a", user="ann")
 
 
 @pytest.fixture
@@ -56,42 +52,6 @@ def code(tmp_path: Path) -> Path:
     (folder / "tests/test_anchor.py").write_text("def test_drop_anchor():\n    assert drop_anchor(1)\n")
     (folder / ".env").write_text("KEY=1\n")
     return folder
-
-
-@asynccontextmanager
-async def agent_in(
-    tmp_path: Path,
-    *workspaces: Path,
-    is_kept: bool = False,
-    told: bool = False,
-    secrets: tuple[str, ...] = (),
-) -> AsyncIterator[Agent]:
-    """An agent in a store whose operator lets it read some folders; it may tell others if it is ``told``."""
-    own = (str(tmp_path / "data"), str(tmp_path / "secrets"))
-    reach = Reach(
-        closed=own, workspaces=tuple(map(str, workspaces)), takes_client_folders=told, secrets=secrets
-    )
-    async with (
-        open_greenroom(own[0], secrets=own[1], embedder="none", options=FAST) as runtime,
-        open_workspaces(runtime) as kept,
-    ):
-        yield Agent(runtime, ANN, reach=reach, workspaces=kept if is_kept else None)
-
-
-async def search(agent: Agent, arguments: str) -> CodeFound:
-    found: CodeFound = await agent.ask(parse_request(REQUESTS["search_code_semantic"], arguments.encode()))
-    return found
-
-
-async def read(agent: Agent, arguments: str) -> list[FileRead]:
-    files: list[FileRead] = (await agent.ask(parse_request(REQUESTS["read_file"], arguments.encode()))).files
-    return files
-
-
-async def settled(agent: Agent) -> None:
-    """Wait until the workspace is indexed: searches say so."""
-    while (await search(agent, '{"query":"x"}')).freshness.state != "watching":
-        pass
 
 
 # -- searching ---------------------------------------------------------------------------------------

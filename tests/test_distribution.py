@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from jsonschema import (  # type: ignore[import-untyped]  # mcp brings it withou
     Draft202012Validator,
     FormatChecker,
 )
+from packaging.requirements import Requirement
+from packaging.tags import cpython_tags
 from support.commands import serving
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.parsing import make_parser
 from greenroom.transports.config.settings import all_settings, flag, variable
+from hatch_build import dependencies
 
 ROOT = Path(__file__).parents[1]
 HERE = ROOT / "transports" / "distribution"
@@ -102,6 +106,62 @@ def test_the_sdist_has_what_the_tests_need_and_nothing_that_is_made(built: dict[
     assert not {each for each in names if "__pycache__" in each or "_cache/" in each or each.endswith(".pyc")}
     assert built["sdist"].stat().st_size < 14 * MEGABYTE  # nine are the word vectors
     assert built["wheel"].stat().st_size < 12 * MEGABYTE
+
+
+@pytest.mark.promise("distribution.uncompiled")
+@pytest.mark.parametrize(
+    ("platform", "abi", "left_out"),
+    [
+        ("manylinux_2_28_x86_64", "cp312", set()),
+        ("manylinux_2_28_aarch64", "cp311", set()),
+        ("macosx_13_0_arm64", "cp314", set()),
+        ("macosx_13_0_x86_64", "cp313", set()),
+        ("musllinux_1_2_x86_64", "cp312", {"google-re2", "ahocorasick-rs"}),
+        ("musllinux_1_2_aarch64", "cp312", {"google-re2", "ahocorasick-rs", "tree-sitter"}),
+        ("manylinux_2_35_armv7l", "cp312", {"google-re2", "ahocorasick-rs", "tree-sitter"}),
+        ("manylinux_2_28_x86_64", "cp314t", {"google-re2", "ahocorasick-rs", "tree-sitter"}),
+        ("macosx_12_0_arm64", "cp312", {"google-re2", "ahocorasick-rs", "tree-sitter"}),
+    ],
+)
+def test_what_would_have_to_be_compiled_is_left_out(platform: str, abi: str, left_out: set[str]) -> None:
+    hatch = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]
+    tags = list(cpython_tags((3, int(abi.strip("cpt")[1:])), [abi], [platform]))
+    found = {Requirement(each).name for each in dependencies(hatch["metadata"]["hooks"]["custom"], tags)}
+    every = {"google-re2", "ahocorasick-rs", "tree-sitter"}
+    assert every - found == left_out
+    assert "lmdb" in found
+    assert {"tree-sitter", "tree-sitter-rust"} & found in (set(), {"tree-sitter", "tree-sitter-rust"})
+
+
+@pytest.mark.promise("distribution.uncompiled")
+@pytest.mark.parametrize(
+    ("python", "implementation", "machine", "wanted"),
+    [
+        ("3.12", "CPython", "x86_64", True),
+        ("3.14", "CPython", "arm64", True),
+        ("3.12", "CPython", "aarch64", True),
+        ("3.15", "CPython", "x86_64", False),
+        ("3.12", "PyPy", "x86_64", False),
+        ("3.12", "CPython", "riscv64", False),
+    ],
+)
+def test_the_wheel_asks_for_compiled_packages_where_they_have_wheels(
+    built: dict[str, Path], python: str, implementation: str, machine: str, *, wanted: bool
+) -> None:
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        (name,) = (each for each in wheel.namelist() if each.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(wheel.read(name))
+    found = [Requirement(each) for each in metadata.get_all("Requires-Dist", [])]
+    where = {
+        "python_version": python,
+        "platform_python_implementation": implementation,
+        "platform_machine": machine,
+        "sys_platform": "linux",
+        "extra": "",
+    }
+    named = {each.name for each in found if each.marker is None or each.marker.evaluate(where)}
+    assert ({"google-re2", "ahocorasick-rs", "tree-sitter", "tree-sitter-c"} <= named) is wanted
+    assert {"pypdf", "lmdb"} <= named
 
 
 @pytest.mark.promise("distribution.manual")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from support.corpora import pdf_file
 
 from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of, kind_of, markdown
 from greenroom.actors.documents.decode import SourceText
@@ -328,30 +329,6 @@ def test_the_words_of_a_text_box_are_there_once_and_what_is_embedded_is_not_open
 def test_what_is_no_word_document_is_told_so(data: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match=r"no Word document|when it is unpacked"):
         document_of("a.docx", "docx", data)
-
-
-def pdf_file(*pages: str) -> bytes:
-    """Return a PDF file with these words on its pages."""
-    objects = ["<</Type/Catalog/Pages 2 0 R>>", ""]
-    kids = []
-    for page in pages:
-        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET" if page else ""
-        kids.append(f"{len(objects) + 1} 0 R")
-        objects.append(
-            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {len(objects) + 2} 0 R"
-            "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
-        )
-        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
-    objects[1] = f"<</Type/Pages/Count {len(pages)}/Kids[{' '.join(kids)}]>>"
-    data, places = b"%PDF-1.4\n", []
-    for number, each in enumerate(objects, start=1):
-        places.append(len(data))
-        data += f"{number} 0 obj{each}endobj\n".encode()
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
-    tail = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
-    return (
-        data + f"{tail}trailer<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{len(data)}\n%%EOF".encode()
-    )
 
 
 def test_a_pdf_is_found_by_its_pages() -> None:

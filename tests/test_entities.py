@@ -246,7 +246,7 @@ async def test_without_what_finds_names_nothing_is_declared_and_documents_wait_f
     await corpus.put(PAYING)
     with monkeypatch.context() as missing:
         missing.setitem(sys.modules, "ahocorasick_rs", None)
-        with pytest.raises(Refusal, match=r"pip install 'greenroom\[knowledge\]'"):
+        with pytest.raises(Refusal, match="pip install ahocorasick-rs"):
             await corpus.agent.ask(DefineEntities(corpus="docs", entities=[REDIS]))
     await corpus.define(REDIS)
     with monkeypatch.context() as missing:

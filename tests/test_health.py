@@ -92,7 +92,7 @@ async def test_an_administrator_is_told_what_the_command_says(enter: Enter) -> N
         healthy = await root.ask(HealthCheck())
         assert (healthy.status, healthy.worst) == ("ok", "ok")
         assert {each.part for each in healthy.parts} == {
-            "store", "space", "actors", "messages", "relay", "embedder",
+            "store", "space", "actors", "messages", "relay", "embedder", "packages",
         }  # fmt: skip
         stopping = True
         assert (await root.ask(HealthCheck())).status == "stopping"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import psutil  # type: ignore[import-untyped]
 import pytest
 import trio
-from test_code_tools import agent_in
+from support.code_agents import agent_in
 
 from greenroom.actors import GetPrompt, PromptFilled
 from greenroom.actors.workspace.changes import changes_in

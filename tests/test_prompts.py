@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import trio
 from support.agents import FAST, refused
-from test_code_tools import FLEET, SHIP, settled
+from support.code_agents import settled
+from test_code_tools import FLEET, SHIP
 
 from greenroom.actors import (
     REQUESTS,

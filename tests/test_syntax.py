@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.code_samples import SAMPLES
 
 from greenroom.actors.syntax import read_source
 
@@ -243,6 +244,7 @@ FOUND = {
         shop.Shelf.add, function shop.count
         """,
     ),
+    **{path: (sample.data, sample.symbols) for path, sample in SAMPLES.items()},
 }
 
 
@@ -280,6 +282,7 @@ def test_definitions_of_each_language_are_found_with_their_scopes(path: str) -> 
             "A shelf of things.",
             (3, 11),
         ),
+        *((path, sample.data, *sample.above) for path, sample in SAMPLES.items()),
     ],
 )
 def test_a_symbol_has_its_signature_and_what_stands_above_it(
@@ -365,6 +368,7 @@ USED = {
         inherits shop.Shelf>Rack, inherits shop.Shelf>parts.Open, call shop.Shelf.size>rows.size,
         call shop.Shelf.add>weigh, call shop.Shelf.add>ns.check, type shop.Rows>std.vector
         """,
+    **{path: sample.uses for path, sample in SAMPLES.items()},
 }
 
 
@@ -397,6 +401,7 @@ IMPORTED = {
     "Shelf.java": [("java.util", "List", ""), ("shop.Weights", "weigh", ""), ("shop.parts", "*", "")],
     "shelf.c": [('"shelf.h"', "", ""), ("<stdio.h>", "", "")],
     "shelf.cc": [('"shelf.h"', "", "")],
+    **{path: sample.imports for path, sample in SAMPLES.items()},
 }
 
 

@@ -86,6 +86,24 @@ def _read(path: str, data: bytes) -> Source:
         ("a.c", b"void f() {" + b"if(x) " * _MANY + b"}"),
         ("a.cc", b"int " + b"a::" * _MANY + b"f() {}"),
         ("a.cc", b"namespace a {" * _MANY),
+        ("a.cs", b"class A {" * _MANY),
+        ("a.cs", b"class A { void F() { x = " + b"(" * _MANY + b"a" + b")" * _MANY + b"; } }"),
+        ("a.cs", b"class A { void F() { a" + b".B()" * _MANY + b"; } }"),
+        ("a.php", b"<?php $a = " + b"[" * _MANY + b"]" * _MANY + b";"),
+        ("a.php", b"<?php $a" + b"->b()" * _MANY + b";"),
+        ("a.rb", b"module A\n" * _MANY + b"end\n" * _MANY),
+        ("a.rb", b"a" + b".b(1)" * _MANY),
+        ("a.rb", b'"#{' * _MANY + b'}"' * _MANY),
+        ("a.sh", b"if x; then\n" * _MANY + b"fi\n" * _MANY),
+        ("a.sh", b"a=" + b"$(" * _MANY + b")" * _MANY),
+        ("a.kt", b"class A {\n" * _MANY + b"}\n" * _MANY),
+        ("a.kt", b"fun f() { a" + b".b { it }" * _MANY + b" }"),
+        ("a.lua", b"function a()\n" * _MANY + b"end\n" * _MANY),
+        ("a.lua", b"x = " + b"{" * _MANY + b"}" * _MANY),
+        ("a.swift", b"struct A {\n" * _MANY + b"}\n" * _MANY),
+        ("a.swift", b"a" + b".b()" * _MANY),
+        ("a.scala", b"object A {\n" * _MANY + b"}\n" * _MANY),
+        ("a.scala", b"import " + b"a.{b, " * 1_000 + b"}" * 1_000),  # its parser takes time by the square
         ("a.py", b"".join(b" " * depth + b"class A:\n" for depth in range(1_000))),
     ],
 )
@@ -152,8 +170,8 @@ def test_importing_it_loads_no_grammar_and_a_missing_one_is_said() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert said.strip() == (
-        "it was read as text: reading code by its syntax takes tree-sitter and its grammars: "
-        "pip install 'greenroom[code]'"
+        "it was read as text: reading Python by syntax takes tree-sitter, not installed here: "
+        "pip install tree-sitter"
     )
 
 

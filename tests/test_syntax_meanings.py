@@ -60,7 +60,77 @@ JAVA = {
     "class U { void m(Store s) { add(); Store.fill(); s.fill(); new Store(); } }",
     "p/V.java": "package p; class V extends Store { void m() { nowhere(); } }",
 }
+CSHARP = {
+    "Boats/Ferry.cs": "using Harbour.Parts;\nusing R = Harbour.Parts.Rope;\nnamespace Boats {\n"
+    "class Ferry { void Load(Car car) { Weigh(); new Line(); Anchor.Drop(); this.Weigh(); car.Weigh();\n"
+    "new R(); nowhere(); } void Weigh() {} } }\n",
+    "Boats/Anchor.cs": "namespace Boats; static class Anchor { public static void Drop() {} }\n",
+    "Harbour/Parts/Line.cs": "namespace Harbour.Parts { public class Line {} }\n",
+    "Harbour/Parts/Rope.cs": "namespace Harbour.Parts { public class Rope {} }\n",
+}
+PHP = {
+    "composer.json": '{"autoload": {"psr-4": {"H\\\\": "src/"}}}',
+    "src/Ferry.php": "<?php\nnamespace H;\nuse H\\Parts\\Line as Rope;\nuse function H\\Tides\\weigh;\n"
+    "require 'helpers.php';\nclass Ferry { function load() { new Rope(); Rope::make(); weigh(); help();\n"
+    "$this->sink(); self::sink(); sink(); new Anchor(); } function sink() {} }\n",
+    "src/Anchor.php": "<?php\nnamespace H;\nclass Anchor {}\n",
+    "src/Parts/Line.php": "<?php\nnamespace H\\Parts;\nclass Line { static function make() {} }\n",
+    "src/Tides.php": "<?php\nnamespace H\\Tides;\nfunction weigh() {}\n",
+    "src/helpers.php": "<?php\nfunction help() {}\n",
+}
+RUBY = {
+    "lib/ferry.rb": "require 'parts/line'\nrequire_relative 'tides'\nclass Ferry < Vessel\n  def load(car)\n"
+    "    weigh(car); Line.new(car); Tides.next(1); self.sink(1); car.sink(1); sink(2); nowhere(1)\n  end\n"
+    "  def sink(deep); end\nend\n",
+    "lib/parts/line.rb": "class Line\nend\n",
+    "lib/tides.rb": "require_relative 'ferry'\nmodule Tides\n  def self.next(one); end\nend\n"
+    "def weigh(car); end\n",
+}
+BASH = {
+    "run.sh": 'source "$HERE/lib/log.sh"\nstart() { say hello; stop; nowhere; }\nstop() { :; }\n',
+    "lib/log.sh": 'say() { echo "$1"; }\n',
+}
+KOTLIN = {
+    "src/boats/Ferry.kt": "package boats\nimport harbour.parts.Line as Rope\nimport harbour.parts.weigh\n"
+    "class Ferry { fun load(car: Car) { Rope(1); weigh(car); sink(); this.sink(); car.sink(); moor(); }\n"
+    "fun sink() { }\n}\n",
+    "src/boats/Dock.kt": "package boats\nfun moor() { }\n",
+    "src/harbour/parts/Line.kt": "package harbour.parts\nclass Line(val size: Int)\n"
+    "fun weigh(car: Car) { }\n",
+}
+LUA = {
+    "ferry.lua": 'local Line = require "parts.line"\nlocal Ferry = {}\nlocal function sink() end\n'
+    "function Ferry.new() sink(); Ferry.load(); self:load(); self.ropes:sink(); Line.new() end\n"
+    "function Ferry.load() end\n",
+    "parts/line.lua": "local M = {}\nfunction M.new() end\nreturn M\n",
+}
 CASES = [
+    *((CSHARP, "Boats/Ferry.cs", *case) for case in (
+        ("Weigh", "Boats/Ferry.cs:Ferry.Weigh"), ("Line", "Harbour/Parts/Line.cs:Line"),
+        ("Anchor.Drop", "Boats/Anchor.cs:Anchor.Drop"), ("this.Weigh", "Boats/Ferry.cs:Ferry.Weigh"),
+        ("car.Weigh", ""), ("R", "Harbour/Parts/Rope.cs:Rope"), ("nowhere", ""),
+    )),
+    *((PHP, "src/Ferry.php", *case) for case in (
+        ("Rope", "src/Parts/Line.php:Line"), ("Rope.make", "src/Parts/Line.php:Line.make"),
+        ("help", "src/helpers.php:help"), ("$this.sink", "src/Ferry.php:Ferry.sink"),
+        ("self.sink", "src/Ferry.php:Ferry.sink"), ("sink", ""), ("Anchor", "src/Anchor.php:Anchor"),
+    )),
+    *((RUBY, "lib/ferry.rb", *case) for case in (
+        ("weigh", "lib/tides.rb:weigh"), ("Line", "lib/parts/line.rb:Line"), ("car.sink", ""),
+        ("Tides.next", "lib/tides.rb:Tides.next"), ("self.sink", "lib/ferry.rb:Ferry.sink"),
+        ("sink", "lib/ferry.rb:Ferry.sink"), ("nowhere", ""),
+    )),
+    (BASH, "run.sh", "say", "lib/log.sh:say"), (BASH, "run.sh", "stop", "run.sh:stop"),
+    (BASH, "run.sh", "nowhere", ""),
+    *((KOTLIN, "src/boats/Ferry.kt", *case) for case in (
+        ("Rope", "src/harbour/parts/Line.kt:Line"), ("weigh", "src/harbour/parts/Line.kt:weigh"),
+        ("sink", "src/boats/Ferry.kt:Ferry.sink"), ("this.sink", "src/boats/Ferry.kt:Ferry.sink"),
+        ("car.sink", ""), ("moor", "src/boats/Dock.kt:moor"),
+    )),
+    *((LUA, "ferry.lua", *case) for case in (
+        ("sink", "ferry.lua:sink"), ("Ferry.load", "ferry.lua:Ferry.load"), ("self.ropes.sink", ""),
+        ("self.load", "ferry.lua:Ferry.load"), ("Line.new", ""),
+    )),
     *((PYTHON, "app.py", *case) for case in (
         ("s", "shop/goods.py:sink"), ("Shop.add", "shop/goods.py:Store.add"), ("extra", "shop/more.py:extra"),
         ("shop.goods.sink", "shop/goods.py:sink"), ("z.Shop", "shop/goods.py:Store"), ("store.add", ""),
@@ -151,6 +221,22 @@ def test_files_that_import_each_other_in_a_circle_mean_nothing_forever() -> None
     meanings = meanings_of(tree)
     for use in read_source("a.py", tree["a.py"].encode()).references:
         assert not meanings.of_use("a.py", use)
+
+
+def test_many_files_that_bring_in_each_other_are_gone_through_once() -> None:
+    names = [f"{letter}.h" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    everything = "".join(f'#include "{name}"\n' for name in names)
+    tree = dict.fromkeys(names, everything) | {
+        "main.c": f"{everything}int main() {{ sink(); nowhere(); }}\n",
+        "z.h": f"{everything}void sink(void);\n",
+    }
+    meanings = meanings_of(tree)
+    uses = read_source("main.c", tree["main.c"].encode()).references
+    found = {use.name: meanings.of_use("main.c", use) for use in uses}
+    assert {name: {each.file for each in nodes} for name, nodes in found.items()} == {
+        "sink": {"z.h"},
+        "nowhere": set(),
+    }
 
 
 PATHS = [

@@ -97,8 +97,8 @@ def run(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess
     )
 
 
-def run_on_store(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(home, *arguments, "--data", str(home / "store"))
+def run_on_store(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return run(home, *arguments, "--data", str(home / "store"), **more)
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:

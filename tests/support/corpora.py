@@ -28,3 +28,27 @@ async def ids_in(runtime: RuntimeClient, corpus: str, *numbers: int) -> list[int
         row.id_prefix for row in await runtime.query(AllCorpora()) if corpus in {row.full_name, row.name}
     }
     return [chunk_id(prefix, number) for number in numbers]
+
+
+def pdf_file(*pages: str) -> bytes:
+    """Return a PDF file with these words on its pages."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", ""]
+    kids = []
+    for page in pages:
+        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET" if page else ""
+        kids.append(f"{len(objects) + 1} 0 R")
+        objects.append(
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {len(objects) + 2} 0 R"
+            "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
+        )
+        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    objects[1] = f"<</Type/Pages/Count {len(pages)}/Kids[{' '.join(kids)}]>>"
+    data, places = b"%PDF-1.4\n", []
+    for number, each in enumerate(objects, start=1):
+        places.append(len(data))
+        data += f"{number} 0 obj{each}endobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    tail = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+    return (
+        data + f"{tail}trailer<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{len(data)}\n%%EOF".encode()
+    )

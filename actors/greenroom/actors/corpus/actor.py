@@ -66,6 +66,7 @@ class CorpusActor(Actor):
         return self.size + self.repository.resident_bytes()
 
     put = _by(requests.PutDocument, filling.put)
+    note_reader = _by(requests.NoteReader, filling.note_reader)
     remove = _by(requests.RemoveDocuments, filling.remove)
     page = _by(requests.ListDocuments, filling.page)
     describe = _by(requests.DescribeCorpus, filling.describe)

@@ -13,19 +13,14 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus import mentions
 from greenroom.actors.corpus.entity_records import EntitiesHeader, EntityRecord
-from greenroom.actors.corpus.entity_table import can_match
 from greenroom.actors.corpus.repository import CorpusRepository
-from greenroom.actors.entities import folded
+from greenroom.actors.entities import NAMES, folded
 from greenroom.actors.schemas import entities as schemas
 from greenroom.actors.schemas.corpus import is_text
 from greenroom.actors.schemas.entities import EntityDeclaration, Relation
 from greenroom.runtime import Context, Refusal, Slices
 
 _LONGEST_ID: Final = 16
-_NOT_INSTALLED: Final = (
-    "entities: their names are found by ahocorasick-rs, which is not installed where the store is; "
-    "pip install 'greenroom[knowledge]'"
-)
 
 
 class _Changes:
@@ -159,8 +154,8 @@ def declare(
 ) -> Slices[schemas.EntitiesDeclared]:
     """Declare entities and remove some."""
     repository.check(context.principal, request.corpus)
-    if (request.declarations or request.libraries) and not can_match():
-        raise auth_errors.invalid("entities", _NOT_INSTALLED)
+    if (request.declarations or request.libraries) and (lack := NAMES.lack):
+        raise auth_errors.invalid("entities", f"entities: {lack}")
     table = yield from repository.entities.loaded(context)
     if request.remove and not (request.declarations or request.libraries):
         context.use_reserve()

@@ -35,6 +35,7 @@ class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
             is none.
         manifests: How often a manifest was put in, changed or removed.
         manifests_read: What that was when their libraries were declared last.
+        matcher: What looked for names in all documents last, as `corpus.readers` has it.
     """
 
     next_entity: int = 1
@@ -42,6 +43,7 @@ class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
     matched_to: int | None = None
     manifests: int = 0
     manifests_read: int = 0
+    matcher: str = ""
 
 
 class EntityRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -276,6 +276,7 @@ def manifests(
     """Answer the manifests among the documents, those nearest to the root of all."""
     repository.check(context.principal, request.corpus)
     table = yield from repository.entities.loaded(context)
+    mentions.go_on(repository, context)
     state = table.header.manifests
     if request.only_changed and (state == table.header.manifests_read or not can_match()):
         return schemas.ManifestsRead(manifests=[], state=state, is_changed=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus.entity_records import EntitiesHeader, EntityRecord
-from greenroom.actors.entities import EntityMatcher, EntityName, MatchedNames, folded
+from greenroom.actors.entities import NAMES, EntityMatcher, EntityName, MatchedNames, folded
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -185,5 +184,5 @@ class EntityTable:
 
 
 def can_match() -> bool:
-    """Return whether names can be looked for here: that is what the extra ``knowledge`` brings."""
-    return find_spec("ahocorasick_rs") is not None
+    """Return whether names can be looked for here."""
+    return not NAMES.missing

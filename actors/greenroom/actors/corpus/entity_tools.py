@@ -17,6 +17,7 @@ from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import made_corpus
 from greenroom.actors.entities import (
     MANIFESTS,
+    NAMES,
     USUAL_COUNT,
     NameCounter,
     UnreadableDeclarationsError,
@@ -77,6 +78,8 @@ class EntityQuestion(Procedure[R_co], frozen=True, kw_only=True):
             corpus=row.full_name,
             freshness=found.freshness,
             waiting_for_matching=found.waiting or UNSET,
+            partial=True if NAMES.lack else UNSET,
+            partial_reason=NAMES.lack or UNSET,
         )
         return AnsweredEntities(said, found.names, found.ambiguous)
 

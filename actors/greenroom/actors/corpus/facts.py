@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.base.compression import compressed, decompressed
 from greenroom.actors.corpus import records
+from greenroom.actors.corpus.readers import counted_reader
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.actors.documents import digest_of
 from greenroom.actors.schemas.code import (
@@ -71,16 +72,17 @@ def source_document(source: Source, kind: str, data: bytes, modified_at: int) ->
 
 
 def read(repository: CorpusRepository, request: ReadSymbols, context: Context) -> SymbolsRead | None:
-    """Answer the symbols of a file as it was indexed; None where it was not read by its syntax."""
+    """Answer the symbols of a file as it was indexed; None where it is not."""
     repository.check(context.principal, request.corpus)
     document = repository.document(context, request.path)
-    packed = None if document is None else context.get(records.facts_key(document.number), bytes)
-    facts = None if packed is None else _read(_unpacked(packed))
-    if document is None or facts is None:
+    if document is None:
         return None
+    packed = context.get(records.facts_key(document.number), bytes)
+    facts = None if packed is None else _read(_unpacked(packed))
     return SymbolsRead(
         digest=document.digest.hex(),
-        symbols=[found_symbol(document.path, each) for each in facts.symbols],
+        symbols=[] if facts is None else [found_symbol(document.path, each) for each in facts.symbols],
+        reader=counted_reader(document.path, document.reader),
     )
 
 

@@ -14,6 +14,7 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.corpus import embedding, ingest_runs, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
+from greenroom.actors.corpus.readers import is_newer, too_much_for, unread_by
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
@@ -52,8 +53,11 @@ def put(
     _check(document)
     ingest_runs.forget(context, document.path)
     old = repository.document(context, document.path)
-    if old is not None and old.digest.hex() == document.digest:
+    is_same = old is not None and old.digest.hex() == document.digest
+    if old is not None and is_same and not is_newer(request.reader, old.reader):
         return requests.DocumentStored(state="unchanged", chunks=len(old.places), kept=len(old.places))
+    if request.only_same and not is_same:
+        return requests.DocumentStored(state="unchanged", chunks=0, kept=0)
     header = repository.header if old is None else moved(repository.header, old, -1)
     number = header.next_document if old is None else old.number
     ready = request.prepared
@@ -87,9 +91,13 @@ def put(
         text_bytes=sum(len(chunk.text.encode()) for chunk in document.chunks),
         stored_bytes=sum(len(block) for _, block in ready.blocks),
         is_file=document.is_file,
+        reader=request.reader,
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
+    repository.count_reader(document.path, fresh.reader, 1)
+    if old is not None:
+        repository.count_reader(document.path, old.reader, -1)
     context.put(records.number_key(number), where)
     if request.facts is not None:
         context.put(records.facts_key(number), request.facts)
@@ -115,6 +123,18 @@ def put(
     return requests.DocumentStored(
         state="added" if old is None else "changed", chunks=len(ids), kept=len(kept)
     )
+
+
+def note_reader(repository: CorpusRepository, request: requests.NoteReader, context: Context) -> None:
+    """Note which reader failed at a document; what the last one found stays."""
+    repository.check(context.principal, request.corpus)
+    old = repository.document(context, request.path)
+    if old is None or old.digest.hex() != request.digest or not is_newer(request.reader, old.reader):
+        return
+    reader = too_much_for(request.reader) if unread_by(old.reader) else request.reader
+    context.put(records.path_key(request.path), msgspec.structs.replace(old, reader=reader))
+    repository.count_reader(request.path, reader, 1)
+    repository.count_reader(request.path, old.reader, -1)
 
 
 def _read(repository: CorpusRepository, context: Context, run: Run, kept: list[bool]) -> Slices[ReadRun]:
@@ -180,6 +200,7 @@ def remove(
             return requests.DocumentsRemoved(removed=removed, left=paths[at:])
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
+        repository.count_reader(path, document.reader, -1)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
         mentions.remove(repository, context, document.number)
@@ -249,6 +270,7 @@ def _listed(document: DocumentRecord | DocumentSummary) -> requests.DocumentList
         indexed_at=document.indexed_at,
         chunks=len(document.places),
         is_file=document.is_file,
+        reader=document.reader,
     )
 
 
@@ -292,6 +314,7 @@ def discard(repository: CorpusRepository, context: Context) -> None:
     repository.put_header(context, CorpusHeader(is_dropped=True))
     repository.index.unload()
     repository.entities = EntityTable()
+    repository.readers = None
     repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)

@@ -21,7 +21,7 @@ from greenroom.actors.schemas.workspace import (
     Kept,
     WorkspaceState,
 )
-from greenroom.runtime import Context
+from greenroom.runtime import Context, Slices
 
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 5
@@ -94,10 +94,14 @@ def drop_keeper(repository: CorpusRepository, request: DropKeeper, context: Cont
         repository.publish(context)
 
 
-def describe(repository: CorpusRepository, request: DescribeWorkspace, context: Context) -> WorkspaceState:
+def describe(
+    repository: CorpusRepository, request: DescribeWorkspace, context: Context
+) -> Slices[WorkspaceState]:
     """Answer how far the index is."""
     repository.check(context.principal, request.corpus)
-    return _state(repository, context.get(records.KEEPER, KeeperRecord) or KeeperRecord(), context)
+    unread = yield from repository.unread(context)
+    state = _state(repository, context.get(records.KEEPER, KeeperRecord) or KeeperRecord(), context)
+    return msgspec.structs.replace(state, unread=unread)
 
 
 def _state(repository: CorpusRepository, record: KeeperRecord, context: Context) -> WorkspaceState:

@@ -10,6 +10,7 @@ import msgspec
 from greenroom.actors.corpus import entity_records
 from greenroom.actors.corpus import records as corpus_records
 from greenroom.actors.corpus.entity_table import can_match
+from greenroom.actors.corpus.readers import is_newer, matcher
 from greenroom.actors.corpus.records import DocumentRecord, Passage
 from greenroom.actors.corpus.repository import CorpusRepository
 from greenroom.runtime import Context, Message, Slices
@@ -48,14 +49,21 @@ def begin(repository: CorpusRepository, context: Context) -> None:
     """Begin to look for names in all documents, or begin anew."""
     table = repository.entities
     waiting = 0 if repository.header.documents else None
-    table.put_header(context, msgspec.structs.replace(table.header, matched_to=waiting))
+    found = matcher() if can_match() else table.header.matcher
+    table.put_header(context, msgspec.structs.replace(table.header, matched_to=waiting, matcher=found))
     if waiting is not None:
         context.set_timer(TIMER, context.now, MatchDocuments())
 
 
 def go_on(repository: CorpusRepository, context: Context) -> None:
-    """Stage the next step if one is due and not to come, as after a time without what finds names."""
-    if repository.entities.header.matched_to is not None and can_match() and context.timer_due(TIMER) is None:
+    """Stage the next step if one is due and not to come, as after a time without what finds names.
+
+    Where a newer one finds them than before, all documents are gone through again.
+    """
+    table = repository.entities
+    if table.by_number and can_match() and is_newer(matcher(), table.header.matcher):
+        begin(repository, context)
+    elif table.header.matched_to is not None and can_match() and context.timer_due(TIMER) is None:
         context.set_timer(TIMER, context.now, MatchDocuments())
 
 

@@ -101,6 +101,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
         text_bytes: Of its chunks' texts.
         stored_bytes: Of the blocks.
         is_file: Whether it was read from the file at its path.
+        reader: What read it, see `corpus.readers`; empty if that was not noted.
     """
 
     number: int
@@ -117,6 +118,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     text_bytes: int
     stored_bytes: int
     is_file: bool = False
+    reader: str = ""
 
 
 class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -136,6 +138,7 @@ class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
     text_bytes: int
     stored_bytes: int
     is_file: bool = False
+    reader: str = ""
 
 
 class Passage(msgspec.Struct, frozen=True, array_like=True):

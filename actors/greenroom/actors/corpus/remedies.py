@@ -7,8 +7,8 @@ from typing import Final
 
 _REMEDIES: Final[Sequence[tuple[str, str]]] = (
     (
-        "reading PDF files takes the package",
-        "install greenroom[knowledge] where files are read",
+        "reading PDF files takes",
+        "install it where files are read; the file is then taken in by itself, or by ingesting it again",
     ),
     ("its pages may be pictures", "have a program for recognising text write a PDF that has text"),
     ("it has no text", "nothing, if there is none to be found in it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,10 +21,12 @@ from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, rules_of
+from greenroom.actors.corpus.readers import counted_reader, unread_by
 from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
     DocumentRecord,
+    DocumentSummary,
     Passage,
 )
 from greenroom.actors.index import Document as IndexedChunk
@@ -31,7 +34,7 @@ from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.code import FoundCode
 from greenroom.actors.schemas.corpus import FoundChunks, FreshnessView
 from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri, project_topic, workspace_uri
-from greenroom.runtime import Context, StoreDamagedError
+from greenroom.runtime import Context, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.chunks import Chunks
@@ -78,6 +81,7 @@ class CorpusRepository:
         view: What every search of the present index needs.
         code_view: What every search for code needs.
         runs: How far they are who put files in, by what tells them apart; see `ingest_runs`.
+        readers: How many documents each reader read; None until somebody asks.
     """
 
     def __init__(self, context: Context) -> None:
@@ -91,6 +95,7 @@ class CorpusRepository:
         self.view: Chunks | None = None
         self.code_view: SourceView | None = None
         self.runs: Mapping[str, Run] = {}
+        self.readers: Counter[str] | None = None
 
     @property
     def is_code(self) -> bool:
@@ -114,6 +119,26 @@ class CorpusRepository:
         self.header = header
         self.answers.clear()
         self.code_answers.clear()
+
+    def count_reader(self, path: str, reader: str, sign: int) -> None:
+        """Take note of a document that is put in, or that is gone."""
+        if self.readers is not None:
+            self.readers[counted_reader(path, reader)] += sign
+
+    def unread(self, context: Context) -> Slices[dict[str, int]]:
+        """Return how many documents were not read by their syntax, by `unread_by`."""
+        if self.readers is None:
+            counted: Counter[str] = Counter()
+            for _, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS):
+                counted[counted_reader(document.path, document.reader)] += 1
+                if context.should_yield():
+                    yield
+            self.readers = counted
+        found: Counter[str] = Counter()
+        for reader, count in self.readers.items():
+            if count and (name := unread_by(reader)):
+                found[name] += count
+        return dict(found)
 
     def publish(self, context: Context, *paths: str) -> None:
         """Tell subscribers that the corpus changed, and which documents."""

@@ -16,10 +16,13 @@ _SUFFIXES: Final[Mapping[Kind, str]] = {
     "html": "html htm xhtml",
     "notebook": "ipynb",
     "csv": "csv tsv",
-    "code": "asm awk bash bat c cc cfg clj cmake conf cpp cs css cxx dart diff el elm erl ex exs f90 fish "
-    "fs go gradle graphql groovy h hpp hs hxx ini java jl js json jsonl jsx kt kts less lisp lua m mjs ml "
-    "nim nix patch php pl pm properties proto ps1 py pyi r rb rs sass scala scm scss sh sql svelte swift "
-    "tcl tf thrift toml ts tsx v vb vim vue xml yaml yml zig zsh",
+    "code": "asm astro awk bash bat bats c cc cfg clj cmake conf cpp cs cshtml css csx cxx dart diff "
+    "eex ejs el elm erb erl ex exs f90 fish fs ftl gemspec go gotmpl gradle graphql groovy h "
+    "haml handlebars hbs heex hpp hs hxx inc ini j2 java jbuilder jinja jinja2 jl js json "
+    "jsonl jsp jsx ksh kt kts less liquid lisp lua m mill mjs ml mustache nim nix njk patch "
+    "php php5 phtml pl pm podspec properties proto ps1 pug py pyi r rake razor rb rs ru sass "
+    "sbt sc scala scm scss sh slim sql svelte swift tcl tf thrift tmpl toml tpl ts tsx twig v "
+    "vb vim vue xml yaml yml zig zsh",
     "pdf": "pdf",
     "docx": "docx",
 }

@@ -5,25 +5,27 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from greenroom.actors.base.packages import Part
 from greenroom.actors.documents.blocks import Block, Blocks
-from greenroom.actors.documents.errors import UnreadableDocumentError
+from greenroom.actors.documents.errors import MissingReaderError, UnreadableDocumentError
 from greenroom.actors.documents.sections import plain
 
-MISSING = "reading PDF files takes the package pypdf: pip install 'greenroom[knowledge]'"
+PDF: Final = Part("reading PDF files", ("pypdf",))
 
 
 def read(data: bytes) -> Blocks:
     """Return the pages of a PDF file as blocks, by their numbers.
 
     Raises:
-        UnreadableDocumentError: it is none, is encrypted or has no text, or nothing here can read it.
+        UnreadableDocumentError: it is none, is encrypted or has no text.
+        MissingReaderError: nothing here can read it.
     """
     try:
-        from pypdf import PdfReader  # noqa: PLC0415  an extra
+        from pypdf import PdfReader  # noqa: PLC0415  slow to import
     except ImportError:
-        raise UnreadableDocumentError(MISSING) from None
+        raise MissingReaderError(PDF.lack) from None
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what is odd in a file is no news
     try:
         found = _read(PdfReader, data)

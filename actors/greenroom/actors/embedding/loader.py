@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import outcome
 import trio
 
+from greenroom.actors.base.packages import install
 from greenroom.actors.embedding.embedder import (
     Embedder,
     EmbedderChoice,
@@ -154,7 +155,7 @@ def check_choice(choice: EmbedderChoice) -> None:
         return
     if find_spec("onnxruntime") is None:
         raise EmbedderError(
-            f"the embedder {choice} needs onnxruntime, which is not installed: pip install 'greenroom[onnx]'"
+            f"the embedder {choice} needs onnxruntime, which is not installed: {install('onnx')}"
         )
     read_model_files(Path(choice.place))
 

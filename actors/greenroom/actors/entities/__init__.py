@@ -8,6 +8,7 @@ from greenroom.actors.entities.lookup import look_up as look_up
 from greenroom.actors.entities.manifests import is_manifest as is_manifest
 from greenroom.actors.entities.manifests import is_of_others as is_of_others
 from greenroom.actors.entities.manifests import libraries_in as libraries_in
+from greenroom.actors.entities.matching import NAMES as NAMES
 from greenroom.actors.entities.matching import EntityMatcher as EntityMatcher
 from greenroom.actors.entities.matching import MatchedNames as MatchedNames
 from greenroom.actors.entities.names import folded as folded

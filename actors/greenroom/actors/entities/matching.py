@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors.base.packages import Part
 from greenroom.actors.entities.names import folded, plain, spellings
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
+NAMES: Final = Part("finding names of entities", ("ahocorasick-rs",))
 _BEGIN: Final = "\0"
 _END: Final = "\1"
 _NO_MARKS: Final = str.maketrans(_BEGIN + _END, "\ufffd\ufffd")
@@ -72,7 +74,7 @@ class EntityMatcher:
     """Finds the names of entities; it is made anew when one changes."""
 
     def __init__(self, entities: Iterable[MatchedNames]) -> None:
-        from ahocorasick_rs import AhoCorasick, MatchKind  # noqa: PLC0415 - of an extra: only who declares entities has it
+        from ahocorasick_rs import AhoCorasick, MatchKind  # noqa: PLC0415 - it may be missing
 
         sure: dict[str, set[int]] = {}
         doubtful: dict[str, set[int]] = {}

@@ -17,9 +17,10 @@ import msgspec
 
 from greenroom.actors.corpus.facts import packed_facts, source_document
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
-from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of
+from greenroom.actors.documents import Kind, MissingReaderError, UnreadableDocumentError, document_of
 from greenroom.actors.schemas.corpus import Document, Prepared
 from greenroom.actors.syntax import (
+    AS_TEXT,
     Found,
     MissingGrammarError,
     Pattern,
@@ -34,6 +35,7 @@ MAX_MEMORY: Final = 1 << 30
 """The most bytes of memory that a process may take, where the system holds it to that."""
 _WORDS: Final = 65_536
 """Words that are not analysed again: of varied text twice as many are found as with a quarter, in 30 MB."""
+_CONTAINERS: Final = frozenset({"pdf", "docx"})
 LENGTH: Final = struct.Struct("!Q")
 
 
@@ -44,6 +46,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
         is_source: Whether source code is read by its syntax, as that of workspaces is.
         is_file: Whether it is a file.
         as_text: Whether it is read as text all the same, since its syntax was too much for a process.
+        reader: What reads it here, see `corpus.readers`; of this the process knows nothing.
         pattern: What it is searched for, instead of being parsed.
         most: How many places of that are wanted.
     """
@@ -57,6 +60,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     as_text: bool = False
     pattern: Pattern | None = None
     most: int = 0
+    reader: str = ""
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -85,11 +89,11 @@ def parsed(job: Job) -> Parsed:
     try:
         document, facts = _read_as_source(job) if job.is_source and not job.as_text else (None, None)
         if document is None:
-            document = document_of(job.path, job.kind, job.data, job.modified_at)
+            document = _read_as_text(job)
         ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)
         return Parsed(document, prepared=ready, facts=facts)
     except UnreadableDocumentError as error:
-        return Parsed(failure=str(error))
+        return Parsed(failure=str(error), stays=isinstance(error, MissingReaderError))
     except MemoryError:
         return Parsed(failure="it takes too much memory to be read", stays=True)
     except RecursionError:
@@ -102,23 +106,33 @@ def looked_through(job: Job, pattern: Pattern) -> Parsed:
     """Return where a file has what it is searched for."""
     try:
         return Parsed(found=searched(pattern, job.path, job.data, job.most))
-    except (PatternError, MissingGrammarError) as error:
+    except PatternError as error:
         return Parsed(refusal=str(error))
+    except MissingGrammarError as error:
+        return Parsed(refusal=str(error)) if pattern.what == "regex" else Parsed(failure=str(error))
     except Exception as error:  # noqa: BLE001  as when a file is parsed
         return Parsed(failure=f"it cannot be searched: {str(error)[:200] or type(error).__name__}")
 
 
+def _read_as_text(job: Job) -> Document:
+    """Return a file as a document; in a workspace all text counts, also what a page does not show."""
+    try:
+        return document_of(job.path, job.kind, job.data, job.modified_at)
+    except UnreadableDocumentError:
+        if not job.is_source or job.kind in _CONTAINERS:
+            raise
+        return document_of(job.path, "code", job.data, job.modified_at)
+
+
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
-    """Return source code as its syntax cuts it, and what that says; None where it is to be read as text."""
+    """Return source code as its syntax cuts it, and what that says; None where it says nothing."""
     if language_of(job.path) is None:
         return None, None
-    try:
-        source = read_source(job.path, job.data)
-    except MissingGrammarError:
-        return None, None
+    source = read_source(job.path, job.data)
     if not source.chunks:
         return None, None
-    return source_document(source, job.kind, job.data, job.modified_at), packed_facts(source)
+    facts = None if source.notice.startswith(AS_TEXT) else packed_facts(source)
+    return source_document(source, job.kind, job.data, job.modified_at), facts
 
 
 def main(seconds: str, *languages: str) -> None:

@@ -11,12 +11,15 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from itertools import chain
+from math import inf
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +31,8 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
-from greenroom.actors.documents import kind_of
+from greenroom.actors.corpus.readers import is_newer, reader_of, too_much_for
+from greenroom.actors.documents import digest_of, kind_of
 from greenroom.actors.entities import libraries_in
 from greenroom.actors.ingest.exclusions import NO_TEXT
 from greenroom.actors.ingest.notes import Notes
@@ -38,12 +42,20 @@ from greenroom.actors.ingest.parsers import Parsers, open_parsers
 from greenroom.actors.ingest.places import is_below
 from greenroom.actors.ingest.report import Report
 from greenroom.actors.ingest.run_state import MAX_FILES, IngestRun
-from greenroom.actors.ingest.steps import below, in_thread, next_step, outermost_of, outside_of
+from greenroom.actors.ingest.steps import (
+    Known,
+    below,
+    in_thread,
+    next_step,
+    outermost_of,
+    outside_of,
+    read_job,
+)
 from greenroom.actors.ingest.walk import Found, LeftOut, walk, walk_below
 from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.corpus import CorpusRow
-from greenroom.actors.schemas.ingest import DocumentsIngested
+from greenroom.actors.schemas.ingest import DocumentsIngested, ListFailed
 from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
@@ -56,6 +68,9 @@ AT_ONCE: Final = 2
 """Files that are parsed at once."""
 UNDER_WAY: Final = 6
 """Files that are parsed or wait until they are stored: what parses waits neither for that nor for a merge."""
+_REST: Final = 1.0
+"""Files that nobody waits for are read again with pauses, each so many times as long as the file took."""
+_renewals: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("renewals")
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _SHARE: Final = 4
@@ -110,11 +125,38 @@ async def open_ingestion(
         yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
 
 
+@asynccontextmanager
+async def open_renewal(
+    runtime: RuntimeClient,
+    principal: Principal,
+    corpus: str,
+    *,
+    root: str | None = None,
+    closed: Sequence[str] = (),
+) -> AsyncIterator[Ingestion]:
+    """Begin to read files of a corpus again; waits until no other one of this process does.
+
+    Raises:
+        Refusal: as `open_ingestion`.
+    """
+    try:
+        limiter = _renewals.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(1)
+        _renewals.set(limiter)
+    async with (
+        limiter,
+        open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
+    ):
+        yield ingestion
+
+
 class Ingestion:
     """Fills one corpus; made by `open_ingestion`.
 
     Attributes:
         parsers: What parses files.
+        outdated: Files of a workspace that did not change and are read better now; `renew` does that.
     """
 
     def __init__(
@@ -135,7 +177,8 @@ class Ingestion:
         self._closed = frozenset(closed)
         self._progress = progress
         self._charge = charge
-        self._known: dict[str, str] = {}
+        self._known: dict[str, Known] = {}
+        self.outdated: set[str] = set()
         self._parsing = trio.Semaphore(AT_ONCE)
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
@@ -184,7 +227,8 @@ class Ingestion:
             if kind is None:
                 run.failed(text.path, NO_TEXT, stays=True)
             else:
-                jobs.append(Job(text.path, kind, 0, data))
+                reader = reader_of(text.path, kind, is_source=False)
+                jobs.append(Job(text.path, kind, 0, data, reader=reader))
         jobs.sort(key=self.parsers.setbacks.seconds)
         with self._recorded(run):
             for done, job in enumerate(jobs, start=1):
@@ -212,7 +256,7 @@ class Ingestion:
             for each in page.documents:
                 path = self._base + each.path
                 if any(is_below(path, root) for root in roots):
-                    self._known[path] = each.digest
+                    self._known[path] = Known(each.digest, each.reader)
             after = page.after
             if after is None:
                 return
@@ -238,6 +282,10 @@ class Ingestion:
             if run.report.complete and run.slow:
                 slow = [Found(path) for path, _ in sorted(run.slow.items(), key=lambda each: each[1])]
                 await self._filled(run, notes, iter(slow), total, 1)
+            if self._base:
+                self.outdated.update(run.outdated)
+            else:
+                await self._renewed_at_once(run)
             there: list[str] = []
             if run.report.complete:
                 lost = await self._lost(run, roots)
@@ -305,7 +353,7 @@ class Ingestion:
         """Have those files parsed that changed."""
         is_last = False
         while not is_last:
-            step = await in_thread(next_step, found, self._known)
+            step = await in_thread(partial(next_step, found, self._known, is_source=bool(self._base)))
             run.take(step)
             if step.job is not None:
                 seconds = self.parsers.setbacks.seconds(step.job)
@@ -324,8 +372,58 @@ class Ingestion:
                 if not await self._put(run, job, share):
                     run.cut(job.path, self.parsers.setbacks.seconds(job), is_last=share == 1)
 
-    async def _put(self, run: IngestRun, job: Job, share: int) -> bool:
+    async def renew(self, paths: Collection[str]) -> None:
+        """Read files again that are read better now, slowly, one after the other: nobody waits for it.
+
+        Of a workspace what changed meanwhile is left to whoever takes in changes; of documents those are
+        read, too, that could not be before.
+        """
+        run = IngestRun(Report(self._row.full_name), set(), inf)
+        for path in paths:
+            began = trio.current_time()
+            name = path.removeprefix(self._base)
+            request = schemas.ListDocuments(corpus=self._row.full_name, path=name)
+            known = (await self.ask(request)).documents  # another process may have done it meanwhile
+            if known:
+                self._known[path] = Known(known[0].digest, known[0].reader)
+            elif not await self._has_failed(name):
+                continue
+            await self._renewed(run, path)
+            await trio.sleep(_REST * (trio.current_time() - began))
+        if not self._base:
+            await self._declare_libraries(run)
+            await self._notes(run).end(list(paths))
+
+    async def _has_failed(self, name: str) -> bool:
+        failed = await self.ask(ListFailed(corpus=self._row.full_name))
+        return not self._base and any(each.path == name for each in failed)
+
+    async def _renewed_at_once(self, run: IngestRun) -> None:
+        """Read files again as part of a run, as many as there is time for."""
+        for path in run.outdated:
+            if trio.current_time() >= run.deadline:
+                return
+            await self._renewed(run, path)
+
+    async def _renewed(self, run: IngestRun, path: str) -> None:
+        job = await in_thread(partial(read_job, path, is_source=bool(self._base)))
+        known = self._known.get(path)
+        if isinstance(job, LeftOut) or job is None:
+            return
+        if known is None and not self._base:
+            await self._put(run, job, 1)
+        elif known is not None and known.digest == digest_of(job.data) and is_newer(job.reader, known.reader):
+            await self._put(run, job, 1, renews=True)
+
+    async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
         """Parse one file and put it in; what cannot be read is left out, and gone if it was there.
+
+        Args:
+            run: The run.
+            job: The file.
+            share: The part of the time that is left which it has.
+            renews: Whether the corpus has this file, which a newer reader reads: what there is stays if that
+                finds less.
 
         Returns:
             Whether it was parsed in its share of the time that is left.
@@ -335,10 +433,16 @@ class Ingestion:
         async with self._parsing:
             now = trio.current_time()
             with trio.move_on_at(now + (run.deadline - now) / share):
-                named = msgspec.structs.replace(job, path=name, is_source=bool(self._base))
-                parsed = await self.parsers.parse(named)
+                parsed = await self.parsers.parse(msgspec.structs.replace(job, path=name))
         if parsed is None:
             return False
+        reader = job.reader if parsed.facts is not None else too_much_for(job.reader)
+        if renews and (parsed.document is None or reader != job.reader):
+            note = schemas.NoteReader(
+                corpus=self._row.full_name, path=name, digest=digest_of(job.data), reader=job.reader
+            )
+            await self.ask(note)
+            return True
         if parsed.document is None:
             run.failed(job.path, parsed.failure, stays=parsed.stays)
             return True
@@ -354,6 +458,8 @@ class Ingestion:
                 document=document,
                 prepared=parsed.prepared,
                 facts=parsed.facts,
+                reader=reader,
+                only_same=renews,
             )
             stored = await self.ask(put)
         except Refusal as refusal:
@@ -361,7 +467,7 @@ class Ingestion:
                 raise
             run.failed(job.path, f"it is refused: {refusal.sentence}")
             return True
-        self._known[job.path] = document.digest
+        self._known[job.path] = Known(document.digest, reader)
         run.failures.pop(job.path, None)
         run.report.stored(stored.state, stored.chunks, len(job.data))
         return True

@@ -29,6 +29,7 @@ class Step(NamedTuple):
         job: The next one that changed; None after a while without one, or at the end.
         found: Those that are still there.
         unchanged: How many of these are as they were.
+        outdated: Those of these that are read better now than they were.
         left_out: What is not read.
         is_last: Whether there is nothing more.
     """
@@ -36,6 +37,7 @@ class Step(NamedTuple):
     job: Job | None
     found: list[str]
     unchanged: int
+    outdated: list[str]
     left_out: list[LeftOut]
     is_last: bool
 
@@ -50,6 +52,7 @@ class IngestRun:
         slow: Files that come after the others, and how long they were parsed in vain.
         deadline: When it ends, whatever is left then.
         failures: The newest files that could not be taken in, and why.
+        outdated: Files that did not change and are read better now than they were.
     """
 
     def __init__(self, report: Report, gone: set[str], deadline: float) -> None:
@@ -59,12 +62,14 @@ class IngestRun:
         self.slow: dict[str, float] = {}
         self.deadline = deadline
         self.failures: dict[str, str] = {}
+        self.outdated: list[str] = []
 
     def take(self, step: Step) -> None:
         """Take note of what was seen."""
         self.looked_at += len(step.found)
         self.gone.difference_update(step.found)
         self.report.unchanged(step.unchanged)
+        self.outdated += step.outdated
         for each in step.left_out:
             self.report.left_out(each.path, each.reason, told=each.reason not in _QUIET)
             self._note_failure(each.path, each.reason)

@@ -17,6 +17,7 @@ from greenroom.actors.auth.namespaces import below_root, memory_address
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.corpus.catalogue import VisibleCorpora, corpus_address
 from greenroom.actors.corpus.entity_table import can_match
+from greenroom.actors.entities import NAMES
 from greenroom.actors.map.known import Known, words_of
 from greenroom.actors.recall.roots import ChooseRoots, Roots, roots_for
 from greenroom.actors.recall.scatter_gather import Root, ask_each
@@ -67,6 +68,8 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, kw_only=True):
             namespace=self.namespace,
             found=sum(len(each.memories) for each in found.roots),
         )
+        if lack := NAMES.lack:
+            found.notes.append(lack)
         purposes, conflicts = await _purposes(context), await self._conflicts(context, filters, found)
         known = Known(context.principal, entities, purposes, conflicts, found.notes)
         await run_in_thread(import_module, _DRAWING)  # numpy

@@ -18,6 +18,7 @@ from greenroom.actors.ingest.parser_process import Job
 from greenroom.actors.ingest.parsers import open_parsers
 from greenroom.actors.ingest.reading import read_document
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, paths_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -42,12 +43,13 @@ _LARGE: Final = "the workspace is too large to be looked at as a whole; what lie
 
 
 class Matched(msgspec.Struct):
-    """What was found so far; ``partial`` says why that is not all."""
+    """What was found so far; ``partial`` says why that is not all, ``trouble`` why a file is missing."""
 
     matches: list[schemas.CodeMatch] = msgspec.field(default_factory=list)
     files: int = 0
     unread: int = 0
     partial: str = ""
+    trouble: str = ""
 
     def take(self, path: str, found: list[Found], limit: int) -> bool:
         """Add the matches of a file; return whether there is room for more."""
@@ -84,18 +86,26 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
         place = await read_in_thread(checked_file, "scope", self.scope, roots, client.reach.closed)
         workspace = await opened(client, place.root)
         is_wanted = wanted(place.name, CodeFilters(file_types=self.file_types)) or (lambda _: True)
-        if pattern.what in {"symbols", "uses", "imports"}:
+        is_by_index = pattern.what in {"symbols", "uses", "imports"}
+        if is_by_index:
             facts = await facts_of(client, workspace)
             files = [each for each in facts.files if is_wanted(each.path)]
             found = await read_in_thread(_named, pattern, files, self.limit)
             found.partial = found.partial or (_LARGE if facts.is_cut else "")
         else:
             found = await self._searched(client, workspace, pattern, is_wanted)
-        progress = await progress_of(client, workspace, found.partial)
+        unread = workspace.unread if is_by_index else ""
+        is_looked_for = unread and not found.matches
+        in_text = (
+            await lines_in_text(client, workspace, pattern.text, is_wanted=is_wanted) if is_looked_for else []
+        )
+        cut = "; ".join(filter(None, (found.partial, unread)))
+        progress = await progress_of(client, workspace, cut)
         return schemas.CodeMatched(
             matches=found.matches,
             files_searched=found.files,
             unread=found.unread,
+            in_text=in_text or UNSET,
             workspace=place.root,
             freshness=progress.freshness,
             partial=progress.partial,
@@ -128,10 +138,13 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
                         raise auth_errors.invalid("pattern", f"pattern: {parsed.refusal}")
                     if parsed.found is None:
                         matched.unread += 1
+                        matched.trouble = matched.trouble or parsed.failure
                     elif not matched.take(path, parsed.found, self.limit):
                         return matched
         if time.cancelled_caught:
             matched.partial = _LATE
+        elif matched.trouble:
+            matched.partial = f"some files were not looked through: {matched.trouble}"
         return matched
 
 

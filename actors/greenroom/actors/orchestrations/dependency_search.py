@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from posixpath import basename
 from typing import ClassVar, Final
 
 import msgspec
@@ -11,10 +12,11 @@ from msgspec import UNSET
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
 from greenroom.actors.schemas import code_relations as schemas
-from greenroom.actors.schemas.code import FactsOfFile
+from greenroom.actors.schemas.code import FactsOfFile, LineOfText
 from greenroom.actors.syntax import Places, Reached, graphs, inverted, reach, resolve_import
 from greenroom.actors.workspace.places import checked_file
 
@@ -51,7 +53,12 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
         places = await places_of(client, workspace)
         asked = msgspec.structs.replace(self, target=target)
         found = await read_in_thread(_found, asked, places, facts.files)
-        progress = await progress_of(client, workspace)
+        progress = await progress_of(client, workspace, workspace.unread)
+        is_read = found.target_is != "file" or any(each.path == target for each in facts.files)
+        in_text: list[LineOfText] = []
+        if (workspace.unread or not is_read) and not found.dependents and self.direction != "dependencies":
+            name = basename(target).partition(".")[0] if found.target_is == "file" else target
+            in_text = await lines_in_text(client, workspace, name, but=target, is_everywhere=not is_read)
         return schemas.DependenciesFound(
             **msgspec.structs.asdict(found) | {"is_cut": found.is_cut or facts.is_cut},
             are="imports" if found.target_is == "file" else "textual",
@@ -59,12 +66,16 @@ class DependencySearch(CodeOrchestration[schemas.DependenciesFound], frozen=True
             freshness=progress.freshness,
             partial=progress.partial,
             partial_reason=progress.reason,
+            in_text=in_text or UNSET,
         )
 
 
 def _found(asked: DependencySearch, places: Places, packed: list[FactsOfFile]) -> schemas.Dependencies:
     files = {each.path: graphs.linked(source) for each in packed if (source := source_of(each)) is not None}
     graph = graphs.graph_of_files(files, places)
+    if asked.target in places.files and asked.target not in files:  # what it imports is not known
+        related = _related(asked, [asked.target], graph, files)
+        return msgspec.structs.replace(related, target_is="file", dependencies=UNSET)
     if asked.target in files:
         imports = files[asked.target].imports
         language = files[asked.target].language

@@ -1,10 +1,12 @@
-"""How the parts of a server are, with causes in words; pure functions of its statistics."""
+"""How the parts of a server are, with causes in words; most are pure functions of its statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from greenroom.actors.base.packages import install, missing_extras
+from greenroom.actors.corpus.readers import lacking
 from greenroom.actors.embedding.service import EmbeddingStatistics
 from greenroom.actors.schemas.server import PartHealth, PartStatus, ServerStatus
 from greenroom.runtime import RuntimeStatistics
@@ -57,6 +59,16 @@ def parts_of(
         _relay(statistics, names=names),
         _embedder(embedding, names=names),
     ]
+
+
+def packages_health() -> PartHealth:
+    """Return which packages are missing in this process, and how they are installed."""
+    left_out, extras = lacking(), missing_extras()
+    lacks = [] if left_out is None else [left_out.lack]
+    if extras:
+        lacks.append(f"not installed, for whoever wants them: {', '.join(map(install, extras))}")
+    status: PartStatus = "off" if left_out else "ok"
+    return _part("packages", status, "; ".join(lacks) or "all are installed")
 
 
 def _store(statistics: RuntimeStatistics, *, is_sound: bool, names: bool) -> PartHealth:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.paging import BYTES_PER_TOKEN
+from greenroom.actors.base.plain_files import UnreadableFileError
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.corpus.readers import why_unread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
-from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, opened, progress_of, roots_of
+from greenroom.actors.orchestrations.workspace_of import (
+    CodeOrchestration,
+    Workspace,
+    opened,
+    progress_of,
+    roots_of,
+)
 from greenroom.actors.savings.sources import are_wanted, note_whole
 from greenroom.actors.schemas import code as schemas
 from greenroom.actors.syntax import outlines
-from greenroom.actors.workspace.files import versions_at
-from greenroom.actors.workspace.places import checked_file
+from greenroom.actors.syntax.as_text import first_lines
+from greenroom.actors.workspace.files import read_part, versions_at
+from greenroom.actors.workspace.places import Place, checked_file
+
+_MOST_TEXT: Final = 1 << 20
 
 
 class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True):
@@ -40,9 +52,14 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
         request = schemas.ReadFacts(corpus=workspace.row.full_name, path=place.name)
         read = await client.ask(corpus_address(workspace.row), request)
         if place.name and not read.files:
-            raise auth_errors.invalid(
-                "path", f"path: no symbols of {self.path!r} are known (yet); read_file it"
-            )
+            known = schemas.ReadSymbols(corpus=workspace.row.full_name, path=place.name)
+            found = await client.ask(corpus_address(workspace.row), known)
+            why = "" if found is None else why_unread(found.reader)
+            if why:
+                return await self._of_text(client, workspace, place, why)
+            why = why or workspace.unread
+            sentence = f"path: no symbols of {self.path!r} are known{f': {why}' if why else ' (yet)'}"
+            raise auth_errors.invalid("path", f"{sentence}; read_file it")
         made = await read_in_thread(_outlined, read.files, self.max_tokens)
         is_file = [each.path for each in read.files] == [place.name]
         if are_wanted() and is_file:
@@ -55,6 +72,31 @@ class Outline(CodeOrchestration[schemas.OutlineMade], frozen=True, kw_only=True)
             shown=made.shown,
             left_out=made.left_out,
             is_cut=read.following is not None,
+            workspace=place.root,
+            freshness=progress.freshness,
+            partial=progress.partial,
+            partial_reason=progress.reason,
+        )
+
+    async def _of_text(
+        self, client: ClientSessionState, workspace: Workspace, place: Place, why: str
+    ) -> schemas.OutlineMade:
+        """Return the lines of a file that are not indented, in the place of its symbols."""
+        try:
+            part = await read_in_thread(read_part, place.path, 1, None, _MOST_TEXT)
+        except (OSError, UnreadableFileError) as error:
+            raise auth_errors.invalid("path", f"path: {self.path!r} is not read: {error}") from None
+        room = self.max_tokens * BYTES_PER_TOKEN
+        shown, left_out = await read_in_thread(first_lines, part.text, room)
+        cut = f"its symbols are not known: {why}; these are its lines that are not indented"
+        progress = await progress_of(client, workspace, cut)
+        lines = [f"{place.name} ({part.lines} lines)", *(f"  {each.line} {each.text}" for each in shown)]
+        return schemas.OutlineMade(
+            path=place.name,
+            outline="\n".join(lines),
+            shown=0,
+            left_out=left_out,
+            is_cut=part.last < part.lines,
             workspace=place.root,
             freshness=progress.freshness,
             partial=progress.partial,

@@ -14,6 +14,7 @@ from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.facts import source_of
+from greenroom.actors.corpus.readers import why_unread
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import CodeOrchestration, begin, roots_of
 from greenroom.actors.savings.sources import note_again, note_cache, note_whole
@@ -29,6 +30,7 @@ from greenroom.actors.schemas.code import (
     SymbolName,
 )
 from greenroom.actors.syntax import outlines
+from greenroom.actors.syntax.as_text import block_of
 from greenroom.actors.workspace.files import FilePart, digest_at, read_part, version_of
 from greenroom.actors.workspace.places import Place, checked_file
 from greenroom.runtime import Refusal
@@ -37,6 +39,8 @@ ROOM: Final = 40_000
 """Characters that one answer has of files."""
 OUTLINE_TOKENS: Final = 2_000
 """How long the outline of a file may be."""
+_MOST_TEXT: Final = 1 << 20
+"""Characters in which a symbol is looked for by its name alone."""
 _NAMED: Final = 30
 MAX_REMEMBERED: Final = 1_000
 """Parts of files of which is remembered what a client read."""
@@ -86,7 +90,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         place = await read_in_thread(checked_file, field, named, roots, reach.closed, reach.secrets)
         if client.workspaces is not None and client.principal.seen_by is None:
             await begin(client, place.root)
-        first, last = await self._wanted(client, field, place)
+        first, last, about = await self._wanted(client, field, place)
         try:
             read = partial(read_part, is_allowed=place.is_allowed)
             part = await read_in_thread(read, place.path, first, last, room)
@@ -115,7 +119,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
                     last_modified=to_datetime(part.modified_at),
                     note="it is too long for one answer; symbol or lines reads a part",
                 )
-        return self._answer(place, part, last, is_known=is_known and not self.again)
+        return self._answer(place, part, last, about, is_known=is_known and not self.again)
 
     def _note(self, place: Place, part: FilePart, *, is_known: bool) -> None:
         """Note what would have been read otherwise: the file, and again what was read before."""
@@ -136,29 +140,36 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
             return ""
         return (await read_in_thread(outlines.outline, sources, OUTLINE_TOKENS)).text
 
-    async def _wanted(self, client: ClientSessionState, field: str, place: Place) -> tuple[int, int | None]:
-        """Return the first and the last line that are wanted."""
+    async def _wanted(
+        self, client: ClientSessionState, field: str, place: Place
+    ) -> tuple[int, int | None, str]:
+        """Return the first and the last line that are wanted, and what is to be said of them."""
         if self.symbol is not None:
-            first_line, last_line = await self._of_symbol(client, field, place, self.symbol)
-            return max(1, first_line - self.around), last_line + self.around
+            first_line, last_line, about = await self._of_symbol(client, field, place, self.symbol)
+            return max(1, first_line - self.around), last_line + self.around, about
         if self.lines is None:
-            return 1, None
+            return 1, None, ""
         first, dash, last = self.lines.partition("-")
         if last and int(last) < int(first):
             raise auth_errors.invalid("lines", f"lines: {self.lines} end before they begin")
         end = int(last or first) + self.around if last or not dash else None
-        return max(1, int(first) - self.around), end
+        return max(1, int(first) - self.around), end, ""
 
     async def _of_symbol(
         self, client: ClientSessionState, field: str, place: Place, symbol: str
-    ) -> tuple[int, int]:
-        """Return the lines of a symbol, as the file was indexed; of several the outermost one's."""
+    ) -> tuple[int, int, str]:
+        """Return the lines of a symbol, as the file was indexed; of several the outermost one's.
+
+        Where no symbol of the file is known these are the lines that its text suggests, which is said.
+        """
         row = (await begin(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)
         read = await client.ask(corpus_address(row), request)
         if read is None:
             sentence = f"{field}: the symbols of {place.name!r} are not known (yet); give lines"
             raise auth_errors.invalid("symbol", sentence)
+        if not read.symbols:
+            return await self._in_text(place, symbol, why_unread(read.reader))
         if read.digest != await read_in_thread(digest_at, place.path):
             sentence = f"{field}: {place.name!r} was changed since it was indexed; ask again, or give lines"
             raise auth_errors.invalid("symbol", sentence)
@@ -167,9 +178,26 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
             names = ", ".join(each.symbol for each in read.symbols[:_NAMED])
             raise auth_errors.invalid("symbol", f"symbol: {place.name!r} has no {symbol!r}; it has {names}")
         first, last = min(found, key=lambda each: each.symbol.count(".")).lines
-        return first, last
+        return first, last, ""
 
-    def _answer(self, place: Place, part: FilePart, last: int | None, *, is_known: bool) -> FileRead:
+    async def _in_text(self, place: Place, symbol: str, why: str) -> tuple[int, int, str]:
+        said = f"no symbol of {place.name!r} is known{f': {why}' if why else ''}"
+        try:
+            read = partial(read_part, is_allowed=place.is_allowed)
+            text = (await read_in_thread(read, place.path, 1, None, _MOST_TEXT)).text
+            found = await read_in_thread(block_of, symbol, text)
+        except (OSError, UnreadableFileError):
+            found = None
+        if found is None:
+            raise auth_errors.invalid("symbol", f"symbol: {said}, and no line has {symbol!r}; give lines")
+        return (
+            *found,
+            f"{said}; the first of these lines has {symbol!r}, and they go on as far as they are indented",
+        )
+
+    def _answer(
+        self, place: Place, part: FilePart, last: int | None, about: str, *, is_known: bool
+    ) -> FileRead:
         if is_known:
             return FileRead(path=place.name, unchanged=True, note="as you read it; again: true repeats it")
         read = FileRead(
@@ -183,5 +211,5 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         )
         if part.last < min(part.lines, last or part.lines):
             more = f"{part.last + 1}-{last or ''}"
-            return msgspec.structs.replace(read, note=f'there is no room for more; lines: "{more}" goes on')
-        return read
+            about = f'there is no room for more; lines: "{more}" goes on{f"; {about}" if about else ""}'
+        return msgspec.structs.replace(read, note=about) if about else read

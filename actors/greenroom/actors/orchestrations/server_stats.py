@@ -10,10 +10,11 @@ from msgspec import UNSET
 
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.auth.scopes import ADMIN, allows
+from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.health import parts_of, serving_status, worst_of
+from greenroom.actors.orchestrations.health import packages_health, parts_of, serving_status, worst_of
 from greenroom.actors.savings.actor import EVERYBODY
 from greenroom.actors.savings.ledger import Ledger
 from greenroom.actors.savings.report import report
@@ -62,6 +63,7 @@ class HealthCheck(ClientOrchestration[schemas.Health], frozen=True, kw_only=True
             is_sound=runtime.is_sound,
             names=allows(client.principal.scopes, ADMIN),
         )
+        parts.append(await read_in_thread(packages_health))
         is_stopping = server is not None and server.is_stopping
         return schemas.Health(
             status=serving_status(is_sound=runtime.is_sound, is_stopping=is_stopping),

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.facts import found_symbol, source_of
 from greenroom.actors.orchestrations.client_session import ClientSessionState
+from greenroom.actors.orchestrations.in_text import lines_in_text
 from greenroom.actors.orchestrations.workspace_facts import facts_of, places_of
 from greenroom.actors.orchestrations.workspace_of import (
     CodeOrchestration,
@@ -68,7 +69,9 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             names = await read_in_thread(_alike, self.symbol, files)
             found = await self._look(client, workspace, places, names, files)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
-        progress = await progress_of(client, workspace)
+        progress = await progress_of(client, workspace, workspace.unread)
+        is_looked_for = workspace.unread and (names or not defined)
+        in_text = await lines_in_text(client, workspace, self.symbol) if is_looked_for else []
         return schemas.SymbolsFound(
             matched="fuzzy" if names else "name",
             names=names or UNSET,
@@ -81,6 +84,7 @@ class SymbolSearch(CodeOrchestration[schemas.SymbolsFound], frozen=True, kw_only
             freshness=progress.freshness,
             partial=progress.partial,
             partial_reason=progress.reason,
+            in_text=in_text or UNSET,
         )
 
     async def _look(

@@ -13,7 +13,7 @@ from greenroom.actors.ingest.reading import read_bounded
 from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.workspace_of import Workspace
 from greenroom.actors.schemas.code import FactsOfFile, ReadFacts
-from greenroom.actors.schemas.corpus import ListDocuments
+from greenroom.actors.schemas.corpus import DocumentListed, ListDocuments
 from greenroom.actors.syntax import MANIFESTS, Places
 
 MAX_FACTS: Final = 16 << 20
@@ -61,14 +61,19 @@ async def places_of(client: ClientSessionState, workspace: Workspace) -> Places:
 
 async def paths_of(client: ClientSessionState, workspace: Workspace) -> list[str]:
     """Return the paths of all files that are indexed so far, in their order."""
-    paths: list[str] = []
+    return sorted(each.path for each in await documents_of(client, workspace))
+
+
+async def documents_of(client: ClientSessionState, workspace: Workspace) -> list[DocumentListed]:
+    """Return all files that are indexed so far."""
+    found: list[DocumentListed] = []
     after: str | None = None
     while True:
         request = ListDocuments(corpus=workspace.row.full_name, after=after, limit=_PAGE)
         page = await client.ask(corpus_address(workspace.row), request)
-        paths += (each.path for each in page.documents)
+        found += page.documents
         if page.after is None:
-            return sorted(paths)
+            return found
         after = page.after
 
 

@@ -13,6 +13,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.corpus.catalogue import corpus_address
 from greenroom.actors.corpus.managing import found_corpus, made_corpus
+from greenroom.actors.corpus.readers import unread_sentence
 from greenroom.actors.ingest.places import CLIENT_FOLDERS
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas.code import CodeFreshness
@@ -48,11 +49,13 @@ class Workspace(NamedTuple):
         row: Its corpus.
         keeper: Who keeps it here, or waits to; None where nobody does.
         is_behind: Whether its index was not as its folder is when it was opened.
+        unread: Of how many files the symbols were not known then, and why; empty where of none.
     """
 
     row: CorpusRow
     keeper: Keeper | None
     is_behind: bool = False
+    unread: str = ""
 
 
 class Progress(NamedTuple):
@@ -114,7 +117,8 @@ async def opened(client: ClientSessionState, root: str) -> Workspace:
             # Another process that makes it sets no event here.
             while not keeper.is_keeping and (await _state(client, workspace)).state == "indexing":  # noqa: ASYNC110
                 await trio.sleep(ELSEWHERE_SECONDS)
-    return workspace._replace(is_behind=(await _state(client, workspace)).state != "watching")
+    state = await _state(client, workspace)
+    return workspace._replace(is_behind=state.state != "watching", unread=unread_sentence(state.unread))
 
 
 async def begin(client: ClientSessionState, root: str) -> Workspace:

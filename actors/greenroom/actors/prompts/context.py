@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from greenroom.actors import syntax
 from greenroom.actors.base.paging import BYTES_PER_TOKEN, estimate_tokens
+from greenroom.actors.documents.kinds import kind_by_name
 
 Kind = Literal["code", "memory", "session"]
 
@@ -22,19 +24,6 @@ _SENTENCE: Final = 240
 """Characters that are said of something that is missing."""
 _SQUEEZED_TOKENS: Final = 4 * _SENTENCE // BYTES_PER_TOKEN
 _FENCE: Final = re.compile(r"`{3,}")
-_LANGUAGES: Final = {
-    "py": "python",
-    "js": "javascript",
-    "ts": "typescript",
-    "tsx": "tsx",
-    "go": "go",
-    "rs": "rust",
-    "java": "java",
-    "c": "c",
-    "h": "c",
-    "cpp": "cpp",
-    "md": "markdown",
-}
 
 
 class Piece(NamedTuple):
@@ -75,7 +64,10 @@ class Context(NamedTuple):
 
 def language_of(path: str) -> str:
     """Return what a fence says of a file's language."""
-    return _LANGUAGES.get(path.rpartition(".")[2], "")
+    found = syntax.language_of(path)
+    if found is not None:
+        return found.name
+    return "markdown" if kind_by_name(path) == "markdown" else ""
 
 
 def put_together(pieces: Sequence[Piece], missing: Sequence[str], budget: int) -> Context:

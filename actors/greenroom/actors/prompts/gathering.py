@@ -99,6 +99,7 @@ class Gathering:
             found = await SymbolSearch(symbol=symbol, limit=3).carry_out(self._client)
             if not found.definitions or found.names:
                 near = f"; like it are {', '.join(found.names)}" if found.names else ""
+                near += f"; {found.partial_reason}" if found.partial else ""
                 self.missing.append(f"code: no symbol {symbol!r} is known in {found.workspace}{near}")
             texts = [
                 await self._file(

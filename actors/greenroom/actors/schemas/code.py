@@ -264,6 +264,17 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     means: list[str] | UnsetType = UNSET
 
 
+class LineOfText(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that has a name, in a file of which the symbols are not known."""
+
+    file_path: str
+    line: int
+    text: str
+
+
+LinesOfText = Annotated[list[LineOfText], Meta(extra_json_schema=UNLISTED)]
+
+
 class SymbolsFound(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchSymbols`.
 
@@ -273,6 +284,7 @@ class SymbolsFound(PartialReply, frozen=True, kw_only=True):
         definitions: Where symbols of this name are defined, outer ones first.
         references: Where the name is used, exact ones first.
         is_cut: Whether there are more files than were looked at.
+        in_text: Where nothing is defined so, lines of these files that have the name.
         workspace: The folder that was searched.
     """
 
@@ -285,6 +297,7 @@ class SymbolsFound(PartialReply, frozen=True, kw_only=True):
     total_definitions: int
     total_references: int
     is_cut: bool
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 
@@ -295,14 +308,16 @@ class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         digest: Of the file's bytes, as they were indexed.
         symbols: In the order in which they begin.
+        reader: What read it, see `corpus.readers`.
     """
 
     digest: str
     symbols: list[SymbolFound]
+    reader: str = ""
 
 
 class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
-    """Read the symbols of a file, None where it was not read by its syntax; not a tool."""
+    """Read the symbols of a file, None where it is not indexed; not a tool."""
 
     corpus: CorpusName
     path: str

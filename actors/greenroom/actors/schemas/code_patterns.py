@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.code import CodeFreshness
+from greenroom.actors.schemas.code import CodeFreshness, LinesOfText
 from greenroom.actors.schemas.replies import PartialReply
 
 PatternText = Annotated[
@@ -50,6 +50,7 @@ class CodeMatched(PartialReply, frozen=True, kw_only=True):
     Attributes:
         files_searched: How many files were looked at.
         unread: How many could not be looked through: gone, or too much for the time that one has.
+        in_text: Where nothing matches, lines of files that were not read by their syntax and have the name.
         workspace: The folder that was searched.
     """
 
@@ -58,5 +59,6 @@ class CodeMatched(PartialReply, frozen=True, kw_only=True):
     matches: list[CodeMatch]
     files_searched: int
     unread: int
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.schemas.code import CodeFilters, CodeFreshness
+from greenroom.actors.schemas.code import CodeFilters, CodeFreshness, LinesOfText
 from greenroom.actors.schemas.corpus import CorpusName
 from greenroom.actors.schemas.replies import PartialReply
 from greenroom.runtime import Message
@@ -61,13 +61,14 @@ class DependenciesFound(PartialReply, frozen=True, kw_only=True):
     Attributes:
         target_is: ``unknown``: no file and no symbol of that name is indexed.
         means: What was looked at: the file, or each definition as ``file:symbol``.
-        dependencies: What it needs; absent where that was not asked.
+        dependencies: What it needs; absent where that was not asked, or is not known.
         dependents: What needs it, which a change may break; absent where that was not asked.
         outside: What the file imports that is not in the workspace.
         cycles: Ways on which it needs itself.
         are: ``imports``, of files; ``textual``: by the names that symbols use, in their own file, else in one
             that this imports, else wherever it is defined.
         is_cut: Whether there is more, beyond the depth, the limit, or what was looked at.
+        in_text: Where nothing is known that needs it, lines that have its name.
         workspace: The folder that was searched.
     """
 
@@ -81,6 +82,7 @@ class DependenciesFound(PartialReply, frozen=True, kw_only=True):
     cycles: list[list[str]]
     are: Literal["imports", "textual"]
     is_cut: bool
+    in_text: LinesOfText | UnsetType = UNSET
     workspace: str
     freshness: CodeFreshness
 

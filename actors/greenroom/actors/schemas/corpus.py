@@ -125,7 +125,7 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `PutDocument`.
 
     Attributes:
-        state: ``unchanged`` where the corpus had these very bytes: then nothing was done.
+        state: ``unchanged`` where the corpus had these very bytes, read as well: then nothing was done.
         chunks: How many it has.
         kept: How many of these were there before and have kept their ids.
     """
@@ -155,12 +155,29 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
     Attributes:
         prepared: What was made of it elsewhere; it is made here where it is missing, or not of use.
         facts: Of source code what its syntax says, packed.
+        reader: What read it, see `corpus.readers`; what a newer one read of the same bytes counts.
+        only_same: Whether it is put in only in the place of one of the same bytes.
     """
 
     corpus: CorpusName
     document: Document
     prepared: Prepared | None = None
     facts: Annotated[bytes, Meta(max_length=MAX_FACTS)] | None = None
+    reader: Annotated[str, Meta(max_length=200)] = ""
+    only_same: bool = False
+
+
+class NoteReader(Message[None], frozen=True, kw_only=True):
+    """Note that a newer reader failed at a document, which stays and is not read again by that; not a tool.
+
+    Attributes:
+        digest: Of the document's bytes; of others nothing is noted.
+    """
+
+    corpus: CorpusName
+    path: str
+    digest: Digest
+    reader: Annotated[str, Meta(max_length=200)]
 
 
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +211,7 @@ class DocumentListed(msgspec.Struct, frozen=True, kw_only=True):
     indexed_at: int
     chunks: int
     is_file: bool = False
+    reader: str = ""
 
 
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
         of: Files that are to be, as far as that is known.
         as_of: When the index was as the folder is, the last time that this was known; now, if it is watched.
         left_out: How many files were left out, by reason.
+        unread: How many files were not read by their syntax, by `corpus.readers.unread_by`.
         is_asker: Whether who asks keeps it.
     """
 
@@ -35,6 +36,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
     of: int | None
     as_of: datetime | None
     left_out: dict[str, int]
+    unread: dict[str, int] = {}
     is_asker: bool = False
 
 

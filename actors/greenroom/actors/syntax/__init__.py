@@ -9,7 +9,12 @@ from greenroom.actors.syntax.dependencies import Reached as Reached
 from greenroom.actors.syntax.dependencies import inverted as inverted
 from greenroom.actors.syntax.dependencies import reach as reach
 from greenroom.actors.syntax.grammars import MissingGrammarError as MissingGrammarError
+from greenroom.actors.syntax.grammars import part_of as part_of
+from greenroom.actors.syntax.languages import LANGUAGES as LANGUAGES
+from greenroom.actors.syntax.languages import Language as Language
+from greenroom.actors.syntax.languages import language_named as language_named
 from greenroom.actors.syntax.languages import language_of as language_of
+from greenroom.actors.syntax.languages import unread_title as unread_title
 from greenroom.actors.syntax.likeness import alike_by_imports as alike_by_imports
 from greenroom.actors.syntax.meanings import Meanings as Meanings
 from greenroom.actors.syntax.meanings import Node as Node
@@ -24,8 +29,10 @@ from greenroom.actors.syntax.patterns import is_path as is_path
 from greenroom.actors.syntax.patterns import parse_pattern as parse_pattern
 from greenroom.actors.syntax.places import MANIFESTS as MANIFESTS
 from greenroom.actors.syntax.places import Places as Places
+from greenroom.actors.syntax.reading import AS_TEXT as AS_TEXT
 from greenroom.actors.syntax.reading import read_source as read_source
 from greenroom.actors.syntax.resolving import resolve_import as resolve_import
+from greenroom.actors.syntax.searched import EXPRESSIONS as EXPRESSIONS
 from greenroom.actors.syntax.searched import searched as searched
 from greenroom.actors.syntax.source import CodeChunk as CodeChunk
 from greenroom.actors.syntax.source import Import as Import

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 MAX_SUMMARY: Final = 200
 _MOST_READ: Final = 2_000
 _WORDS: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\s\w]*")
-_MARKS: Final = re.compile(r"^\s*(?:/\*[*!]*|\*+/|//[/!]*|\*+|#+(?!\[))?\s?|\s*\*+/\s*$")
+_MARKS: Final = re.compile(
+    r"^\s*(?:/\*[*!]*|--+(?:\[=*\[|(?=[\s@]))|\*+/|//[/!]*|\*+|#+(?!\[))?\s?|\s*\*+/\s*$"
+)
 _QUOTES: Final = re.compile(r"^[a-zA-Z]*(?:\"\"\"|'''|[\"'])\s*|\s*(?:\"\"\"|'''|[\"'])$")
 _NO_PROSE: Final = re.compile(r"\s*(?:[@\\:](?!brief)|#!?\[|template\b|[-=*#~/]*$)")
+_TAGS: Final = re.compile(r"</?(?:summary|remarks|returns|value|para|inheritdoc)\b[^>]*>")
+_NAMED: Final = re.compile(r"<(?:see|paramref|typeparamref)\b[^>\"]*\"([^\"]*)\"[^>]*>")
 _BRIEF: Final = re.compile(r"^[@\\]brief\s+")
 _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)")
 
@@ -53,7 +57,7 @@ def summary_of(text: bytes) -> str:
     words: list[str] = []
     quoted = _QUOTES.sub("", text[:_MOST_READ].decode("utf-8-sig", "replace").strip())
     for line in quoted.splitlines():
-        plain = _BRIEF.sub("", _MARKS.sub("", line)).strip()
+        plain = _BRIEF.sub("", _NAMED.sub(r"\1", _TAGS.sub("", _MARKS.sub("", line)))).strip()
         if plain and not _NO_PROSE.match(plain):
             words.append(plain)
         elif words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from posixpath import dirname
 
+from greenroom.actors.syntax.languages import NO_LANGUAGE, language_named
 from greenroom.actors.syntax.places import Places
 from greenroom.actors.syntax.resolving import resolve_import
 from greenroom.actors.syntax.source import Source
@@ -39,7 +40,9 @@ def alike_by_imports(path: str, files: Mapping[str, Source], places: Places) -> 
 def _brought(source: Source, places: Places, known: dict[tuple[str, str, str, str], list[str]]) -> set[str]:
     """Return what a file imports: files, and the names of what is not in the workspace."""
     path, language = source.path, source.language
-    where = path if language == "rust" else dirname(path)  # only there the importer's name counts, too
+    where = (
+        path if (language_named(language) or NO_LANGUAGE).imports_by_path else dirname(path)
+    )  # only there the importer's name counts, too
     found: set[str] = set()
     for each in source.imports:
         key = (where, language, each.module, each.name)

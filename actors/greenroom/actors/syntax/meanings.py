@@ -12,22 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
+from greenroom.actors.syntax.languages import NO_LANGUAGE, Language, language_named, language_of
 from greenroom.actors.syntax.places import Places
 from greenroom.actors.syntax.resolving import resolve_import
 from greenroom.actors.syntax.source import Import, Kind, Reference, Source
 
-_OWN: Final = frozenset({"self", "this", "cls", "Self"})
+_OWN: Final = frozenset({"self", "this", "cls", "Self", "$this", "static"})
 _INNER: Final[frozenset[Kind]] = frozenset({"function", "method", "module", "macro"})
-_MEMBERS_ARE_BARE: Final = frozenset({"java", "c", "cpp"})
-_PACKAGES: Final[Mapping[str, str]] = {"go": ".go", "java": ".java"}
-"""Languages in which files of one folder know of each other, and that hand on nothing that they import."""
-_INCLUDES: Final = frozenset({"c", "cpp"})
-_SCRIPTS: Final = frozenset({"javascript", "typescript", "tsx"})
-_NAME_IS_LAST: Final = frozenset({"java", "c", "cpp"})
-_VERSION: Final = re.compile(r"v\d+")
 _FOLDER_FILES: Final = frozenset({"__init__", "index", "mod", "lib"})
 _MOST_STEPS: Final = 8
 
@@ -48,11 +43,13 @@ class _File:
 
     Attributes:
         source: What its syntax says.
+        language: What is known of its language.
         symbols: Its symbols by their paths; of several the first.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.language = language_named(source.language) or NO_LANGUAGE
         self.symbols = {each.path: each for each in reversed(source.symbols)}
 
     @cached_property
@@ -60,20 +57,17 @@ class _File:
         """What it imports, by what that is called here."""
         found: dict[str, list[Import]] = {}
         for each in self.source.imports:
-            if name := _bound_name(each, self.source.language):
+            if name := _bound_name(each, self.language):
                 found.setdefault(name, []).append(each)
         return found
 
     @cached_property
     def opened(self) -> list[Import]:
         """Imports that bring in all names of what they mean."""
-        language = self.source.language
         return [
             each
             for each in self.source.imports
-            if each.name == "*"
-            or language in _INCLUDES
-            or (language in _SCRIPTS and not (each.name or each.alias))
+            if each.name == "*" or (self.language.opens and not (each.name or each.alias))
         ]
 
     def scopes(self, symbol: str) -> Iterator[str]:
@@ -81,13 +75,13 @@ class _File:
         for scope in _around(symbol):
             known = self.symbols.get(scope)
             is_open = known is None or known.kind in _INNER or scope == symbol
-            if is_open or self.source.language in _MEMBERS_ARE_BARE:
+            if is_open or self.language.members_are_bare:
                 yield scope
         yield ""
 
     def is_parameter(self, name: str, symbol: str) -> bool:
         """Return whether a name is a parameter of what it is used in."""
-        forms = _parameter(name, is_last=self.source.language in _NAME_IS_LAST)
+        forms = _parameter(name, is_last=self.language.type_is_first)
         return any(
             known.kind in {"function", "method"} and forms.search(known.signature)
             for scope in _around(symbol)
@@ -111,17 +105,20 @@ class Meanings:
         self._sources = files
         self._places = places
         self._files: dict[str, _File] = {}
+        self._opened: dict[str, list[str]] = {}
+        self._known: dict[tuple[str, str, bool], tuple[int, Nodes]] = {}
 
     def of_use(self, path: str, use: Reference) -> Nodes:
         """Return the definitions that a use of a name in a file means; none where that is not known."""
         file = self._file(path)
+        self._known.clear()
         if file is None:
             return _NONE
         before = use.qualifier.split(".") if use.qualifier else []
         if before and before[0] in _OWN and len(before) == 1:
             members = (_joined(scope, use.name) for scope in _around(use.symbol))
             found = next((each for each in members if each in file.symbols), None)
-            if found is not None or file.source.language != "rust":
+            if found is not None or not file.language.imports_by_path:
                 return _NONE if found is None else frozenset({Node(path, found)})
             before = []  # of the module itself
         parts = [*before, use.name]
@@ -136,6 +133,7 @@ class Meanings:
     def of_import(self, path: str, brought: Import) -> Nodes:
         """Return the definitions that an import of a file brings in by name; none where that is not known."""
         file = self._file(path)
+        self._known.clear()
         return _NONE if file is None or not brought.name else self._brought(file, brought, [], _MOST_STEPS)
 
     def _file(self, path: str) -> _File | None:
@@ -152,30 +150,33 @@ class Meanings:
             bound = file.bound.get(".".join(parts[:count]))
             if bound is not None:
                 return _all(self._brought(file, each, parts[count:], steps) for each in bound)
-        language, path = file.source.language, file.source.path
-        if language == "rust" and len(parts) > 1:
+        language, path = file.language, file.source.path
+        if language.imports_by_path and len(parts) > 1:
             return self._brought(file, Import("::".join(parts[:-1]), parts[-1], "", 0), [], steps)
-        if suffix := _PACKAGES.get(language):
-            beside = [each for each in self._places.folder(dirname(path)) if each.endswith(suffix)]
+        if language.shares_folder:
+            beside = [each for each in self._places.folder(dirname(path)) if language_of(each) is language]
             found = _all(self._defined(each, parts) for each in beside)
             if found:
                 return found
-        found = _all(
-            self._handed_on(other, parts, scopes, steps)
-            for each in file.opened
-            for other in resolve_import(each, path, language, self._places)
-        )
+        found = _all(self._handed_on(other, parts, scopes, steps) for other in self._opened_by(file))
         return found if len({each.file for each in found}) == 1 else _NONE
+
+    def _opened_by(self, file: _File) -> list[str]:
+        """Return the files of which a file brings in all names."""
+        path = file.source.path
+        if path not in self._opened:
+            found = (resolve_import(each, path, file.language.name, self._places) for each in file.opened)
+            self._opened[path] = list(dict.fromkeys(chain.from_iterable(found)))
+        return self._opened[path]
 
     def _brought(self, file: _File, brought: Import, rest: Sequence[str], steps: int) -> Nodes:
         """Return what a name means that begins with an import."""
-        language = file.source.language
         first = brought.alias if brought.name == "default" else brought.name
         ways = [[first, *rest]] if first else [list(rest)] if rest else []
-        if language == "java":  # a member of a class, imported by name
+        if file.language.imports_members:
             ways.append([brought.module.rpartition(".")[2], first, *rest])
         found: set[Node] = set()
-        for path in resolve_import(brought, file.source.path, language, self._places):
+        for path in resolve_import(brought, file.source.path, file.language.name, self._places):
             module = [list(rest)] if rest and _module_name(path) == brought.name else []
             for way in [*ways, *module]:
                 nodes = self._handed_on(path, way, [""], steps)
@@ -191,29 +192,30 @@ class Meanings:
             if path in self._places.files:
                 self.lacking.add(path)
             return _NONE
-        tried = scopes if file.source.language in _INCLUDES else [""]
+        tried = scopes if file.language.includes else [""]
         for scope in tried:
             if found := self._defined(path, [scope, *parts] if scope else parts):
                 return found
-        if file.source.language in _PACKAGES:
+        if file.language.shares_folder:
             return _NONE
-        return self._elsewhere(file, parts, scopes, steps - 1)
+        asked = (path, _joined(*parts), tried == [""])
+        known_for, known = self._known.get(asked, (0, _NONE))
+        if known_for < steps:  # files that bring in each other are not gone through again and again
+            self._known[asked] = (steps, _NONE)
+            known = self._elsewhere(file, parts, scopes, steps - 1)
+            self._known[asked] = (steps, known)
+        return known
 
     def _defined(self, path: str, parts: Sequence[str]) -> Nodes:
         file, name = self._file(path), _joined(*parts)
         return _NONE if file is None or name not in file.symbols else frozenset({Node(path, name)})
 
 
-def _bound_name(brought: Import, language: str) -> str:
+def _bound_name(brought: Import, language: Language) -> str:
     """Return what an import is called in its file; empty where it has no name of its own there."""
     if brought.name == "*":
         return ""
-    if brought.alias or brought.name:
-        return brought.alias or brought.name
-    if language == "go":
-        parts = brought.module.split("/")
-        return parts[-2] if len(parts) > 1 and _VERSION.fullmatch(parts[-1]) else parts[-1]
-    return brought.module if language == "python" else ""
+    return brought.alias or brought.name or language.binds(brought.module)
 
 
 def _module_name(path: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from posixpath import dirname, join, normpath
+from functools import cached_property
+from posixpath import basename, dirname, join, normpath
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -12,8 +13,12 @@ import msgspec
 _GO_MODULE: Final = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
 _CRATE: Final = re.compile(r"^\[package\](?:(?!^\[).)*?^name\s*=\s*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
 _COMMENT: Final = re.compile(r"(\"(?:[^\"\\]|\\.)*\")|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TARGET: Final = re.compile(r"(?:^|/)(?:Sources|Tests)/([^/]+)/")
+_SEPARATOR: Final = re.compile(r"[./]")
 _TRAILING_COMMA: Final = re.compile(r",(?=\s*[}\]])")
-MANIFESTS: Final = frozenset({"go.mod", "Cargo.toml", "package.json", "tsconfig.json", "jsconfig.json"})
+MANIFESTS: Final = frozenset(
+    {"go.mod", "Cargo.toml", "package.json", "tsconfig.json", "jsconfig.json", "composer.json"}
+)
 """The names of the files whose texts say what imports mean."""
 
 
@@ -39,6 +44,7 @@ class Places:
         modules: The folders of modules of Go.
         crates: The folders of packages of Rust, by the names that code calls them by.
         packages: The folders of packages of JavaScript.
+        namespaces: The folders of namespaces of PHP, as composer.json says them.
         aliases: What TypeScript's settings say, those of the innermost folder first.
     """
 
@@ -51,10 +57,16 @@ class Places:
             self._by_end.setdefault(name, []).append(path)
             self._by_end.setdefault(f"{folder.rpartition('/')[2]}/{name}", []).append(path)
             self._by_folder.setdefault(folder, []).append(path)
+        self._projects = {
+            basename(path).removesuffix(".csproj"): dirname(path)
+            for path in sorted(self.files)
+            if path.endswith(".csproj")
+        }
         self._roots: dict[str, list[str]] = {}
         self.modules: dict[str, str] = {}
         self.crates: dict[str, str] = {}
         self.packages: dict[str, str] = {}
+        self.namespaces: dict[str, list[str]] = {}
         self.aliases: list[Alias] = []
         for path, text in sorted((manifests or {}).items(), key=lambda item: (-item[0].count("/"), item[0])):
             self._learn(path, text)
@@ -65,7 +77,37 @@ class Places:
 
     def folders_ending(self, tail: str) -> list[str]:
         """Return the folders that have files and whose paths end with another."""
-        return [path for path in self._by_folder if path == tail or path.endswith(f"/{tail}")]
+        found = self._by_last.get(_SEPARATOR.split(tail)[-1], ())
+        return [path for path in found if path == tail or path.endswith(f"/{tail}")]
+
+    def folders_named(self, name: str) -> list[str]:
+        """Return the folders that have files and whose paths end with a name that has dots for slashes."""
+        found = self._by_last.get(name.rpartition(".")[2], ())
+        return [path for path in found if f".{path}".replace("/", ".").endswith(f".{name}")]
+
+    def in_project(self, name: str) -> list[str]:
+        """Return the folders that a name with dots may mean which begins with that of a project of C#."""
+        starts = [each for each in prefixes(name, ".") if each in self._projects]
+        return [
+            below(self._projects[each], name[len(each) :].strip(".").replace(".", "/")) for each in starts
+        ]
+
+    @cached_property
+    def targets(self) -> dict[str, list[str]]:
+        """The files of targets of Swift, by the names of these: folders in `Sources` or `Tests`."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.files):
+            if path.endswith(".swift") and (target := _TARGET.search(path)):
+                found.setdefault(target[1], []).append(path)
+        return found
+
+    @cached_property
+    def _by_last(self) -> dict[str, list[str]]:
+        """Folders by the last part of their names."""
+        found: dict[str, list[str]] = {}
+        for path in self._by_folder:
+            found.setdefault(_SEPARATOR.split(path)[-1], []).append(path)
+        return found
 
     def python_roots(self, importer: str) -> list[str]:
         """Return the folders around a file that are no packages, each with its `src`, innermost first."""
@@ -98,8 +140,18 @@ class Places:
             self.crates.setdefault(found[1].replace("-", "_"), folder)
         elif name == "package.json" and isinstance(package := _json(text).get("name"), str):
             self.packages.setdefault(package, folder)
+        elif name == "composer.json":
+            self._learn_namespaces(folder, _json(text))
         elif name in {"tsconfig.json", "jsconfig.json"}:
             self._learn_aliases(folder, _json(text).get("compilerOptions"))
+
+    def _learn_namespaces(self, folder: str, package: dict[str, Any]) -> None:
+        for loading in (package.get("autoload"), package.get("autoload-dev")):
+            spaces = loading.get("psr-4") if isinstance(loading, dict) else None
+            for space, folders in spaces.items() if isinstance(spaces, dict) else ():
+                for each in folders if isinstance(folders, list) else [folders]:
+                    if isinstance(each, str):
+                        self.namespaces.setdefault(space.strip("\\"), []).append(below(folder, each))
 
     def _learn_aliases(self, folder: str, options: object) -> None:
         if not isinstance(options, dict):
@@ -128,6 +180,23 @@ def ancestors(path: str) -> Iterable[str]:
     while path:
         path = dirname(path)
         yield path
+
+
+def prefixes(path: str, separator: str) -> Iterable[str]:
+    """Yield a path and what is left of it as its last parts are taken away, down to one."""
+    while path:
+        yield path
+        path = path.rpartition(separator)[0]
+
+
+def is_in(path: str, folder: str) -> bool:
+    """Return whether a path is below a folder, which is empty for the root."""
+    return not folder or path.startswith(f"{folder}/")
+
+
+def one(path: str | None) -> list[str]:
+    """Return a path in a list, nothing where there is none."""
+    return [] if path is None else [path]
 
 
 def _shared(path: str, other: str) -> int:

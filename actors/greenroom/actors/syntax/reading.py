@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.syntax.chunks import chunks_of_text, chunks_of_tree
 from greenroom.actors.syntax.comments import Above, summary_of
-from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, grammar_of
+from greenroom.actors.syntax.grammars import Grammar, MissingGrammarError, grammar_of, loaded
 from greenroom.actors.syntax.languages import Language, language_of
 from greenroom.actors.syntax.lines import Lines
 from greenroom.actors.syntax.source import Source
@@ -22,9 +22,10 @@ MAX_BYTES: Final = 2 << 20
 MAX_SYMBOLS: Final = 10_000
 MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
-TOO_LONG: Final = f"it was read as text: it is longer than {MAX_BYTES >> 20} MiB"
+AS_TEXT: Final = "it was read as text: "
+TOO_LONG: Final = f"{AS_TEXT}it is longer than {MAX_BYTES >> 20} MiB"
 TOO_MANY: Final = "it has more names than are kept"
-TOO_BROKEN: Final = "it was read as text: too much of it is not of its language"
+TOO_BROKEN: Final = f"{AS_TEXT}too much of it is not of its language"
 _MOST_UNFINISHED: Final = 10_000
 _MOST_DEPTH: Final = 300
 """How deep in a tree names are looked for: queries take time by the square of the depth."""
@@ -51,7 +52,7 @@ def read_source(path: str, data: bytes) -> Source:
         try:
             return _read(path, data, lines, language, grammar_of(language))
         except MissingGrammarError as error:
-            notice = f"it was read as text: {error}"
+            notice = f"{AS_TEXT}{error}"
     name = language.name if language else ""
     return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice)
 
@@ -68,7 +69,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
     imports = imports_of(
         data, lines, language, [each for _, each in matches if "import" in each], MAX_IMPORTS
     )
-    references = Uses(data, lines, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
+    references = Uses(data, lines, language, makes.extents, makes.names_at).of(uses, imports, MAX_REFERENCES)
     is_cut = (
         len(symbols) == MAX_SYMBOLS
         or len(imports.imports) == MAX_IMPORTS
@@ -93,8 +94,8 @@ def parsed(data: bytes, language: Language) -> Node | None:
     Raises:
         MissingGrammarError: the language's grammar is not installed.
     """
-    grammar = grammar_of(language).language
-    import tree_sitter  # noqa: PLC0415  of an extra
+    grammar = loaded(language)
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     if len(data) > MAX_BYTES:
         return None
@@ -104,7 +105,7 @@ def parsed(data: bytes, language: Language) -> Node | None:
 
 def cursor_of(query: Query) -> QueryCursor:
     """Return what runs a query, with limits."""
-    import tree_sitter  # noqa: PLC0415  of an extra
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
 
     cursor = tree_sitter.QueryCursor(query, match_limit=_MOST_UNFINISHED)
     cursor.set_max_start_depth(_MOST_DEPTH)

@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.actors.syntax.grammars import MISSING, MissingGrammarError, grammar_of
+from greenroom.actors.base.packages import Part
+from greenroom.actors.syntax.grammars import MissingGrammarError, loaded
 from greenroom.actors.syntax.languages import LANGUAGES, Language, language_of
 from greenroom.actors.syntax.lines import Lines
 from greenroom.actors.syntax.patterns import Found, Pattern, PatternError, is_like
@@ -21,6 +22,7 @@ from greenroom.actors.syntax.reading import as_utf8, cursor_of, parsed
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
 
+EXPRESSIONS: Final = Part("searching by an expression", ("google-re2",))
 MAX_FOUND: Final = 1_000
 MAX_LINE: Final = 300
 _MOST_MEMORY: Final = 8 << 20
@@ -86,9 +88,9 @@ def compiled(expression: str) -> Any:
         MissingGrammarError: RE2 is not installed.
     """
     try:
-        import re2  # noqa: PLC0415  of an extra
+        import re2  # noqa: PLC0415  which may be missing
     except ImportError:
-        raise MissingGrammarError(MISSING) from None
+        raise MissingGrammarError(EXPRESSIONS.lack) from None
     options = re2.Options()
     options.max_mem = _MOST_MEMORY
     options.log_errors = False
@@ -137,6 +139,6 @@ def _is_query(language: Language, text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _query(language: Language, text: str) -> Query:
-    import tree_sitter  # noqa: PLC0415  of an extra
+    import tree_sitter  # noqa: PLC0415  as in `grammars`
 
-    return tree_sitter.Query(grammar_of(language).language, text)
+    return tree_sitter.Query(loaded(language), text)

@@ -23,6 +23,7 @@ _LOCAL: Final = frozenset({"variable", "constant", "prototype"})
 _NO_SCOPE: Final = frozenset({"", "exports", "module", "this", "window", "global", "globalThis", "prototype"})
 _QUALIFIED: Final = "qualified_identifier"
 _BROUGHT: Final = ("name", "alias", "star")
+_BODIES: Final = frozenset({"class_body", "enum_class_body", "function_body"})
 _MOST_SCOPES: Final = 20
 
 
@@ -105,12 +106,18 @@ class Symbols:
         """Return the symbols of a file in their order, as many as may be."""
         found: list[Symbol] = []
         around: list[Extent] = []
+        begins: list[int] = []
         for each in sorted(
             _distinct(definitions), key=lambda each: (each.node.start_byte, -each.node.end_byte)
         ):
             first, last = each.node.byte_range
-            while around and (around[-1].last <= first or around[-1].last < last):
-                around.pop()
+            while around and (
+                around[-1].last < last
+                or around[-1].last <= first
+                or (begins[-1], around[-1].last) == (first, last)
+            ):
+                around.pop()  # of the same extent are several names of one statement
+                begins.pop()
             parent = around[-1] if around else None
             self.names_at.add(each.name.start_byte)
             if each.capture in _LOCAL and parent is not None and parent.capture in {"function", "method"}:
@@ -124,6 +131,7 @@ class Symbols:
             self.extents.append(extent)
             if each.capture != "type" and len(around) < _MOST_SCOPES:  # C's types may begin with a struct
                 around.append(extent)
+                begins.append(first)
             if each.capture != _CONTAINER and len(found) < most:
                 found.append(self._symbol(each, name, scope, parent.capture if parent else "", bool(said)))
         return found
@@ -168,7 +176,7 @@ class Symbols:
                 break
             node = inner
         self.names_at.update((node.start_byte, node.start_byte + 1))  # of a destructor the name is after ~
-        name = self._text(node).strip("'\"`").replace("::", ".")
+        name = self._text(node).strip("'\"`").lstrip(":").replace("::", ".")
         return name, [part for part in said if part not in _NO_SCOPE]
 
     def _text(self, node: Node) -> str:
@@ -178,12 +186,21 @@ class Symbols:
     def _signature(self, node: Node, start: int) -> str:
         """Return how a definition begins: what is before its body, else its first line."""
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
-        body = node.child_by_field_name("body") or (value and value.child_by_field_name("body"))
-        end = min(body.start_byte if body else node.end_byte, start + 2 * MAX_SIGNATURE)
+        body = _body_of(node) or (value and value.child_by_field_name("body"))
+        ends = [body.start_byte] if body else []
+        ends += [each.start_byte for each in node.children if each.type.endswith("comment")]
+        end = min([*ends, node.end_byte, start + 2 * MAX_SIGNATURE])
         text = self._data[start:end].decode(errors="replace").strip()
         if body is None:
             text = text.partition("\n")[0]
         return " ".join(text.split())[:MAX_SIGNATURE].removesuffix("=>").rstrip(" {:=;,")
+
+
+def _body_of(node: Node) -> Node | None:
+    """Return the body of a definition; the grammar of Kotlin has no field for it."""
+    return node.child_by_field_name("body") or next(
+        (child for child in node.children if child.type in _BODIES), None
+    )
 
 
 def _distinct(definitions: list[Definition]) -> list[Definition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.syntax.languages import ImportedName, Language
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
 
 _ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
 """The first that fits a name is what it is used for."""
-_REVERSED: Final = re.compile(rb"(?:\s*+(?:\.\??|>-|::)\s*+(?:\)\()?[\w$]++)+")
-"""What stands before a name, read backwards."""
-_BETWEEN: Final = re.compile(r"\s*(?:\?\.|\.|->|::)\s*")
 _MOST_BEFORE: Final = 100
+_MOST_READ: Final = 20_000
+"""How much of a statement is read for what it imports."""
 
 
 class ImportsFound(NamedTuple):
@@ -51,7 +51,8 @@ def imports_of(
 
 def _names(data: bytes, language: Language, statement: Node, captures: Captures) -> list[ImportedName]:
     if language.names_of is not None:
-        return language.names_of(data[slice(*statement.byte_range)].decode(errors="replace"))
+        first, last = statement.byte_range
+        return language.names_of(data[first : min(last, first + _MOST_READ)].decode(errors="replace"))
     text = {
         part: data[slice(*nodes[0].byte_range)].decode(errors="replace")[:MAX_NAME]
         for part, nodes in captures.items()
@@ -61,17 +62,47 @@ def _names(data: bytes, language: Language, statement: Node, captures: Captures)
     return [ImportedName(text["from"], text.get("name", ""), text.get("alias", text.get("star", "")))]
 
 
+class _Before(NamedTuple):
+    """What finds the names that stand before another in a language.
+
+    Attributes:
+        ends: The last characters of what joins names.
+        reversed: All of it, read backwards.
+        between: What joins names.
+    """
+
+    ends: bytes
+    reversed: re.Pattern[bytes]
+    between: re.Pattern[str]
+
+
+@cache
+def _before(joins: str) -> _Before:
+    found = sorted(joins.split(), key=len, reverse=True)
+    backwards = "|".join(re.escape(each[::-1]) + ("" if each == "\\" else r"\s*+") for each in found)
+    between = "|".join(map(re.escape, found))
+    return _Before(
+        "".join(each[-1] for each in found).encode(),
+        re.compile(rf"(?:\s*+(?:{backwards})(?:\)\()?[\w$]++)+".encode()),
+        re.compile(rf"\s*(?:{between})\s*"),
+    )
+
+
 class Uses:
     """Makes references of captured names.
 
     Args:
+        language: Of the file.
         extents: What uses them, in its order.
         names_at: Where names are defined: these are not used.
     """
 
-    def __init__(self, data: bytes, lines: Lines, extents: list[Extent], names_at: set[int]) -> None:
+    def __init__(
+        self, data: bytes, lines: Lines, language: Language, extents: list[Extent], names_at: set[int]
+    ) -> None:
         self._data = data
         self._lines = lines
+        self._before = _before(language.joins)
         self._extents = extents
         self._taken = set(names_at)
 
@@ -114,10 +145,12 @@ class Uses:
             )
 
     def _qualifier(self, first: int) -> str:
-        if self._data[first - 1 : first] not in {b".", b":", b">"}:
+        if not first or self._data[first - 1] not in self._before.ends:
             return ""
-        found = _REVERSED.match(self._data[max(0, first - _MOST_BEFORE) : first][::-1])
-        return "" if found is None else ".".join(_BETWEEN.split(found[0][::-1].decode(errors="replace"))[:-1])
+        found = self._before.reversed.match(self._data[max(0, first - _MOST_BEFORE) : first][::-1])
+        if found is None:
+            return ""
+        return ".".join(self._before.between.split(found[0][::-1].decode(errors="replace"))[:-1])
 
 
 def _is_within(spans: list[tuple[int, int]], offset: int) -> bool:

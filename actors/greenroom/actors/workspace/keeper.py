@@ -116,6 +116,8 @@ class Keeper:
         self._changes: Changes | None = None
         self._waiting = 0
         self._is_keeping = False
+        self._outdated: set[str] = set()
+        self._has_outdated = trio.Event()
 
     @property
     def is_keeping(self) -> bool:
@@ -167,6 +169,7 @@ class Keeper:
         """Index and watch, as long as it is ours and the folder is there; else index and wait."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._renew, nursery.cancel_scope)
+            nursery.start_soon(self._renew_outdated)
             await self._watched()
             nursery.cancel_scope.cancel()
         if self._state == "unwatched":
@@ -202,6 +205,7 @@ class Keeper:
             logger.warning("%s", failed.exceptions[0])
             self._waiting = 1  # nobody is to be told that it is watched
             await self._taken_in(frozenset(), None)
+            await self._renewed()
             await self._say("unwatched")
             self._waiting = 0
 
@@ -274,6 +278,26 @@ class Keeper:
         self._left_out, self._is_partial = done.left_out, not done.complete
         await self._say("watching")
         self.settled.set()
+        self._outdated |= ingestion.outdated
+        self._has_outdated.set()
+
+    async def _renew_outdated(self) -> None:
+        """Read files again that are read better now, whenever some were found."""
+        while True:
+            await self._has_outdated.wait()
+            self._has_outdated = trio.Event()
+            await self._renewed()
+
+    async def _renewed(self) -> None:
+        """Read the files again that are read better now; of several workspaces one at a time."""
+        from greenroom.actors.ingest.run import open_renewal  # noqa: PLC0415  imported by now
+
+        while self._outdated:
+            async with open_renewal(
+                self._runtime, self._principal, self._row.full_name, root=self.root, closed=self._closed
+            ) as ingestion:
+                paths, self._outdated = self._outdated, set()
+                await ingestion.renew(paths)
 
     def _hear(self, _done: int, total: int) -> None:
         """Hear how many files there are, and have it said soon."""

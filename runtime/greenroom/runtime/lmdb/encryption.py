@@ -117,7 +117,7 @@ def _from_keyring(name: str) -> bytes:
         import keyring.errors  # noqa: PLC0415
     except ImportError as error:
         raise StoreKeyError(
-            f"keyring:{name} needs the library keyring; install greenroom[keyring]"
+            f"keyring:{name} needs the library keyring; pip install 'greenroom[keyring]'"
         ) from error
     try:
         text = keyring.get_password(KEYRING_SERVICE, name)

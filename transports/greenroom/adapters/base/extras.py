@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from greenroom.actors.base.packages import install
+
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
@@ -20,5 +22,5 @@ def needs(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"this adapter needs {error.name}, which is not installed: pip install 'greenroom[{extra}]'"
+            f"this adapter needs {error.name}, which is not installed: {install(extra)}"
         ) from error

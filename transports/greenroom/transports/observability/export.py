@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from greenroom.actors.base.packages import install
+
 FLUSH_SECONDS: Final = 0.4
 """What the last spans get to leave in: a collector that is away must not keep the server from ending."""
 
 _EXPORTERS: Final = "OTEL_TRACES_EXPORTER"
 _DISABLED: Final = "OTEL_SDK_DISABLED"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-INSTALL: Final = "pip install 'greenroom[tracing]'"
+INSTALL: Final = install("tracing")
 
 logger = logging.getLogger(__name__)
 

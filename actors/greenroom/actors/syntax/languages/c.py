@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from posixpath import dirname
 from typing import Final
 
 from greenroom.actors.syntax.languages.language import Language
+from greenroom.actors.syntax.places import Places, below, one
+from greenroom.actors.syntax.source import Import
 
 _PLAIN_NAME: Final = "(identifier) @name"
 _ANY_NAME: Final = """[
@@ -84,6 +87,17 @@ _CLASS_USES: Final = """
 (new_expression type: (type_identifier) @call)
 (template_parameter_list) @above
 """
+
+
+def _c(imported: Import, importer: str, places: Places) -> list[str]:
+    """A quoted name is looked for beside the importer first, then any where only one ends so."""
+    name = imported.module[1:-1]
+    beside = below(dirname(importer), name)
+    if imported.module.startswith('"') and beside in places.files:
+        return [beside]
+    return one(places.ending(name, importer))
+
+
 C: Final = Language(
     name="c",
     title="C",
@@ -94,6 +108,11 @@ C: Final = Language(
     hides=lambda signature, _name: "static" in signature.split("(")[0].split(),
     definitions=_definitions(_PLAIN_NAME, has_references=False),
     uses=_USES,
+    resolve=_c,
+    members_are_bare=True,
+    opens=True,
+    includes=True,
+    type_is_first=True,
 )
 CPP: Final = Language(
     name="cpp",
@@ -105,4 +124,9 @@ CPP: Final = Language(
     hides=lambda signature, _name: "static" in signature.split("(")[0].split(),
     definitions=_definitions(_ANY_NAME, has_references=True) + _CLASSES,
     uses=_CLASS_USES + _USES,
+    resolve=_c,
+    members_are_bare=True,
+    opens=True,
+    includes=True,
+    type_is_first=True,
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from greenroom.actors.syntax.languages.language import Language
+from greenroom.actors.syntax.places import Places, below, prefixes
+from greenroom.actors.syntax.source import Import
 
 _DEFINITIONS: Final = """
 (function_declaration name: (identifier) @name) @function
@@ -27,6 +30,7 @@ _DEFINITIONS: Final = """
 (import_spec name: (package_identifier) @star
   path: (interpreted_string_literal (interpreted_string_literal_content) @from)) @import
 """
+_VERSION: Final = re.compile(r"v\d+")
 _USES: Final = """
 (call_expression function: (identifier) @call)
 (call_expression function: (selector_expression field: (field_identifier) @call))
@@ -39,6 +43,27 @@ _USES: Final = """
 (selector_expression field: (field_identifier) @other)
 (comment) @above
 """
+
+
+def _go(imported: Import, _importer: str, places: Places) -> list[str]:
+    """The path after that of a module is the folder of the package."""
+    for module in prefixes(imported.module, "/"):
+        if module in places.modules:
+            folder = below(places.modules[module], imported.module[len(module) :].strip("/"))
+            return [
+                path
+                for path in places.folder(folder)
+                if path.endswith(".go") and not path.endswith("_test.go")
+            ]
+    return []
+
+
+def _package(module: str) -> str:
+    """Return what a package is called where it is imported."""
+    parts = module.split("/")
+    return parts[-2] if len(parts) > 1 and _VERSION.fullmatch(parts[-1]) else parts[-1]
+
+
 GO: Final = Language(
     name="go",
     title="Go",
@@ -49,4 +74,7 @@ GO: Final = Language(
     uses=_USES,
     strings="(interpreted_string_literal) @string (raw_string_literal) @string",
     hides=lambda _signature, name: not name[:1].isupper(),
+    resolve=_go,
+    binds=_package,
+    shares_folder=True,
 )

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from greenroom.actors.syntax.languages.language import Language
+from greenroom.actors.syntax.languages.packages import in_packages
 
 _DEFINITIONS: Final = """
 (class_declaration name: (identifier) @name) @class
@@ -55,4 +56,9 @@ JAVA: Final = Language(
     uses=_USES,
     strings="(string_literal) @string",
     hides=lambda signature, _name: bool(_HIDDEN.search(signature)),
+    resolve=in_packages(".java", ".kt"),
+    members_are_bare=True,
+    shares_folder=True,
+    imports_members=True,
+    type_is_first=True,
 )

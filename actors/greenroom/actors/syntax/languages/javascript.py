@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from posixpath import dirname, join
 from typing import Final
 
 from greenroom.actors.syntax.languages.language import Language
+from greenroom.actors.syntax.places import Places, below, is_in, one
+from greenroom.actors.syntax.source import Import
 
 _FUNCTIONS: Final = "[(function_expression) (arrow_function) (generator_function)]"
 _DEFINITIONS: Final = f"""
@@ -95,11 +99,48 @@ _TYPED_USES: Final = """
 (extends_type_clause type: (nested_type_identifier name: (_) @inherits))
 (type_identifier) @type
 """
+_SCRIPTS: Final = (".ts", ".tsx", ".d.ts", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
+_COMPILED: Final[Mapping[str, tuple[str, ...]]] = {
+    ".js": (".ts", ".tsx"),
+    ".jsx": (".tsx",),
+    ".mjs": (".mts",),
+    ".cjs": (".cts",),
+}
 _HIDDEN: Final = re.compile(r"\b(?:private|protected)\b")
 
 
 def _hides(signature: str, name: str) -> bool:
     return name.startswith(("_", "#")) or bool(_HIDDEN.match(signature))
+
+
+def _script(imported: Import, importer: str, places: Places) -> list[str]:
+    """`./a` is a file or a folder with an `index`; other names are aliases or packages of the workspace."""
+    module = imported.module
+    if module.startswith("."):
+        return one(_script_file(below(dirname(importer), module), places))
+    for alias in places.aliases:
+        if is_in(importer, alias.folder) and (
+            module == alias.prefix if alias.is_whole else module.startswith(alias.prefix)
+        ):
+            found = _script_file(below(alias.target, module[len(alias.prefix) :]), places)
+            if found is not None:
+                return [found]
+    parts = module.split("/")
+    size = 2 if module.startswith("@") else 1
+    folder = places.packages.get("/".join(parts[:size]))
+    if folder is None:
+        return []
+    rest = "/".join(parts[size:]) or "index"
+    return one(
+        next(filter(None, (_script_file(join(folder, source, rest), places) for source in ("src", ""))), None)
+    )
+
+
+def _script_file(path: str, places: Places) -> str | None:
+    stem, dot, suffix = path.rpartition(".")
+    compiled = [stem + end for end in _COMPILED.get(dot + suffix, ())]
+    indexes = [join(path, f"index{end}") for end in _SCRIPTS]
+    return places.first([path, *(path + end for end in _SCRIPTS), *compiled, *indexes])
 
 
 JAVASCRIPT: Final = Language(
@@ -112,6 +153,8 @@ JAVASCRIPT: Final = Language(
     hides=_hides,
     definitions=_DEFINITIONS + _CLASSES + _FIELDS,
     uses=_HERITAGE + _USES + _MARKUP,
+    resolve=_script,
+    opens=True,
 )
 TYPESCRIPT: Final = Language(
     name="typescript",
@@ -123,6 +166,8 @@ TYPESCRIPT: Final = Language(
     hides=_hides,
     definitions=_DEFINITIONS + _CLASSES + _TYPED,
     uses=_TYPED_USES + _USES,
+    resolve=_script,
+    opens=True,
 )
 TSX: Final = Language(
     name="tsx",
@@ -134,4 +179,6 @@ TSX: Final = Language(
     hides=_hides,
     definitions=_DEFINITIONS + _CLASSES + _TYPED,
     uses=_TYPED_USES + _USES + _MARKUP,
+    resolve=_script,
+    opens=True,
 )

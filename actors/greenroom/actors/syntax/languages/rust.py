@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from posixpath import basename, dirname, join
 from typing import Final
 
 from greenroom.actors.syntax.languages.language import ImportedName, Language
+from greenroom.actors.syntax.places import Places, ancestors, below, one
+from greenroom.actors.syntax.source import Import
 
 _DEFINITIONS: Final = """
 (function_item name: (identifier) @name) @function
@@ -53,6 +56,7 @@ _USES: Final = """
 (block_comment) @above
 (attribute_item) @above
 """
+_ROOTS: Final = ("lib.rs", "main.rs")
 _USE: Final = re.compile(
     r"^(?:#\[.*?\]\s*)*(?:pub\s*(?:\([^)]*\))?\s*)?(?:use|mod|extern\s+crate)\s+(.*?);?$", re.DOTALL
 )
@@ -95,6 +99,40 @@ def _named(path: str, alias: str) -> ImportedName:
     return ImportedName(module, name, alias) if module else ImportedName(name, "", alias)
 
 
+def _rust(imported: Import, importer: str, places: Places) -> list[str]:
+    """A path begins at the crate, at the module itself, at the one above, or at a crate of the workspace."""
+    first, *rest = [part for part in (*imported.module.split("::"), imported.name) if part not in {"", "*"}]
+    own = dirname(importer) if basename(importer) in {*_ROOTS, "mod.rs"} else importer.removesuffix(".rs")
+    if first in {"self", "super"}:
+        while first == "super":
+            own = below(own, "..")
+            first, rest = (rest[0], rest[1:]) if rest and rest[0] == "super" else ("", rest)
+        return one(_rust_file(own, rest, places))
+    if first == "crate":
+        roots = (each for each in ancestors(importer) if places.first(join(each, root) for root in _ROOTS))
+        root = next(roots, None)
+        return [] if root is None else one(_rust_file(root, rest, places))
+    if first in places.crates:
+        return one(_rust_file(join(places.crates[first], "src"), rest, places))
+    return one(places.first(_rust_files(join(own, first)))) and one(_rust_file(own, [first, *rest], places))
+
+
+def _rust_file(folder: str, parts: list[str], places: Places) -> str | None:
+    """Return the file of the innermost module that a path names below a module's folder."""
+    found = places.first([*(join(folder, root) for root in _ROOTS), *_rust_files(folder)])
+    for part in parts:
+        folder = join(folder, part)
+        inner = places.first(_rust_files(folder))
+        if inner is None:
+            break
+        found = inner
+    return found
+
+
+def _rust_files(folder: str) -> tuple[str, str]:
+    return f"{folder}.rs", join(folder, "mod.rs")
+
+
 RUST: Final = Language(
     name="rust",
     title="Rust",
@@ -106,4 +144,6 @@ RUST: Final = Language(
     strings="(string_literal) @string (raw_string_literal) @string",
     hides=lambda signature, _name: not signature.startswith("pub"),
     names_of=names_of,
+    resolve=_rust,
+    imports_by_path=True,
 )

@@ -33,11 +33,12 @@ from greenroom.actors import (
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.base.threads import read_in_thread
 from greenroom.actors.ingest.places import Reach
+from greenroom.actors.ingest.renewal import renew_documents
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.actors.savings.baselines import read_baseline
 from greenroom.actors.session.client_tools import client_tool
-from greenroom.actors.workspace.keeper import open_workspaces
+from greenroom.actors.workspace.keeper import Workspaces, open_workspaces
 from greenroom.runtime import SharedRuntime
 from greenroom.runtime.base.arguments import did_you_mean
 from greenroom.transports.auth.caller import Caller
@@ -182,7 +183,7 @@ async def _serve(
         reach = reach._replace(
             workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
         )
-        workspaces = None if settings.no_index else await stack.enter_async_context(open_workspaces(runtime))
+        workspaces = await _open_indexes(stack, nursery, settings, runtime, reach)
         savings = await stack.enter_async_context(
             open_savings(
                 runtime,
@@ -270,6 +271,16 @@ async def _serve(
                 code = await _serve_stdio(server, limits, stop, authentication)
         nursery.cancel_scope.cancel()
     return code
+
+
+async def _open_indexes(
+    stack: AsyncExitStack, nursery: trio.Nursery, settings: Settings, runtime: SharedRuntime, reach: Reach
+) -> Workspaces | None:
+    """Keep the indexes of folders of code, and read documents again that are read better now; or neither."""
+    if settings.no_index:
+        return None
+    nursery.start_soon(renew_documents, runtime, reach._replace(takes_client_folders=_on_stdio(settings)))
+    return await stack.enter_async_context(open_workspaces(runtime))
 
 
 def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:

@@ -21,6 +21,7 @@ from greenroom.transports.cli.doctor import (
     folder,
     limits,
     locks,
+    packages,
     permissions,
     server,
     settings,
@@ -45,6 +46,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "disk": disk.check,
     "clock": clock.check,
     "limits": limits.check,
+    "packages": packages.check,
 }
 """The checks by topic, in the order in which they are shown."""
 
