@@ -89,9 +89,6 @@ def put(
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
-    repository.count_reader(fresh.reader, 1)
-    if old is not None:
-        repository.count_reader(old.reader, -1)
     context.put(records.number_key(number), where)
     if request.facts is not None:
         context.put(records.facts_key(number), request.facts)
@@ -126,9 +123,9 @@ def note_reader(repository: CorpusRepository, request: requests.NoteReader, cont
     if old is None or old.digest.hex() != request.digest or not is_newer(request.reader, old.reader):
         return
     reader = too_much_for(request.reader) if unread_by(old.reader) else request.reader
-    context.put(records.path_key(request.path), msgspec.structs.replace(old, reader=reader))
-    repository.count_reader(reader, 1)
-    repository.count_reader(old.reader, -1)
+    fresh = msgspec.structs.replace(old, reader=reader)
+    context.put(records.path_key(request.path), fresh)
+    repository.put_header(context, moved(moved(repository.header, old, -1), fresh, 1))
 
 
 def _read(repository: CorpusRepository, context: Context, run: Run, kept: list[bool]) -> Slices[ReadRun]:
@@ -194,7 +191,6 @@ def remove(
             return requests.DocumentsRemoved(removed=removed, left=paths[at:])
         header = moved(header, document, -1)
         context.delete(records.path_key(path))
-        repository.count_reader(document.reader, -1)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
         mentions.remove(repository, context, document.number)
@@ -308,7 +304,6 @@ def discard(repository: CorpusRepository, context: Context) -> None:
     repository.put_header(context, CorpusHeader(is_dropped=True))
     repository.index.unload()
     repository.entities = EntityTable()
-    repository.readers = None
     repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)

@@ -21,7 +21,7 @@ from greenroom.actors.schemas.workspace import (
     Kept,
     WorkspaceState,
 )
-from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context
 
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 5
@@ -94,14 +94,10 @@ def drop_keeper(repository: CorpusRepository, request: DropKeeper, context: Cont
         repository.publish(context)
 
 
-def describe(
-    repository: CorpusRepository, request: DescribeWorkspace, context: Context
-) -> Slices[WorkspaceState]:
+def describe(repository: CorpusRepository, request: DescribeWorkspace, context: Context) -> WorkspaceState:
     """Answer how far the index is."""
     repository.check(context.principal, request.corpus)
-    unread = yield from repository.unread(context)
-    state = _state(repository, context.get(records.KEEPER, KeeperRecord) or KeeperRecord(), context)
-    return msgspec.structs.replace(state, unread=unread)
+    return _state(repository, context.get(records.KEEPER, KeeperRecord) or KeeperRecord(), context)
 
 
 def _state(repository: CorpusRepository, record: KeeperRecord, context: Context) -> WorkspaceState:
@@ -115,4 +111,5 @@ def _state(repository: CorpusRepository, record: KeeperRecord, context: Context)
         of=indexed if is_right and not record.is_partial else of,
         as_of=optional_datetime(context.now if is_right else record.as_of),
         left_out=record.left_out,
+        unread=repository.header.unread,
     )

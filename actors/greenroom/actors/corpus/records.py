@@ -56,6 +56,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
         indexed_at: When something last changed.
         is_dropped: Whether it is being removed: then it is there for nobody, for ever.
         root: Of a workspace the folder that it is the index of.
+        unread: How many documents were not read by their syntax, by `readers.unread_by`.
     """
 
     format: int = FORMAT
@@ -70,6 +71,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     indexed_at: int | None = None
     is_dropped: bool = False
     root: str | None = None
+    unread: dict[str, int] = {}
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True):

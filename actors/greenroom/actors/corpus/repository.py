@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,7 +25,6 @@ from greenroom.actors.corpus.records import (
     ChunkPlace,
     CorpusHeader,
     DocumentRecord,
-    DocumentSummary,
     Passage,
 )
 from greenroom.actors.index import Document as IndexedChunk
@@ -34,7 +32,7 @@ from greenroom.actors.index import MemoryIndex
 from greenroom.actors.schemas.code import FoundCode
 from greenroom.actors.schemas.corpus import FoundChunks, FreshnessView
 from greenroom.actors.schemas.resource_uris import corpus_uri, document_uri, project_topic, workspace_uri
-from greenroom.runtime import Context, Slices, StoreDamagedError
+from greenroom.runtime import Context, StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.ranking.chunks import Chunks
@@ -81,7 +79,6 @@ class CorpusRepository:
         view: What every search of the present index needs.
         code_view: What every search for code needs.
         runs: How far they are who put files in, by what tells them apart; see `ingest_runs`.
-        readers: How many documents each reader read; None until somebody asks.
     """
 
     def __init__(self, context: Context) -> None:
@@ -95,7 +92,6 @@ class CorpusRepository:
         self.view: Chunks | None = None
         self.code_view: SourceView | None = None
         self.runs: Mapping[str, Run] = {}
-        self.readers: Counter[str] | None = None
 
     @property
     def is_code(self) -> bool:
@@ -119,26 +115,6 @@ class CorpusRepository:
         self.header = header
         self.answers.clear()
         self.code_answers.clear()
-
-    def count_reader(self, reader: str, sign: int) -> None:
-        """Take note of a document that is put in, or that is gone."""
-        if self.readers is not None:
-            self.readers[reader] += sign
-
-    def unread(self, context: Context) -> Slices[dict[str, int]]:
-        """Return how many documents were not read by their syntax, by `unread_by`."""
-        if self.readers is None:
-            counted: Counter[str] = Counter()
-            for _, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS):
-                counted[document.reader] += 1
-                if context.should_yield():
-                    yield
-            self.readers = counted
-        found: Counter[str] = Counter()
-        for reader, count in self.readers.items():
-            if count and (name := unread_by(reader)):
-                found[name] += count
-        return dict(found)
 
     def publish(self, context: Context, *paths: str) -> None:
         """Tell subscribers that the corpus changed, and which documents."""
@@ -232,6 +208,10 @@ def embedded(document: Document | DocumentRecord, passage: Passage) -> str:
 
 def moved(header: CorpusHeader, document: DocumentRecord, sign: int) -> CorpusHeader:
     """Return a header with a document more, or less."""
+    unread = header.unread
+    if name := unread_by(document.reader):
+        counts = {**unread, name: max(0, unread.get(name, 0) + sign)}
+        unread = {each: count for each, count in counts.items() if count}
     return msgspec.structs.replace(
         header,
         documents=header.documents + sign,
@@ -239,4 +219,5 @@ def moved(header: CorpusHeader, document: DocumentRecord, sign: int) -> CorpusHe
         file_bytes=header.file_bytes + sign * document.file_bytes,
         text_bytes=header.text_bytes + sign * document.text_bytes,
         stored_bytes=header.stored_bytes + sign * document.stored_bytes,
+        unread=unread,
     )

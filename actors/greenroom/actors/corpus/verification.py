@@ -53,7 +53,7 @@ class _Pass:
 
     def __init__(self, repository: CorpusRepository, context: Context) -> None:
         self.header = msgspec.structs.replace(
-            repository.header, documents=0, chunks=0, file_bytes=0, text_bytes=0, stored_bytes=0
+            repository.header, documents=0, chunks=0, file_bytes=0, text_bytes=0, stored_bytes=0, unread={}
         )
         self.lost: set[int] = set()
         self._repository = repository
