@@ -66,9 +66,9 @@ def test_it_is_said_of_which_files_the_symbols_are_not_known_and_why(monkeypatch
     assert lacking() is None
     counts = {unread_by("syntax:python 0"): 1_200, unread_by(too_much_for("syntax:go 1.1 0.26 0.25")): 1}
     assert unread_sentence(counts) == (
-        "the symbols of 1,200 Python files are not known: they were read where no parser was installed, and are"
-        " read again in the background; the symbols of 1 Go file are not known: what reads Go failed, so they"
-        " were read as text"
+        "the symbols of 1,200 Python files are not known: they were read where no parser was installed, and"
+        " are read again in the background; the symbols of 1 Go file are not known: what reads Go failed, so"
+        " they were read as text"
     )
     for name in ("tree_sitter_go", "pypdf"):
         monkeypatch.setitem(sys.modules, name, None)
