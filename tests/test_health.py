@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,21 @@ async def test_an_embedder_that_fails_and_a_store_that_failed_are_told(enter: En
     assert "10.0.0.7" not in others["embedder"].cause
     assert serving_status(is_sound=False, is_stopping=True) == "failed"
     assert serving_status(is_sound=True, is_stopping=True) == "stopping"
+
+
+@pytest.mark.promise("health.causes")
+async def test_what_the_install_lacks_is_named_with_its_command(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with enter() as at:
+        agent = at.agent("a")
+        parts = {each.part: each for each in (await agent.ask(HealthCheck())).parts}
+        assert parts["packages"].status == "ok"
+        monkeypatch.setitem(sys.modules, "re2", None)
+        health = await agent.ask(HealthCheck())
+        parts = {each.part: each for each in health.parts}
+        assert (health.worst, parts["packages"].status) == ("ok", "off")
+        assert "takes google-re2, not installed here: pip install google-re2" in parts["packages"].cause
 
 
 @pytest.mark.promise("health.one-source")
