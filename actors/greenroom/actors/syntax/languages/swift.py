@@ -62,6 +62,7 @@ SWIFT: Final = Language(
     suffixes="swift",
     package="tree_sitter_swift",
     function="language",
+    extra="swift",
     definitions=_DEFINITIONS,
     uses=_USES,
     strings="(line_string_literal) @string (multi_line_string_literal) @string (raw_string_literal) @string",
