@@ -63,14 +63,16 @@ NEEDED: Final[dict[str, Any]] = {
     "path": "empty.py",
     "pattern": "function zebra",
     "vendor_filter": "zebra",
-    "chunk_ids": [1],
+    "chunk_ids": [1 << 40],
     "time_expr": "yesterday",
 }
 """What is given for a parameter that has to be."""
+OF_A_SESSION: Final = {"GetMessages", "SearchContext", "SearchBySender", "SearchByTimerange"}
+"""Requests that are of the current session unless they name one."""
 NOTHING: Final = "nothing_stored"
 SAID_OF_NOTHING: Final = {
     # There is no corpus to be empty, and another one must not be looked into.
-    **dict.fromkeys(("semantic_search", "get_full_content", "suggest_entities"), "CORPUS_NOT_FOUND"),
+    **dict.fromkeys(("semantic_search", "suggest_entities"), "CORPUS_NOT_FOUND"),
     **dict.fromkeys(("find_vendor_info", "find_entity"), "CORPUS_NOT_FOUND"),
     "list_sessions": None,  # there is the one that others need
     "similar_files": "not_indexed",  # a file that is there, for else it is refused
@@ -132,6 +134,8 @@ def arguments_of(tool: Tool) -> dict[str, Any]:
     """Return the least that a tool takes."""
     required = tool.listing()["inputSchema"].get("required", [])
     given = {name: NEEDED[name] for name in required}
+    if "session_id" in tool.request.__struct_fields__ and tool.asks.__name__ in OF_A_SESSION:
+        given["session_id"] = NEEDED["session_id"]
     if tool.asks.__name__ == "MemorySearch" and not given:
         given = {"query": "zebra"} if "query" in tool.listing()["inputSchema"]["properties"] else given
     return given
@@ -181,6 +185,7 @@ async def test_listings_of_the_console_say_so_too(tmp_path: Path) -> None:
 
 
 NO_FILTERS: Final = {
+    "memory_id",
     *(
         "query",
         "content",
@@ -196,7 +201,7 @@ NO_FILTERS: Final = {
     *("mode", "strategy", "quality_boost", "quality_weight", "depth", "around", "detail_level"),  # how
     *("decompress", "include_debug", "include_relationships", "search_metadata", "timezone", "tag_match"),
     *("filters.tag_match", "filters.superseded", "filters.recency_weight", "direction"),
-    *("by_preferences", "unreviewed"),  # no parameters
+    *("by_preferences", "unreviewed", "unasked_for"),  # no parameters
     "session_id",  # the session that is looked in: another one is refused
     "suggest_next_action.context",  # it says what comes next, and of another one what is frequent
 }
@@ -386,7 +391,9 @@ async def test_what_is_nowhere_is_said_to_be_so(tmp_path: Path) -> None:
             if {"query", "content", "task", "symbol", "target", "pattern"} & arguments.keys():
                 found[name] = (await client.call(name, **arguments))["empty_because"]["code"]
         for name in ("find_vendor_info", "find_entity", "get_full_content", "similar_files"):
-            arguments = arguments_of(LISTS[name]) | ({"chunk_ids": [0]} if name == "get_full_content" else {})
+            arguments = arguments_of(LISTS[name]) | (
+                {"chunk_ids": [1 << 40]} if name == "get_full_content" else {}
+            )
             found[name] = (await client.call(name, **arguments))["empty_because"]["code"]
         nothing = {"nothing_relevant", "no_embedder", "no_such_text"}
         nothing |= {"not_declared", "unknown_ids", "not_indexed"}
@@ -462,4 +469,7 @@ async def test_of_code_it_is_said_how_far_the_index_is(tmp_path: Path) -> None:
         keeping = KeepWorkspace(corpus=corpus["corpus"], keeper="another", state="indexing", of=282)
         await ask_corpus(runtime, ann, keeping)
         begun = await ask(agent, TOOLS["symbol_search"], {"symbol": "boats"})
-        assert begun["empty_because"]["sentence"] == "the index has 0 of 282 files so far"
+        assert (
+            begun["empty_because"]["sentence"]
+            == "the index has 0 of 282 files so far and goes on; ask again in a moment"
+        )

@@ -136,7 +136,8 @@ async def test_another_user_and_another_project_take_up_nothing(tmp_path: Path) 
             await agent(runtime, "cursor").ask(StartSession()),
             await agent(runtime, "cursor", user="mallory").ask(StartSession(workspace_path=HOME)),
         ):
-            assert (began.restored, began.offered, began.notice) == (False, [], "Began a new session.")
+            assert (began.restored, began.offered) == (False, [])
+            assert began.notice.startswith("Began a new session")
         latest = await agent(runtime, "cursor", user="mallory").ask(StartSession(restore_from="latest"))
         assert not latest.restored
         assert latest.notice.startswith(
@@ -241,6 +242,17 @@ async def test_a_session_in_which_nothing_was_said_goes_when_its_agent_moves_on(
         way = {key: left if value == "left" else value for key, value in way.items()}
         moved = (await cursor.ask(StartSession(**way))).session_id
         assert [await is_there(runtime, each) for each in (blank, moved)] == [False, True]
+
+
+async def test_of_callers_without_connections_one_window_removes_no_session_of_another(
+    tmp_path: Path,
+) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        places = SessionLocator()
+        one, other = (agent(runtime, "cursor", locator=places) for _ in range(2))
+        session = (await one.ask(StartSession(purpose="window one"))).session_id
+        await other.ask(StartSession(purpose="window two", new=True))
+        assert await is_there(runtime, session)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "nothing_relevant": Reason("none of the {what} has to do with what was asked", "ask in other words"),
     "no_embedder": Reason(
-        "none of the {what} has words of what was asked, and they are compared by nothing else: {why}",
+        "by words none of the {what} has to do with what was asked, and nothing else compares: {why}",
         "ask in their words; `greenroom embedder install` gives the server a model for what words mean",
     ),
     "corpus_unknown": Reason(
@@ -74,9 +74,14 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "cut": Reason("not all was looked through: {why}", "ask again"),
     "indexing": Reason(
-        "the index has {indexed} of {of} so far",
-        "ask again in a moment; read_file reads any file now",
+        "the index has {indexed} of {of} so far and goes on; ask again in a moment",
+        "read_file reads any file now",
         "read_file",
+    ),
+    "not_read": Reason(
+        "by syntax none of the {what} has to do with what was asked, and {why}",
+        "code_search with a regular expression looks in all texts",
+        "code_search",
     ),
     "index_off": Reason("nobody keeps an index of the folder here", "read_file reads any file", "read_file"),
     "not_indexed": Reason("{path} is not in the index, so nothing can be compared with it"),
@@ -88,7 +93,8 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "not_declared": Reason(
         "nothing is called {name!r}, neither of what is declared nor of what the documents repeat",
-        "suggest_entities lists the names that the documents repeat: {count}",
+        "semantic_search finds what the texts say once; suggest_entities lists the names that they repeat: "
+        "{count}",
         "suggest_entities",
     ),
     "all_declared": Reason("the documents repeat no names that nobody has declared"),

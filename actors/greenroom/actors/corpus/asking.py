@@ -209,7 +209,7 @@ def merged(answers: Answers, asked: schemas.FindChunks, name: str) -> Answered[s
         corpus=name,
         freshness=_freshness([answer.freshness for answer in found.values()]),
         cache_hit=bool(found) and all(answer.cache_hit for answer in found.values()),
-        weak=True if results and results[0].score < GOOD else UNSET,
+        weak=True if results and max(each.score for each in results) < GOOD else UNSET,
         partial=True if missing else UNSET,
         partial_reason=missing or UNSET,
     )

@@ -39,6 +39,8 @@ MOST: Final = 1_000
 _ENTRIES: Final = b"c"
 _NEXT: Final = b"n"
 _ALL_SCOPES: Final = frozenset({EVERYTHING})
+_NAMED: Final = 20
+"""Names of corpora among which those are that a refusal lists."""
 
 
 def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -69,7 +71,9 @@ def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[s
         known: Those that the caller may see, one of which may have been.
         scopes: The caller's.
     """
-    reason = because(scopes, "corpus_unknown", name=name, near=did_you_mean(name, known))
+    there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
+    near = did_you_mean(name, known) or (f"; there are {there}" if there else "")
+    reason = because(scopes, "corpus_unknown", name=name, near=near)
     sentence = reason.sentence if reason.remedy is UNSET else f"{reason.sentence}; {reason.remedy}"
     return Refusal("CORPUS_NOT_FOUND", sentence, corpus=name)
 

@@ -49,7 +49,8 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         found.append((score, near, each))
         if context.should_yield():
             yield
-    found.sort(key=lambda each: -each[0])
+    enough = filter(lambda each: each[0] >= request.min_score, found)
+    found = sorted(enough, key=lambda each: -each[0])
 
     def shown(relevance: float, score: float, near: Located) -> CodeFile:
         return CodeFile(
@@ -106,7 +107,7 @@ def _ranked(
             CodeQuery.read(request.query),
             context.should_yield,
             limit=request.limit * many,
-            least=Least(request.min_score, request.min_relevance),
+            least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
             below=files_below(corpus, request.folder, request.filters),
             about=_file_named(corpus, request.about),
         )

@@ -94,6 +94,9 @@ def why_unread(reader: str) -> str:
     return _why([found]) if found else ""
 
 
+_UNREAD: Final = "the symbols of "
+
+
 def unread_sentence(counts: Mapping[str, int]) -> str:
     """Return of how many files the symbols are not known, why, and what helps; empty where of none.
 
@@ -113,8 +116,13 @@ def unread_sentence(counts: Mapping[str, int]) -> str:
     said: list[str] = []
     for readers in filter(None, (lacking, waiting, others, texts)):
         files = " and ".join(_files(each, counts[each]) for each in readers)
-        said.append(f"the symbols of {files} are not known: {_why(readers)}")
+        said.append(f"{_UNREAD}{files} are not known: {_why(readers)}")
     return "; ".join(said)
+
+
+def is_of_unread(reason: str) -> bool:
+    """Return whether an answer is partial for files whose symbols are not known, and for nothing before."""
+    return reason.startswith(_UNREAD)
 
 
 def _why(readers: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from greenroom.actors.base.emptiness import EmptyBecause, no_match
+from greenroom.actors.corpus.readers import is_of_unread
 from greenroom.actors.corpus.workspace_listing import ListWorkspaces, WorkspaceFiles
 from greenroom.actors.emptiness.narrowing import Asker, Explained, Filter
 from greenroom.actors.orchestrations.code_search import CodeSearch
@@ -31,13 +32,16 @@ async def _of_index(asker: Asker, _request: Any, reply: Any) -> EmptyBecause | N
     if not freshness.indexed:
         code = "index_off" if freshness.state in {"off", "unwatched"} else "nothing_stored"
         return asker.because(code, what=_FILES)
-    if getattr(reply, "partial_reason", None):
-        return asker.because("cut", why=reply.partial_reason)
+    reason = getattr(reply, "partial_reason", None)
+    if reason and not is_of_unread(reason):
+        return asker.because("cut", why=reason)
     return None
 
 
 def _nothing_relevant(what: str) -> Any:
-    async def nothing_relevant(asker: Asker, _request: Any, _reply: Any) -> EmptyBecause:
+    async def nothing_relevant(asker: Asker, _request: Any, reply: Any) -> EmptyBecause:
+        if reason := getattr(reply, "partial_reason", None):
+            return asker.because("not_read", what=what, why=reason)
         return asker.because("nothing_relevant", what=what)
 
     return nothing_relevant

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import trio
+from msgspec import UNSET
 
 from greenroom.actors.base.emptiness import EmptyBecause
 from greenroom.actors.corpus.asking import ListCorpora
@@ -32,7 +33,9 @@ async def _of_corpora(asker: Asker, _request: Any, reply: Any) -> EmptyBecause |
     asked = [
         each
         for each in (await asker.ask(ListCorpora())).corpora
-        if each.corpus == reply.corpus or (reply.corpus == EVERY_CORPUS and not each.root)
+        if each.corpus == reply.corpus
+        or reply.corpus is UNSET  # ids need no corpus
+        or (reply.corpus == EVERY_CORPUS and not each.root)
     ]
     return None if any(each.chunks for each in asked) else asker.because("nothing_stored", what=_DOCUMENTS)
 
@@ -67,7 +70,7 @@ _FIND_ENTITIES: Final = Explained(
 EXPLAINED: Final[Mapping[type[Any], Explained]] = {
     SemanticSearch: Explained(
         _DOCUMENTS,
-        {"min_score": Filter(widest=0.0), "min_relevance": Filter(widest=0.0)},
+        {"min_score": Filter(), "min_relevance": Filter()},
         first=_of_corpora,
         last=_nothing_like_it,
         wide={},

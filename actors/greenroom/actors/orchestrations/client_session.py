@@ -213,7 +213,7 @@ class ClientSessionState:
         self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
         if self._locator is not None:
             self._locator.record(self._caller, session_id, project_id)
-        if before is not None and before != session_id:
+        if before is not None and before != session_id and self._locator is None:  # else another window's
             self.tell(Address("session", before), travel.LeaveSession(token=self.token))
 
     @contextmanager

@@ -205,6 +205,11 @@ def _notice(client: ClientSessionState, started: travel.Started, *, is_latest: b
             "Began a new session: you have no open one in this project to restore. To go on with one that "
             "has ended, or with another project's, call start_session with restore_from and its session_id."
         )
+    if not count and started.project_id is None and client.may_read:
+        return (
+            "Began a new session of no project: it is not known which folder you work in. To find the work "
+            "of one, call start_session with its workspace_path."
+        )
     if not count:
         return "Began a new session."
     there = "one open session has work in it" if count == 1 else f"{count} open sessions have work in them"

@@ -229,7 +229,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             partial=True if outcome.partial else UNSET,
             partial_reason=outcome.partial or UNSET,
         )
-        return await with_reason(context, self, outcome, answer)
+        return await with_reason(context, self, outcome._replace(hits=hits), answer)
 
     def asked(self) -> SearchSpec:
         """Return the search that this is."""
@@ -329,7 +329,17 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         )
         roots = [Root(root, memory_address(root))]
         outcome = await find(
-            context, search._replace(below=None, filters=filters, limit=MOST, roots=roots, min_relevance=0.0)
+            context,
+            search._replace(
+                below=None,
+                query=None,
+                embedding=None,
+                filters=filters,
+                limit=MOST,
+                roots=roots,
+                min_relevance=0.0,
+                min_score=0.0,
+            ),
         )
         hits = [hit for hit in outcome.hits if hit.memory.memory_id == self.memory_id]
         return await _with_contents(context, outcome._replace(hits=hits))

@@ -97,7 +97,7 @@ class CodeFound(PartialReply, frozen=True, kw_only=True):
 
     Attributes:
         workspace: The folder that was searched.
-        total_found: How many files have something of the query, and ``min_relevance`` at least.
+        total_found: How many files have something of the query, and the least that was asked for.
         unknown: Words that no file has, and that nothing is like.
         cache_hit: Whether you asked the same just before.
     """

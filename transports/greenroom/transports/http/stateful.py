@@ -106,7 +106,7 @@ class StatefulEndpoint:
                 session.client.take(frame, session)
             await exchange.reply(Response(202, (), b""))
             return
-        if session.client.is_full:
+        if session.client.is_full and wait <= 0:  # what comes too soon is refused at once
             await session.until(lambda: not session.client.is_full)
         await self._settle(exchange, session, frame, opens=False, wait=wait)
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import msgspec
 import trio
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors import TEMPLATES, GetPrompt, ListPrompts, ListResources, ReadResource, StartSession
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.schemas.replies import ListReply
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.answer_times import AnswerTimes, Moment
 from greenroom.transports.mcp.calls import Call, Deadlines
@@ -366,6 +368,8 @@ class FastPath:
 def encode_answer(reply: Any, client: ClientPort, moment: Moment) -> tuple[bytes, bool]:
     """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
     if not isinstance(reply, Exception):
+        if isinstance(reply, ListReply) and reply.empty_because is not UNSET:
+            reply = _with_remedy(reply, client)
         try:
             return encode(client.offer.renamed(reply, moment)), False
         except (ValueError, TypeError) as error:
@@ -373,6 +377,15 @@ def encode_answer(reply: Any, client: ClientPort, moment: Moment) -> tuple[bytes
     failure = tool_failure(reply)
     told = worded_for(failure.error, client.offer, client.identity.scopes)
     return encode(client.offer.renamed(msgspec.structs.replace(failure, error=told), moment)), True
+
+
+def _with_remedy(reply: ListReply, client: ClientPort) -> ListReply:
+    """Return an empty answer whose remedy says how to call the tools that it names."""
+    because = reply.empty_because
+    if isinstance(because, UnsetType) or isinstance(because.remedy, UnsetType):
+        return reply
+    remedy = worded_for(because.remedy, client.offer, client.identity.scopes)
+    return msgspec.structs.replace(reply, empty_because=msgspec.structs.replace(because, remedy=remedy))
 
 
 def timeout_of(call: Call) -> float:
