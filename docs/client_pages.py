@@ -47,10 +47,9 @@ Version 3.0.65 of its command line is run in the tests: it lists the server.""",
 The file is one of Greenroom's own, in a folder of which Continue reads each file. So `config.yaml` is
 not touched.""",
     "codex": """\
-Codex CLI is not known to tell servers the folder it works in: give `start_session` a project or a folder
-where that matters.
+A session is in the project of the folder that Codex CLI works in: it starts each server there.
 
-Version 0.166.0 is run in the tests: it lists the server.""",
+Version 0.166.0 is run in the tests: it lists the server, and goes on with what hooks of Claude Code kept.""",
     "gemini": """\
 Gemini CLI connects to servers only in folders that it trusts. One that is running and saves its
 settings writes them as it knows them, without the entry; so end it first, and `--check` afterwards.

@@ -61,7 +61,7 @@ async def test_it_shows_the_folder_of_a_server_without_http_and_goes_on_when_tha
     async with tool_client(tmp_path, "ann") as ann:
         session = (await ann.call("create_session", purpose="paint the mast"))["session_id"]
         async with console(tmp_path, "--user", "ann") as (program, link), looking(link) as browser:
-            relay = await relay_statistics(tmp_path)
+            relay = await relay_statistics(tmp_path / "store")
             assert (relay["owner_pid"], relay["attached_pids"]) == (ann.process.pid, [program.process.pid])
             assert not maps_store(program.process.pid)
             assert "paint the mast" in (await browser.look("/sessions")).text
@@ -81,7 +81,7 @@ async def test_it_shows_the_folder_of_a_server_without_http_and_goes_on_when_tha
                     event = await hearing.event()
                 assert event is not None
                 assert event.json() == {"uri": f"session://{session}"}  # it may have missed a change
-            assert (await relay_statistics(tmp_path))["owner_pid"] == program.process.pid
+            assert (await relay_statistics(tmp_path / "store"))["owner_pid"] == program.process.pid
             assert maps_store(program.process.pid)
             assert "paint the mast" in (await browser.look("/sessions")).text
             assert (await browser.post("add_message", session_id=session, content="after")).status == 200

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 from conformance import node
 from harness import PROGRAM, clean_environment
 from mcp import Client, StdioServerParameters
-from support.client_homes import ClientHome
+from mcp_types import Implementation
+from support.client_homes import ClientHome, entry_in
 from support.sdk_clients import Mode, answer
 
 from greenroom.actors.auth.namespaces import project_of_path
@@ -31,14 +30,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-def entry_in(path: Path, key: str = "mcpServers") -> dict[str, Any]:
-    """Return how a file says that the server is started."""
-    text = path.read_text()
-    found: dict[str, Any] = (tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))[key]
-    entry: dict[str, Any] = found["greenroom"]
-    return entry
 
 
 @pytest.mark.promise("cli.setup-own-command")
@@ -140,6 +131,19 @@ async def test_a_session_is_in_the_project_that_claude_code_tells_the_process(
         assert began["project_id"] == project_of_path(told)
         elsewhere = await answer(client, "start_session", workspace_path="/b", new=True)
         assert elsewhere["project_id"] == project_of_path("/b")
+
+
+@pytest.mark.promise("passport.client-folder")
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_session_is_in_the_project_where_codex_starts_the_server(tmp_path: Path, mode: Mode) -> None:
+    server = StdioServerParameters(
+        command=PROGRAM[0], args=[*PROGRAM[1:], "serve"], env=clean_environment(tmp_path), cwd=tmp_path
+    )
+    for name, project in (("codex-mcp-client", project_of_path(str(tmp_path))), ("windsurf-client", None)):
+        info = Implementation(name=name, version="1")
+        async with Client(server, mode=mode, client_info=info) as client:
+            began = await answer(client, "start_session", new=True)
+            assert began["project_id"] == project
 
 
 @pytest.mark.promise("cli.setup-shared")

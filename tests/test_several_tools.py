@@ -56,7 +56,7 @@ async def test_what_one_tool_writes_the_others_see_at_once_each_as_itself(tmp_pa
         assert "to myself" not in await ann.contents(session)
         senders = (await ann.call("get_messages", session_id=session, limit=3))["messages"]
         assert {message["sender"] for message in senders} == {"ann", "bob", "cy"}
-        relay = await relay_statistics(tmp_path)
+        relay = await relay_statistics(tmp_path / "store")
         assert (relay["role"], relay["owner_pid"]) == ("owner", ann.process.pid)
         assert relay["attached_pids"] == sorted([bob.process.pid, cy.process.pid])
 
@@ -156,7 +156,7 @@ async def test_when_the_owner_ends_nobody_loses_anything(tmp_path: Path, how: st
             assert [content for content in kept if content.startswith(each.name)] == list(sent[each].values())
             assert await each.contents(session) == kept
         assert len(kept) == 240
-        assert (await relay_statistics(tmp_path))["takeovers"] == 1
+        assert (await relay_statistics(tmp_path / "store"))["takeovers"] == 1
         for each in (bob, cy):
             await settled(each)
         await (bob if owner is cy else cy).call("add_message", session_id=session, content="after all that")
@@ -205,7 +205,7 @@ async def test_when_an_attached_one_is_killed_the_others_do_not_notice(tmp_path:
             assert [content for content in kept if content.startswith(each.name)] == list(sent[each].values())
         theirs = [content for content in kept if content.startswith("bob")]
         assert theirs == list(sent[bob].values())[: len(theirs)]
-        assert (await relay_statistics(tmp_path))["takeovers"] == 0
+        assert (await relay_statistics(tmp_path / "store"))["takeovers"] == 0
 
 
 @pytest.mark.promise("sharing.hung-owner")
@@ -225,7 +225,7 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
         assert await ann.contents(session) == ["waits"]
         refused = await bob.call("get_session", session_id=session)
         assert refused["success"] or refused["code"] == "OVERLOADED"  # its next sign is on its way
-        assert (await relay_statistics(tmp_path))["takeovers"] == 0
+        assert (await relay_statistics(tmp_path / "store"))["takeovers"] == 0
 
 
 @pytest.mark.promise("sharing.hung-owner")

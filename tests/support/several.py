@@ -140,11 +140,11 @@ async def tool_clients(home: Path, *names: str, modern: str = "") -> AsyncIterat
         ]
 
 
-async def relay_statistics(home: Path) -> Answer:
+async def relay_statistics(store: Path) -> Answer:
     """Return what the owner says of those who share the folder, as soon as there is one that answers."""
     while True:
         try:
-            answer = await trio.to_thread.run_sync(call, home / "store", Stats())
+            answer = await trio.to_thread.run_sync(call, store, Stats())
         except (NoOwnerError, ControlSocketError):
             await trio.sleep(0.01)
         else:
@@ -155,7 +155,7 @@ async def relay_statistics(home: Path) -> Answer:
 async def until_owner(home: Path, *processes: ToolClient) -> ToolClient:
     """Return which of the processes owns the folder, once the others are attached to it."""
     while True:
-        relay = await relay_statistics(home)
+        relay = await relay_statistics(home / "store")
         pids = {each.process.pid: each for each in processes}
         if relay["owner_pid"] in pids and {relay["owner_pid"], *relay["attached_pids"]} == set(pids):
             return pids[relay["owner_pid"]]

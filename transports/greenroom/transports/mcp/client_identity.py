@@ -31,7 +31,7 @@ class ClientIdentity:
         version: The protocol's revision.
         initialize: The parameters of its handshake; None without one.
         name: Its own name for itself.
-        folder: The folder that it works in, as its process told; for where it tells none itself.
+        folder_of: Returns the folder in which a client of this name works, as its process shows.
     """
 
     def __init__(self, agent_for: Callable[[str], AgentPort]) -> None:
@@ -39,7 +39,7 @@ class ClientIdentity:
         self.version = HANDSHAKE_VERSIONS[-1]
         self.initialize: dict[str, Any] | None = None
         self.name: str | None = None
-        self.folder: str | None = None
+        self.folder_of: Callable[[str | None], str | None] = lambda _: None
         self._name_fixed = False
         self._agent_for = agent_for
         self._agent: AgentPort | None = None
@@ -55,6 +55,11 @@ class ClientIdentity:
     def known_agent(self) -> AgentPort | None:
         """The client's agent, if there was need of one; to ask for this fixes no name."""
         return self._agent
+
+    @property
+    def folder(self) -> str | None:
+        """The folder that it works in, as its process shows; for where it tells none itself."""
+        return self.folder_of(self.name)
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -69,7 +69,7 @@ class Connection:
         stop: trio.Event | None = None,
         rate_limit: RateLimit | None = None,
         profiles: tuple[str, ...] = (),
-        folder: str | None = None,
+        folder_of: Callable[[str | None], str | None] = lambda _: None,
         transport: str = "stdio",
     ) -> None:
         """Serve the client until its input ends and its requests are answered.
@@ -82,7 +82,7 @@ class Connection:
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
             rate_limit: Counts what the client sends; None where nobody does.
             profiles: The tool profiles that hold for it; empty for the server's own.
-            folder: The folder that it works in, as `ClientIdentity.folder`.
+            folder_of: As `ClientIdentity.folder_of`.
             transport: How it is connected.
 
         Raises:
@@ -96,7 +96,7 @@ class Connection:
                 if await self._wait_for_first_frame():
                     agent_for = server.agent_for if agent_for is None else agent_for
                     self._client = self._new_client(server, agent_for, nursery, profiles, transport)
-                    self._client.identity.folder = folder
+                    self._client.identity.folder_of = folder_of
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
                     await self._drain(self._client)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from greenroom.transports.mcp.connection import Connection, Limits
@@ -16,7 +18,7 @@ async def serve_stdio(
     limits: Limits,
     stop: trio.Event | None = None,
     profiles: tuple[str, ...] = (),
-    folder: str | None = None,
+    folder_of: Callable[[str | None], str | None] = lambda _: None,
 ) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
 
@@ -30,7 +32,8 @@ async def serve_stdio(
         limits: What the client may take.
         stop: Set it to end gracefully.
         profiles: The tool profiles of the client's key; empty for the server's own.
-        folder: The folder that the client works in, where the process that started this one says so.
+        folder_of: Returns the folder in which a client of this name works, as the process that started
+            this one shows.
 
     Raises:
         OSError: standard input or output is closed.
@@ -44,4 +47,4 @@ async def serve_stdio(
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await connection.serve(server, stop=stop, profiles=profiles, folder=folder)
+            await connection.serve(server, stop=stop, profiles=profiles, folder_of=folder_of)

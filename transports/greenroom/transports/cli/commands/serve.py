@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol
@@ -36,6 +36,7 @@ from greenroom.actors.ingest.places import Reach
 from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.actors.orchestrations.passport_link import open_link
 from greenroom.actors.savings.baselines import read_baseline
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.workspace.keeper import open_workspaces
 from greenroom.runtime import SharedRuntime
 from greenroom.runtime.base.arguments import did_you_mean
@@ -76,6 +77,8 @@ from greenroom.transports.rest.link_files import FOLDER, LinkFiles
 from greenroom.transports.stdio.server import serve_stdio
 
 logger = logging.getLogger(__name__)
+_START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
+"""Tools that start their servers in the folder that they work in, and tell it in no other way."""
 
 
 class Opened(Protocol):
@@ -361,14 +364,17 @@ async def _serve_stdio(
 
         with authentication.hold_stdio(lose):
             profiles = authentication.on_stdio.profiles
-            await serve_stdio(server, limits=limits, stop=stop, profiles=profiles, folder=_client_folder())
+            await serve_stdio(server, limits=limits, stop=stop, profiles=profiles, folder_of=_client_folder)
     return exit_codes.FAILED if scope.cancelled_caught else exit_codes.OK
 
 
-def _client_folder() -> str | None:
-    """Return the folder that Claude Code works in; it is not asked for its roots, but tells each server."""
-    told = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    return told if 0 < len(told) <= MAX_PATH and Path(told).is_absolute() else None
+def _client_folder(name: str | None) -> str | None:
+    """Return the folder that a client works in which offers no roots: by a variable, or as our own folder."""
+    folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    if not folder and client_tool(name).tool_id in _START_US_WHERE_THEY_WORK:
+        with suppress(FileNotFoundError):  # it was removed meanwhile
+            folder = str(Path.cwd())
+    return folder if 0 < len(folder) <= MAX_PATH and Path(folder).is_absolute() else None
 
 
 async def _stop_on_signal(
