@@ -8,6 +8,7 @@ be larger than any that can be encoded.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import msgspec
@@ -19,7 +20,8 @@ _PATH: Final = re.compile(r" - at (`key` in )?`\$([^`]*)`$")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 _NAME_SHOWN: Final = 100
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
+"""Returns the elements of a JSON array."""
 
 
 class ArgumentPlace(NamedTuple):
@@ -75,9 +77,22 @@ def members_of(value: bytes) -> dict[str, msgspec.Raw]:
         return {}
 
 
+def replaced(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
+    """Return JSON in which the value at a place is another one, or in which that member is left out."""
+    step, *below = steps
+    parts: Any = members_of(raw) if isinstance(step, str) else elements_of(raw)
+    if below:
+        parts[step] = msgspec.Raw(replaced(bytes(parts[step]), below, value))
+    elif value is None:
+        del parts[step]
+    else:
+        parts[step] = msgspec.Raw(value)
+    return msgspec.json.encode(parts)
+
+
 def _part(place: ArgumentPlace, step: str | int) -> ArgumentPlace | None:
     try:
-        parts: Any = _elements(place.value) if isinstance(step, int) else _members(place.value)
+        parts: Any = elements_of(place.value) if isinstance(step, int) else _members(place.value)
         hint = part_of(place.hint, f"[{step}]" if isinstance(step, int) else step)
         return ArgumentPlace((*place.steps, step), hint, bytes(parts[step]))
     except (LookupError, TypeError, msgspec.DecodeError):  # a name that looks like a path

@@ -17,6 +17,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
+from greenroom.actors.base.coercion import MOST_CHANGES, coerced
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import choices_of, part_of, parts_of, shown, violation
@@ -46,7 +47,7 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
         raise _with_name(refusal, raw) from None
     _, raw_fields, spans = _plan(request_type)
     try:
-        request, _ = decoded(request_type, raw)
+        request, _ = decoded(request_type, raw, most_changes=MOST_CHANGES)
     except msgspec.DecodeError as error:
         raise _worded(str(error), request_type, raw) from None
     for name, is_object in raw_fields:
@@ -57,21 +58,30 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     return request
 
 
-def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
-    """Return the request that JSON says, and the JSON, in which every time has an offset.
+def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
+    """Return the request that JSON says, and the JSON, in which every value is as its type takes it.
+
+    Args:
+        request_type: The request's type.
+        raw: The JSON.
+        most_changes: How many values may be made what their types take, besides times.
 
     Raises:
         DecodeError: it says none.
     """
     decoder = _plan(request_type)[0]
+    changes = 0
     while True:
         try:
             request: Q = decoder.decode(raw)
         except msgspec.ValidationError as error:
-            in_full = with_offset(str(error), request_type, raw)
-            if in_full is None:
+            fitting = with_offset(str(error), request_type, raw)
+            if fitting is None and changes < most_changes:
+                fitting = coerced(str(error), request_type, raw)
+                changes += 1
+            if fitting is None:
                 raise
-            raw = in_full
+            raw = fitting
         else:
             return request, raw
 

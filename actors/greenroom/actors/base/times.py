@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.actors.auth.errors import check_span, invalid
-from greenroom.actors.base.argument_places import find_place
+from greenroom.actors.base.argument_places import find_place, replaced
 from greenroom.actors.base.validation_messages import part_of, parts_of
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -90,8 +90,6 @@ def given_time(field: str, text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: boo
         ) from None
 
 
-_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
 SPANS = (("after", "before"), ("start_time", "end_time"), ("start_date", "end_date"))
 """Names of fields that say from when on and until when."""
 
@@ -111,15 +109,7 @@ def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | No
         time = read_time(value, ends_day="ends_day" in (meta.extra or {})).isoformat()
     except (ValueError, OverflowError):
         return None
-    return None if time == value else _replaced(raw, names, msgspec.json.encode(time))
-
-
-def _replaced(raw: bytes, steps: list[str], value: bytes) -> bytes:
-    if not steps:
-        return value
-    members = _split(raw)
-    members[steps[0]] = msgspec.Raw(_replaced(bytes(members[steps[0]]), steps[1:], value))
-    return msgspec.json.encode(members)
+    return None if time == value else replaced(raw, names, msgspec.json.encode(time))
 
 
 class TimeSpan(NamedTuple):
