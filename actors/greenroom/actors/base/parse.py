@@ -32,6 +32,18 @@ _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
 _UNKNOWN = "Object contains unknown field"
 
 
+class UnfitError(msgspec.ValidationError):
+    """JSON that is no such request, with what could be made to fit made so.
+
+    Attributes:
+        raw: The JSON of which the finding is.
+    """
+
+    def __init__(self, problem: str, raw: bytes) -> None:
+        super().__init__(problem)
+        self.raw = raw
+
+
 def parse_request(request_type: type[Q], raw: bytes) -> Q:
     """Return the request whose arguments are the JSON object ``raw``.
 
@@ -48,6 +60,8 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     _, raw_fields, spans = _plan(request_type)
     try:
         request, _ = decoded(request_type, raw, most_changes=MOST_CHANGES)
+    except UnfitError as error:
+        raise _worded(str(error), request_type, error.raw) from None
     except msgspec.DecodeError as error:
         raise _worded(str(error), request_type, raw) from None
     for name, is_object in raw_fields:
@@ -80,7 +94,7 @@ def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tupl
                 fitting = coerced(str(error), request_type, raw)
                 changes += 1
             if fitting is None:
-                raise
+                raise UnfitError(str(error), raw) from None
             raw = fitting
         else:
             return request, raw

@@ -76,10 +76,8 @@ def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
         return sentence, {"limit": takes, "value": shown(kept)}
     unquoted = [each for each in choices_of(hint) if each in _UNQUOTED]
     if unquoted and base is None:
-        return f"{sentence}, a string; send {_UNQUOTED[unquoted[0]]} without quotes", {
-            "limit": takes,
-            "value": shown(kept),
-        }
+        sentence = f"{sentence}, a string; send {_UNQUOTED[unquoted[0]]} without quotes"
+        return sentence, {"limit": takes, "value": shown(kept)}
     return f"{sentence} ({size:,} characters)", {"limit": takes, "size": size, "unit": unit}
 
 

@@ -46,7 +46,7 @@ class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int,
         counter(
             "coerced_arguments",
-            "Arguments that came as JSON in a text, as a whole float, or as null for nothing, and were taken.",
+            "Arguments taken that came as JSON in a text, as a whole float, or as null for nothing.",
         ),
     ]
 
