@@ -148,10 +148,7 @@ ODD_LINES: dict[str, Conversation] = {
     "neither a method nor an outcome": conversation(*HELLO, {"jsonrpc": "2.0", "id": 5}),
     "a method that is no text": conversation(*HELLO, request(7)),  # type: ignore[arg-type]  # as the line has it
     "an endless method": conversation(*HELLO, request("x" * 201)),
-    "params of a request that are no object": conversation(*HELLO, {**PING, "params": None}),
-    "params of a notification that are null": conversation(
-        {**INITIALIZED, "params": None}, call("get_memory")
-    ),
+    "params of a request that are no object": conversation(*HELLO, {**PING, "params": []}),
     "a key of params twice": conversation(*HELLO, text(request("ping", once=1), once='once":1,"once')),
     "a number out of range, or half a character": conversation(
         *HELLO, text(request("ping", a="number"), **{'"number"': "1e400"})

@@ -106,7 +106,6 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
         (b"nonsense", PARSE_ERROR, b"null", "JSON"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping"', PARSE_ERROR, b"null", "JSON"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping"} {}', PARSE_ERROR, b"null", "JSON"),
-        (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', PARSE_ERROR, b"null", "JSON"),
         (b'{"jsonrpc":"2.0","id":1,"method":"p\xff"}', PARSE_ERROR, b"null", "UTF-8"),
         (b'{"jsonrpc":"2.0","id":1,"method":"\xed\xa0\x80"}', PARSE_ERROR, b"null", "UTF-8"),
         (b'{"jsonrpc":"2.0","id":1,"method":"\x00"}', PARSE_ERROR, b"null", "JSON"),
@@ -137,7 +136,7 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
             "twice",
         ),
         (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":[1]}', INVALID_PARAMS, b"5", "an array"),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":null}', INVALID_PARAMS, b"5", "null"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":"null"}', INVALID_PARAMS, b"5", "a string"),
         (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":1e400}}', INVALID_PARAMS, b"5", "params.a"),
         (
             b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":"\\ud800"}}',
@@ -162,6 +161,14 @@ def test_a_bad_line_says_what_is_wrong_under_the_id_it_has(
     found, reply_id, sentence = refused(line)
     assert (found, reply_id) == (code, id)
     assert word in sentence
+
+
+@pytest.mark.parametrize("params", [b"", b',"params":null', b',"params":{}'])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_and_params_of_null_are_passed_over(mark: bytes, params: bytes) -> None:
+    frame = parse_frame(mark + b'{"jsonrpc":"2.0","id":1,"method":"ping"%b}' % params)
+    assert frame is not None
+    assert (frame.method, frame.id, frame.params or {}) == ("ping", b"1", {})
 
 
 def test_a_method_name_beyond_reason_is_not_echoed() -> None:

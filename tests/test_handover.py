@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 from support.agents import json as raw
@@ -23,8 +24,10 @@ from greenroom.actors import (
     RecordContext,
     RestoreSession,
     SessionLocator,
+    SetMemory,
     StartSession,
     UpdateSession,
+    WorkflowCheckpoint,
     open_greenroom,
 )
 from greenroom.actors.schemas.replies import ToolCall
@@ -282,6 +285,27 @@ async def test_a_session_that_matters_stays_when_an_agent_moves_on(tmp_path: Pat
             await cursor.ask(StartSession(restore_from=session))
             assert await is_there(runtime, session)
             return
+        await leaving.ask(StartSession(new=True))
+        assert await is_there(runtime, session)
+
+
+@pytest.mark.parametrize("reason", ["memory", "checkpoint", "namesake"])
+async def test_what_others_keep_for_a_session_keeps_it(tmp_path: Path, reason: str) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        cursor = agent(runtime, "cursor")
+        eve = agent(runtime, "cursor" if reason == "namesake" else "eve", user="eve")
+        session = (await cursor.ask(StartSession())).session_id
+        leaving = cursor
+        if reason == "memory":
+            await eve.ask(SetMemory(key="k", value=msgspec.Raw(b"1"), session_id=session))
+        elif reason == "checkpoint":
+            await eve.ask(StartSession(restore_from=session))
+            await eve.ask(WorkflowCheckpoint(name="here", state=msgspec.Raw(b'{"a": 1}')))
+            eve.close()
+        else:
+            cursor.close()
+            await eve.ask(StartSession(restore_from=session))
+            leaving = eve
         await leaving.ask(StartSession(new=True))
         assert await is_there(runtime, session)
 

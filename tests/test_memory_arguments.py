@@ -130,12 +130,12 @@ async def test_the_limits_are_those_of_metadata(client: McpClient, name: str, va
         ("store_memory", {"text": "x"}, "text: unknown; the arguments are content, value, key"),
         (
             "list_memories",
-            {"limit": "5"},
-            'limit: it takes a whole number from 1 to 200 and got "5", a string; send 5',
+            {"limit": "500"},
+            "limit: it takes a whole number from 1 to 200 and got 500",
         ),
         ("list_memories", {"limit": "five"}, 'got "five", a string; send a number without quotes'),
-        ("forget_memory", {"key": "k", "confirm": "true"}, "a string; send true without quotes"),
-        ("store_memory", {"content": "x", "importance": "0.5"}, "a string; send 0.5 without quotes"),
+        ("forget_memory", {"key": "k", "confirm": "yes"}, "a string; send true or false without quotes"),
+        ("store_memory", {"content": "x", "importance": "half"}, "a string; send a number without quotes"),
     ],
 )
 async def test_a_wrong_argument_is_told_what_to_send(

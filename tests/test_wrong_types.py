@@ -50,6 +50,8 @@ def check_answer(answer: dict[str, Any], place: Place, value: str) -> None:
     """Check that an answer fits a value in a place."""
     code, field = answer.get("code"), str(answer.get("details", {}).get("field", ""))
     assert code != "INTERNAL_ERROR", (place, value, answer)
+    if value == "null" or (value.startswith('"') and code != "SERIALIZATION_ERROR"):
+        return  # it may count as what it says, or as not given; `test_coercion` has when
     if code == "SERIALIZATION_ERROR" or not place.takes(value):
         assert code in {"VALIDATION_ERROR", "SERIALIZATION_ERROR", "VALUE_TOO_LARGE"}, (place, value, answer)
         assert field, (place, value, answer)

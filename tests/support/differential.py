@@ -307,7 +307,7 @@ class Sides:
         return None if is_right else f"after {step!r}\nwhich is {deviation.name}, ours says {_shown(ours)}"
 
     def _our_messages(self) -> list[dict[str, Any]]:
-        messages = [_without_time(_message(line)) for line in self._said]
+        messages = [_as_the_sdk_says(_message(line)) for line in self._said]
         self._said.clear()
         for message in messages:
             if "method" not in message and is_id(key := message["id"]):
@@ -326,8 +326,11 @@ def _told_apart(
     return f"after {step!r}\nours says      {_shown(ours_alone)}\nthe SDK's says {_shown(theirs_alone)}"
 
 
-def _without_time(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message without what only ours says: when the answer was made."""
+def _as_the_sdk_says(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without what only ours says: when the answer was made, and what must come first."""
+    error = message.get("error", {})
+    if error.get("message", "").startswith("send initialize first: "):
+        error.update(message="Invalid request parameters", data="")
     meta = message.get("result", {}).get("_meta", {})
     if meta.pop("greenroom/at", None) is not None and not meta:
         del message["result"]["_meta"]

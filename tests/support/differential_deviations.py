@@ -215,14 +215,9 @@ DEVIATIONS = (
     ),
     Deviation(
         "params of a request that are no object", (INVALID_PARAMS,), True,
-        "the SDK drops it in silence, except for null, which it takes for none",
+        "the SDK drops it in silence",
         lambda line, _: line.is_request and not isinstance(line.member("params"), dict)
-        and line.member("params") is not MISSING,
-    ),
-    Deviation(
-        "params of a notification that are null", NONE, False,
-        "as for requests; and a notification is never answered",
-        lambda line, _: line.id is MISSING and line.member("params") is None,
+        and line.member("params") not in (MISSING, None),
     ),
     Deviation(
         "a key of params twice", (INVALID_PARAMS,), True,

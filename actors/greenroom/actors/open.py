@@ -65,6 +65,7 @@ from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.preferences.actor import PreferencesActor
 from greenroom.actors.presence.actor import PresenceActor
 from greenroom.actors.recall.context_search import ExplainSessionSearch, SearchSession
+from greenroom.actors.recall.emptiness import WhyNoneListed
 from greenroom.actors.recall.entity_mentions import FindEntity
 from greenroom.actors.recall.evaluate import TrySearch
 from greenroom.actors.recall.explain import ExplainSearch
@@ -196,6 +197,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             RetrieveMemory,
             MemoryMap,
             RecallContext,
+            WhyNoneListed,
             PlacesOfKey,
             GetEmbedding,
             TrySearch,

@@ -8,6 +8,7 @@ be larger than any that can be encoded.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import msgspec
@@ -83,12 +84,18 @@ def elements_of(value: bytes) -> list[msgspec.Raw]:
         return []
 
 
-def replaced(raw: bytes, steps: tuple[str | int, ...], value: bytes) -> bytes:
-    """Return JSON that has another value at a place, which is there."""
+def replaced(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
+    """Return JSON in which the value at a place is another one, or in which that member is left out."""
     if not steps:
-        return value
-    parts: Any = _elements(raw) if isinstance(steps[0], int) else _members(raw)
-    parts[steps[0]] = msgspec.Raw(replaced(bytes(parts[steps[0]]), steps[1:], value))
+        return raw if value is None else value
+    step, *below = steps
+    parts: Any = _elements(raw) if isinstance(step, int) else _members(raw)
+    if below:
+        parts[step] = msgspec.Raw(replaced(bytes(parts[step]), below, value))
+    elif value is None:
+        del parts[step]
+    else:
+        parts[step] = msgspec.Raw(value)
     return msgspec.json.encode(parts)
 
 

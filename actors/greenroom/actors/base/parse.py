@@ -17,6 +17,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
+from greenroom.actors.base.coercion import MOST_CHANGES, coerced
 from greenroom.actors.base.path_names import with_published_name
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
@@ -30,6 +31,18 @@ _NEAR = 0.75
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
 _UNKNOWN = "Object contains unknown field"
+
+
+class UnfitError(msgspec.ValidationError):
+    """JSON that is no such request, with what could be made to fit made so.
+
+    Attributes:
+        raw: The JSON of which the finding is.
+    """
+
+    def __init__(self, problem: str, raw: bytes) -> None:
+        super().__init__(problem)
+        self.raw = raw
 
 
 def parse_request(request_type: type[Q], raw: bytes) -> Q:
@@ -47,7 +60,9 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
         raise _with_name(refusal, raw) from None
     _, raw_fields, spans = _plan(request_type)
     try:
-        request, _ = decoded(request_type, raw)
+        request, _ = decoded(request_type, raw, most_changes=MOST_CHANGES)
+    except UnfitError as error:
+        raise _worded(str(error), request_type, error.raw) from None
     except msgspec.DecodeError as error:
         raise _worded(str(error), request_type, raw) from None
     for name, is_object in raw_fields:
@@ -58,22 +73,33 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     return request
 
 
-def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
-    """Return the request that JSON says, and the JSON: times have offsets, paths the published names.
+def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tuple[Q, bytes]:
+    """Return the request that JSON says, and the JSON, in which every value is as its type takes it.
+
+    Args:
+        request_type: The request's type.
+        raw: The JSON.
+        most_changes: How many values may be made what their types take, besides times.
 
     Raises:
         DecodeError: it says none.
     """
     decoder = _plan(request_type)[0]
+    changes = 0
     while True:
         try:
             request: Q = decoder.decode(raw)
         except msgspec.ValidationError as error:
             problem = str(error)
-            meant = with_offset(problem, request_type, raw) or with_published_name(problem, request_type, raw)
-            if meant is None:
-                raise
-            raw = meant
+            fitting = with_offset(problem, request_type, raw) or with_published_name(
+                problem, request_type, raw
+            )
+            if fitting is None and changes < most_changes:
+                fitting = coerced(problem, request_type, raw)
+                changes += 1
+            if fitting is None:
+                raise UnfitError(problem, raw) from None
+            raw = fitting
         else:
             return request, raw
 

@@ -76,17 +76,9 @@ def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
         return sentence, {"limit": takes, "value": shown(kept)}
     unquoted = [each for each in choices_of(hint) if each in _UNQUOTED]
     if unquoted and base is None:
-        return f"{sentence}, a string; {_unquoted(unquoted[0], text)}", {"limit": takes, "value": shown(kept)}
+        sentence = f"{sentence}, a string; send {_UNQUOTED[unquoted[0]]} without quotes"
+        return sentence, {"limit": takes, "value": shown(kept)}
     return f"{sentence} ({size:,} characters)", {"limit": takes, "size": size, "unit": unit}
-
-
-def _unquoted(base: Any, text: str) -> str:
-    """Return what to send in place of a string."""
-    try:
-        meant = msgspec.json.decode(text, type=base)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return f"send {_UNQUOTED[base]} without quotes"
-    return f"send {msgspec.json.encode(meant).decode()} without quotes"
 
 
 def parts_of(hint: Any) -> tuple[Any, Meta]:
@@ -123,12 +115,12 @@ def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
 def _takes(hint: Any, kept: bytes) -> str:
     """Return what a type takes, in words; of several types those of the kind that was given, if any are."""
     choices = [each for each in _choices(hint) if each[0] not in {NoneType, UnsetType}]
-    alike = [each for each in choices if _is_of_kind(each[0], kept)]
+    alike = [each for each in choices if is_of_kind(each[0], kept)]
     choices = alike or choices
     return " or ".join(dict.fromkeys(_takes_one(base, meta) for base, meta in choices)) or "null"
 
 
-def _is_of_kind(base: Any, kept: bytes) -> bool:
+def is_of_kind(base: Any, kept: bytes) -> bool:
     """Return whether a type takes JSON values of the kind of one: strings, arrays, objects or numbers."""
     match kept[:1]:
         case b'"':

@@ -13,6 +13,7 @@ from greenroom.actors.auth.namespaces import project_part, workflow_key
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas import workflows as schemas
+from greenroom.actors.schemas.sessions import StatusOfSession
 from greenroom.actors.session import directory
 from greenroom.actors.workflow.shapes import shape_of
 from greenroom.runtime import Address, IndexReader, Query
@@ -157,6 +158,8 @@ class WorkflowCheckpoint(ClientOrchestration[schemas.CheckpointKept], frozen=Tru
         """
         place = await _place(client, self.session_id)
         members: dict[str, Any] = msgspec.json.decode(self.state)
+        if members and place.session_id is not None:
+            await client.ask(Address("session", place.session_id), StatusOfSession())
         request = schemas.KeepCheckpoint(
             name=self.name,
             state=self.state if members else None,

@@ -29,6 +29,7 @@ from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import (
     CLOSED,
     HEADER,
+    KEPT_FOR_IT,
     METADATA,
     STATE,
     Entry,
@@ -169,7 +170,7 @@ class SessionActor(Actor):
 
     @handles(requests.StatusOfSession)
     def status(self, _: requests.StatusOfSession, context: Context) -> SessionStatus | None:
-        """Answer the session's status, to a sender that may see the session."""
+        """Answer the session's status to a sender that may see the session, and keeps something for it."""
         header = self._header
         if header is None:
             return None
@@ -178,6 +179,8 @@ class SessionActor(Actor):
                 context, context.principal, "see_session", context.address.key, outcome="denied"
             )
             return None
+        if header.status not in CLOSED and context.get(KEPT_FOR_IT, bytes) is None:
+            context.put(KEPT_FOR_IT, b"")
         return header.status
 
     # -- messages ----------------------------------------------------------
@@ -199,6 +202,7 @@ class SessionActor(Actor):
             parent=parent,
             metadata=bytes(request.metadata),
             content=request.content,
+            of_another=None not in (principal.user, header.user_id) and principal.user != header.user_id,
         )
         message_id = self._append(context, partition, message)
         audit_record.record(

@@ -29,7 +29,16 @@ from greenroom.actors.session.kept_words import is_kept, is_of
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.naming import MOST_NAMING
 from greenroom.actors.session.portable_actor import STAGED_TIMER, PortableSession, slices
-from greenroom.actors.session.records import CLOSED, HEADER, METADATA, STATE, Header, Naming, seen_status
+from greenroom.actors.session.records import (
+    CLOSED,
+    HEADER,
+    KEPT_FOR_IT,
+    METADATA,
+    STATE,
+    Header,
+    Naming,
+    seen_status,
+)
 from greenroom.runtime import Context, Restate, Slices, handles
 
 TIMER: Final = "sweep"
@@ -209,7 +218,8 @@ class HandoverSession(PortableSession):
             return
         way = migrations.migrations(context)
         if (
-            way[:1]
+            is_of(header, context.principal)
+            and way[:1]
             and (way[0].outcome, way[0].by) == ("started", context.principal.agent_id)
             and all(move.outcome != "exported" for move in way)
             and not context.has_subscribers(session_uri(context.address.key))
@@ -372,7 +382,7 @@ class HandoverSession(PortableSession):
         )
 
 
-_WORK: Final = (STATE, METADATA, work_context.CONTEXT)
+_WORK: Final = (STATE, METADATA, KEPT_FOR_IT, work_context.CONTEXT)
 
 
 def unnamed(tool: str) -> str:

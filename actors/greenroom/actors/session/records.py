@@ -44,6 +44,8 @@ HEADER = b"h"
 METADATA = b"d"
 STATE = b"s"
 COUNTERS = b"t"
+KEPT_FOR_IT = b"u"
+"""Under it lies whether anything is kept for the session elsewhere: memories, checkpoints."""
 
 _OF_MESSAGE = 2
 _OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
@@ -127,6 +129,7 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
     ``parent`` comes with its audience, since not everyone who sees an answer sees what it answers.
     ``words`` is what other agents of the user may be told of a turn that hooks kept; nothing else writes it.
+    ``of_another``: whether an agent of another user than the session's sent it.
     """
 
     sender: str
@@ -137,6 +140,7 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     content: str
     event: StoredEvent | None = None
     words: str | None = None
+    of_another: bool = False
 
     @property
     def is_talk(self) -> bool:
@@ -145,7 +149,9 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def is_by_person(message: StoredMessage) -> bool:
-    """Return whether a message holds what a person said, as its sender has it."""
+    """Return whether it holds what a person said, as its sender has it: an agent of the session's user."""
+    if message.of_another:
+        return False
     return message.message_type == BY_PERSON or (message.event is not None and message.event.actor == "user")
 
 

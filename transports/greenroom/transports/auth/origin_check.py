@@ -25,7 +25,10 @@ def check_host(host: str, status: HTTPStatus) -> None:
     """
     if not _means_this_machine(host):
         # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
-        sentence = f"the Host header says {host[:100]!r}; this server answers to loopback names only"
+        sentence = (
+            f"the Host header says {host[:100]!r}; this server answers to loopback names only; "
+            "--behind-proxy allows every name, and so does an address that is not loopback"
+        )
         raise AccessDeniedError(status, sentence)
 
 

@@ -216,7 +216,7 @@ class HttpApp:
         self, exchange: Exchange, caller: Caller, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         head = exchange.head
-        if head.path == PATH:
+        if head.path.removesuffix("/") == PATH:
             self._check_not_stopping()
             caller = await authenticated(exchange, caller, self.authenticator)
             version = head.headers.get(VERSION)

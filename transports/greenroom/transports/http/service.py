@@ -18,7 +18,7 @@ from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.fast_path import rate_limit_refusal
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, Frame
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.limits import UNCOUNTED, Limits
 from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.server import McpServer
 
@@ -75,8 +75,10 @@ class HttpService:
         )
         return client
 
-    def count_request(self, caller: Caller) -> float:
+    def count_request(self, caller: Caller, frame: Frame) -> float:
         """Count a request; return by how many seconds it came too soon after others."""
+        if frame.method in UNCOUNTED:
+            return 0.0
         rate_limit = self.authenticator.rate_limit(caller)
         return 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
 

@@ -88,8 +88,8 @@ class StatefulEndpoint:
             await exchange.reply(Response(status, [JSON], rpc_error(error.code, str(error), id=error.id)))
             return
         wait = 0.0
-        if frame is not None and frame.is_request and frame.method != "ping":
-            wait = self._service.count_request(caller)
+        if frame is not None and frame.is_request:
+            wait = self._service.count_request(caller, frame)
             if (limited := self._service.rate_limited_response(frame, wait)) is not None:
                 await exchange.reply(limited)
                 return

@@ -84,7 +84,7 @@ class StatelessEndpoint:
         if rejection is not None:
             await exchange.reply(_rejected(rejection, id))
             return
-        wait = self._service.count_request(caller)
+        wait = self._service.count_request(caller, frame)
         if (limited := self._service.rate_limited_response(frame, wait)) is not None:
             await exchange.reply(limited)
             return

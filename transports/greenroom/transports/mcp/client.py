@@ -33,7 +33,7 @@ from greenroom.transports.mcp.frames import (
     RequestKey,
     error_line,
 )
-from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.limits import UNCOUNTED, Limits
 from greenroom.transports.mcp.open_streams import OpenStreams
 from greenroom.transports.mcp.ordering import IN_ORDER, OrderedQueue
 from greenroom.transports.mcp.response_sink import ResponseSink
@@ -182,7 +182,7 @@ class Client:
 
     def _let_pass(self, call: Call, wait: float) -> bool:
         """Return whether the client may send this now; answer it when it may not."""
-        if self._rate_limit is not None and call.frame.method != "ping":
+        if self._rate_limit is not None and call.frame.method not in UNCOUNTED:
             wait = self._rate_limit.request(call.arrived)
         if wait > 0:
             self.server.answer_limited(self, call, wait)
@@ -195,10 +195,14 @@ class Client:
         name = call.frame.method
         if name == "initialize":
             return self._shake_hands(call)
-        if not self.identity.is_introduced and name != "ping":
-            return False
         method = self.server.methods[era].get(name)
-        return method is not None and method(self, call)
+        if method is None:
+            return False
+        if not self.identity.is_introduced and name != "ping":
+            if self.sdk is None:
+                self.fail(call, INVALID_PARAMS, f"send initialize first: {name} is not answered before it")
+            return self.sdk is None
+        return method(self, call)
 
     def _shake_hands(self, call: Call) -> bool:
         params, size = call.frame.params, call.frame.size

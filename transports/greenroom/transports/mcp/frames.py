@@ -16,6 +16,7 @@ nothing of connections: which ids are in flight is its caller's affair.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -257,7 +258,7 @@ def _plain_key(id: bytes) -> RequestKey | None:
 
 
 def _parse_closely(line: bytes) -> Frame | None:
-    members = _envelope(line)
+    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients begin with one
     raw_id, key = _id_of(members)
     reply_id = NO_ID if raw_id is None else raw_id
     if _decoded(members.get("jsonrpc")) != "2.0":
@@ -348,7 +349,7 @@ def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | No
     Raises:
         ValueError: its text says what is wrong with other parameters.
     """
-    if raw is None:
+    if raw is None or raw == b"null":  # clients that have nothing to say send null
         return None, None, b"{}", ""
     if raw[:1] != b"{":
         raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")

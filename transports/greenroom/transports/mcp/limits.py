@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+UNCOUNTED: Final = frozenset({"ping", "tools/list"})
+"""Requests that no rate limit counts: some clients list the tools before each call."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from greenroom.actors.base.coercion import coerced_arguments
 from greenroom.runtime.base.statistics import counter
 
 KEYS: Final = 10_000
@@ -41,6 +42,13 @@ class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):
         int, counter("exports", "Exports of memories and sessions by the server's tools and links.")
     ]
     exported_bytes: Annotated[int, counter("exported_bytes", "Size of these exports.")]
+    coerced_arguments: Annotated[
+        int,
+        counter(
+            "coerced_arguments",
+            "Arguments taken that came as JSON in a text, as a whole float, or as null for nothing.",
+        ),
+    ]
 
 
 class AccessMeter:
@@ -95,4 +103,5 @@ class AccessMeter:
             new_addresses=self._new_addresses,
             exports=self._exports,
             exported_bytes=self._exported_bytes,
+            coerced_arguments=coerced_arguments.total(),
         )

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from codecs import BOM_UTF8
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ MAX_BYTES: Final = 16 << 20
 
 
 def read(path: Path) -> str | None:
-    """Return a file's text with its line ends as they are; None where there is none.
+    """Return a file's text with its line ends as they are, without a byte order mark; None if there is none.
 
     Raises:
         SetupError: It cannot be read, or what is there is no plain file of some size.
@@ -33,7 +34,7 @@ def read(path: Path) -> str | None:
             os.close(descriptor)
             raise SetupError(f"{path} is no plain file of at most {MAX_BYTES:,} bytes; it is left alone")
         with os.fdopen(descriptor, "rb") as opened:
-            return opened.read(MAX_BYTES).decode()
+            return opened.read(MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
@@ -104,11 +105,19 @@ def _check_unchanged(path: Path, seen: str | None) -> None:
         raise SetupError(f"{path} was changed meanwhile, by another program; nothing was done, try again")
 
 
+def _mark_of(path: Path) -> bytes:
+    """Return the byte order mark that a file begins with; empty where there is none."""
+    with path.open("rb") as opened:
+        return BOM_UTF8 if opened.read(len(BOM_UTF8)) == BOM_UTF8 else b""
+
+
 def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
-    """Write beside a file and rename; a new file is for its owner alone."""
+    """Write beside a file and rename; a mark at its beginning stays; a new file is for its owner alone."""
     descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     try:
         with os.fdopen(descriptor, "wb") as opened:
+            with suppress(FileNotFoundError):
+                opened.write(_mark_of(real))
             opened.write(text.encode())
             with suppress(FileNotFoundError):
                 old = real.stat()

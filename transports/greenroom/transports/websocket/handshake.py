@@ -18,7 +18,7 @@ from greenroom.transports.base.errors import HttpRefusedError
 
 READ_SIZE = 4096
 SUBPROTOCOL = "mcp"
-PATHS = frozenset({"", "/", "/mcp"})
+PATHS = frozenset({"", "/", "/mcp", "/mcp/"})
 
 
 class UpgradeRequest(NamedTuple):

@@ -1,0 +1,153 @@
+"""Arguments as clients send them: JSON as text, whole floats, null and an empty text for "not given"."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness import greenroom
+from support.wrong_types import Place, places
+
+from greenroom.actors import REQUESTS
+from greenroom.actors.base.coercion import CHOOSE_BY_TAGS, EVERYTHING, GUARDED, coerced_arguments
+from greenroom.actors.base.parse import parse_request
+from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import msgspec
+
+pytestmark = pytest.mark.promise("mcp.arguments")
+
+PLACES = [
+    pytest.param(request, place, id=f"{name}: {place.path}")
+    for name, request in REQUESTS.items()
+    for place in places(request)
+]
+
+
+def parsed(request: type[msgspec.Struct], arguments: str) -> Any:
+    """Return the request, or the refusal's field."""
+    try:
+        return parse_request(request, arguments.encode())
+    except Refusal as refusal:
+        return refusal.details.get("field", refusal.sentence)
+
+
+def without(place: Place) -> str | None:
+    """Return the arguments without the place's member; None where it is an element, or required."""
+    *holders, name = place.path.split(".")
+    arguments = json.loads(place.filled('"the hole"'))
+    inside = arguments
+    for holder in holders:
+        plain, *positions = holder.split("[")
+        inside = inside[plain]
+        for position in positions:
+            inside = inside[int(position.rstrip("]"))]
+    if "]" in name or name not in inside:
+        return None
+    del inside[name]
+    return json.dumps(arguments)
+
+
+def is_guarded(request: type[msgspec.Struct], place: Place) -> bool:
+    own = GUARDED.get(request.__name__, frozenset())
+    names = {place.path.partition(".")[0].partition("[")[0], place.path.rpartition(".")[2]}
+    return own is EVERYTHING or bool(names & (own | GUARDED["*"]))
+
+
+def nothings(place: Place) -> Iterator[str]:
+    """Yield the JSON that may say that a member was not given, and that its type does not take."""
+    if not place.takes("null"):
+        yield "null"
+    if not place.takes('""') and (place.takes('"text"') or place.takes('"2026-01-01"')):
+        yield '""'
+
+
+@pytest.mark.parametrize(("request_type", "place"), PLACES)
+def test_null_and_an_empty_text_are_not_given_but_where_that_says_more(
+    request_type: type[msgspec.Struct], place: Place
+) -> None:
+    left_out = without(place)
+    absent = None if left_out is None else parsed(request_type, left_out)
+    is_optional = left_out is not None and not isinstance(absent, str)
+    for value in nothings(place):
+        found = parsed(request_type, place.filled(value))
+        if is_optional and not is_guarded(request_type, place):
+            assert found == absent, value
+        else:
+            assert isinstance(found, str), (value, found)
+
+
+@pytest.mark.parametrize(("request_type", "place"), PLACES)
+def test_json_in_a_text_counts_as_that_where_no_text_is_taken(
+    request_type: type[msgspec.Struct], place: Place
+) -> None:
+    values = ("1", "0.5", "true", "[]", "[1]", "{}", '["text"]', '{"a": 1}')
+    for value in values:
+        as_text = json.dumps(value)
+        if place.takes(value) and not place.takes(as_text) and not place.takes('"text"'):
+            plain = parsed(request_type, place.filled(value))
+            assert parsed(request_type, place.filled(as_text)) == plain, value
+            assert parsed(request_type, place.filled(json.dumps(f" {value}\n"))) == plain, value
+
+
+@pytest.mark.parametrize(("request_type", "place"), PLACES)
+def test_a_whole_float_is_an_integer_and_no_other_one_is(
+    request_type: type[msgspec.Struct], place: Place
+) -> None:
+    if place.takes("1") and not place.takes("0.5") and not place.takes("1.5"):
+        plain = parsed(request_type, place.filled("1"))
+        assert parsed(request_type, place.filled("1.0")) == plain
+        assert parsed(request_type, place.filled("10e-1")) == plain
+        for value in ("1.5", "1e400", "1e-400"):
+            assert isinstance(parsed(request_type, place.filled(value)), str), value
+
+
+@pytest.mark.parametrize(
+    "text", ['["a", NaN]', '{"a": 1, "a": 2}', "[1e999]", "['a']", '["\\ud800"]', "[" * 200]
+)
+@pytest.mark.parametrize("name", ["tags", "metadata"])
+def test_what_is_in_a_text_is_held_to_the_rules_of_all_json(text: str, name: str) -> None:
+    request = REQUESTS["forget_memory" if name == "tags" else "store_memory"]
+    given = {"filters": {"tags": text}} if name == "tags" else {"content": "x", "metadata": text}
+    found = parsed(request, json.dumps(given))
+    assert found == ("filters.tags" if name == "tags" else "metadata")
+
+
+def test_many_wrong_values_end_in_a_refusal() -> None:
+    given = {"query": "x", "filters": {"languages": [None] * 5_000}}
+    assert isinstance(parsed(REQUESTS["search_code_semantic"], json.dumps(given)), str)
+
+
+@pytest.mark.parametrize("tool", ["store_memory", "memory_search", "recall_context", "forget_memory"])
+def test_tags_in_one_text_are_several_where_they_choose_nothing_that_goes(tool: str) -> None:
+    request = REQUESTS[tool]
+    given: dict[str, Any] = {
+        "store_memory": {"content": "x"},
+        "memory_search": {"query": "x"},
+        "recall_context": {"task": "x"},
+        "forget_memory": {},
+    }[tool]
+    tagged = {"filters": {"tags": "a, b"}} if tool == "forget_memory" else {**given, "tags": "a, b"}
+    found = parsed(request, json.dumps(tagged))
+    if request.__name__ in CHOOSE_BY_TAGS:
+        assert found == "filters.tags"
+    else:
+        assert found.tags == ["a", "b"]
+
+
+async def test_a_repeat_may_spell_its_arguments_otherwise_and_each_change_is_counted(tmp_path: Path) -> None:
+    before = coerced_arguments.copy()
+    async with greenroom(tmp_path, "alice") as client:
+        await client.initialize()
+        plain = {"content": "x", "tags": ["a", "b"], "importance": 0.5}
+        stored = await client.call("store_memory", idempotency_key="k", **plain)
+        again = {"content": "x", "tags": '["a","b"]', "importance": "0.5", "kind": None, "metadata": None}
+        assert await client.call("store_memory", idempotency_key="k", **again) == stored
+        refused = await client.call("store_memory", content="x", idempotency_key="")
+        assert refused["details"]["field"] == "idempotency_key"
+    assert coerced_arguments["json_text"] - before["json_text"] == 2
