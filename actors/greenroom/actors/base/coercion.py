@@ -85,8 +85,9 @@ def coerced(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
 
 def _change(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
     value, bases = place.value, choices_of(place.hint)
-    is_text = any(base in {str, dt.datetime} or get_origin(base) is Literal for base in bases)
-    if value == b"null" or (value == b'""' and is_text):
+    is_text = any(base in {str, dt.datetime} for base in bases)
+    takes_words = is_text or any(get_origin(base) is Literal for base in bases)
+    if value == b"null" or (value == b'""' and takes_words):
         came_as: _CameAs = "null" if value == b"null" else "empty_text"
         return _Change(came_as, None) if _may_go(place, request_type) else None
     if value.startswith(b'"') and not is_text:
