@@ -87,7 +87,7 @@ def test_older_parameters_mean_what_they_meant(tool: str, arguments: dict[str, A
     [
         ("recall_memory", {"query": "q", "limit": 3}, ("limit", "query, time_expr, n_results")),
         ("recall_memory", {"query": "q", "n_results": 0}, ("n_results", "1", "100", "0")),
-        ("recall_memory", {"query": "q", "n_results": "5"}, ("n_results", '"5"')),
+        ("recall_memory", {"query": "q", "n_results": "five"}, ("n_results", '"five"')),
         ("recall_by_timeframe", {"end_date": "2026-01-01"}, ("start_date", "required")),
         ("recall_by_timeframe", {"start_date": None}, ("start_date", "null")),
         (
@@ -99,7 +99,7 @@ def test_older_parameters_mean_what_they_meant(tool: str, arguments: dict[str, A
         ("exact_match_retrieve", {}, ("content", "required")),
         ("debug_retrieve", {"query": ""}, ("query", "1", "0")),
         ("retrieve_memory", {"query": "q", "n_results": 5, "limit": 3}, ("limit", "n_results")),
-        ("retrieve_memory", {"query": "q", "n_results": None}, ("n_results", "null")),
+        ("retrieve_memory", {"query": "q", "n_results": []}, ("n_results", "[]")),
         ("omn_retrieve_memory", {"query": "q", "n_results": 5}, ("n_results", "query, query_embedding")),
     ],
     ids=str,

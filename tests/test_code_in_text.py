@@ -73,7 +73,7 @@ async def test_what_is_read_as_text_is_said_and_looked_through_by_every_tool_for
         await settled(agent)
 
         found = await ask(agent, "symbol_search", '{"symbol":"Ferry.moorFerry"}')
-        assert (found.definitions, unread in found.partial) == ([], True)
+        assert (found.definitions, unread in str(found.partial_reason)) == ([], True)
         assert [(each.file_path, each.line) for each in found.in_text] == [
             ("lib/ferry.dart", 3),
             ("lib/ferry.dart", 5),
@@ -83,13 +83,14 @@ async def test_what_is_read_as_text_is_said_and_looked_through_by_every_tool_for
         assert ([each.symbol for each in found.definitions], found.in_text) == (["sail"], UNSET)
 
         matched = await ask(agent, "code_search", '{"pattern":"function moor*"}')
-        assert (matched.matches, unread in matched.partial) == ([], True)
+        assert (matched.matches, unread in str(matched.partial_reason)) == ([], True)
         assert {each.file_path for each in matched.in_text} == {"lib/ferry.dart"}
         matched = await ask(agent, "code_search", '{"pattern":"function moor*","scope":"db"}')
         assert (matched.matches, matched.in_text) == ([], UNSET)
 
         depends = await ask(agent, "dependency_search", '{"target":"db/schema.sql"}')
-        assert (depends.dependents, depends.dependencies, unread in depends.partial) == ([], UNSET, True)
+        assert (depends.dependents, depends.dependencies) == ([], UNSET)
+        assert unread in str(depends.partial_reason)
         assert [(each.file_path, each.line) for each in depends.in_text] == [("app.py", 1)]
         depends = await ask(agent, "dependency_search", '{"target":"moorFerry"}')
         assert (depends.target_is, len(depends.in_text)) == ("unknown", 3)
@@ -100,7 +101,7 @@ async def test_what_is_read_as_text_is_said_and_looked_through_by_every_tool_for
             "  2 CREATE TABLE ferries (",
             "  7 CREATE VIEW sailing AS",
         ]
-        assert (made.shown, "as text" in made.partial) == (0, True)
+        assert (made.shown, "as text" in str(made.partial_reason)) == (0, True)
         with pytest.raises(Refusal, match="the symbols of 1 Dart file"):
             await ask(agent, "outline", '{"path":"lib"}')
 

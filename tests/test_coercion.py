@@ -10,7 +10,13 @@ from harness import greenroom
 from support.wrong_types import Place, places
 
 from greenroom.actors import REQUESTS
-from greenroom.actors.base.coercion import CHOOSE_BY_TAGS, EVERYTHING, GUARDED, coerced_arguments
+from greenroom.actors.base.coercion import (
+    CHOOSE_BY_TAGS,
+    EVERYTHING,
+    GUARDED,
+    MOST_CHANGES,
+    coerced_arguments,
+)
 from greenroom.actors.base.parse import parse_request
 from greenroom.runtime import Refusal
 
@@ -32,7 +38,7 @@ PLACES = [
 def parsed(request: type[msgspec.Struct], arguments: str) -> Any:
     """Return the request, or the refusal's field."""
     try:
-        return parse_request(request, arguments.encode())
+        return parse_request(request, arguments.encode(), most_changes=MOST_CHANGES)
     except Refusal as refusal:
         return refusal.details.get("field", refusal.sentence)
 

@@ -332,7 +332,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
         (OverloadedError("session/s", 120), "OVERLOADED", {"retry_after_ms": 120}),
         (StorageFullError("/home/secret cannot be written"), "STORAGE_FULL", {}),
         (
-            StorageFullError("the disk has 5 bytes left", disk_free=5),
+            StorageFullError("the disk has 5 bytes left", {"disk_free": 5}),
             "STORAGE_FULL",
             {"disk_free": 5},
         ),

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import trio
 from support.agents import FAST
-from support.corpora import document_of
+from support.corpora import document_of, ids_in
 
 from greenroom.actors import (
     AddMessage,
@@ -352,7 +352,8 @@ async def test_names_that_nobody_declared_are_found_behind_those_that_somebody_d
     (grafana, loki) = (await corpus.find("grafana")).entities
     assert (grafana.name, grafana.mention_count, grafana.declared) == ("Grafana", 4, False)
     assert (grafana.entity_id, grafana.entity_type) == (None, None)
-    assert (grafana.source_chunks, grafana.source_files) == ([1, 2, 3], ["a.md", "b.md"])
+    chunks = await ids_in(corpus.runtime, "docs", 1, 2, 3)
+    assert (grafana.source_chunks, grafana.source_files) == (chunks, ["a.md", "b.md"])
     assert (loki.name, loki.mention_count) == ("Grafana Loki", 3)
     suggested = (await corpus.agent.ask(SuggestEntities(corpus="docs"))).suggestions
     assert (

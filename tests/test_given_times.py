@@ -79,7 +79,7 @@ async def test_times_without_offset_and_dates_are_utc(tmp_path: Path, tool: str)
         for start in ("2024-05-01", "20240501", "2024-05-01T00:00", "2024-05-01 00:00:00", "2024-W18-3"):
             assert await find(client, tool, start, "2024-05-01T12:00:01") == wanted, start
         assert await find(client, tool, "2024-05-01T09:00:00+09:00", "2024-05-01T07:00:01-05:00") == wanted
-        for no_time in ("yesterday", "2024-05-32", "", 1_714_521_600):
+        for no_time in ("yesterday", "2024-05-32", 1_714_521_600):
             answer = await ask(client, tool, no_time, "2024-05-02")  # type: ignore[arg-type]  # on purpose
             assert answer["code"] == "VALIDATION_ERROR", answer
     if tool in {"memory_search", "list_memories", "recall_by_timeframe"}:

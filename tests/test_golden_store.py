@@ -117,7 +117,7 @@ EMPTY: tuple[Any, ...] = (None, [])
 """Values that hits do not say any more."""
 WITHIN = {"memory_passport": "claim"}
 """Fields that are an object since, with what they were as this member."""
-ANEW = {"query_time_ms", "score"}
+ANEW = {"query_time_ms", "score", "instructions"}
 """Fields that are computed for each answer."""
 FORGOTTEN = {"record_context"}
 """Tools whose arguments have other names since, so that a repeat is not told from another request."""

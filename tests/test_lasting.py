@@ -21,6 +21,7 @@ from support.websocket_programs import connected, server
 from test_keys_process import bearer, create, keys
 
 from greenroom.actors import (
+    AddMessage,
     Agent,
     ApiKeyMade,
     CreateApiKey,
@@ -171,7 +172,9 @@ async def test_a_link_that_was_used_is_not_valid_again(place: Place) -> None:
     async with place.opened() as at:
         agent = Agent(at.runtime, Principal(agent_id="a"), passports=options)
         for _ in range(2):
-            passport = (await agent.ask(StartSession(new=True))).memory_passport
+            started = await agent.ask(StartSession(new=True))
+            await agent.ask(AddMessage(session_id=started.session_id, content="so it stays"))
+            passport = started.memory_passport
             assert passport is not None
             assert passport.export_url is not None
             urls.append(passport.export_url)

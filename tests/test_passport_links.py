@@ -280,9 +280,11 @@ async def test_without_http_there_is_a_claim_and_no_link(open_at: Opens) -> None
 async def test_a_link_that_needed_no_key_gives_nothing_once_one_is_needed(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         guest = await here.session()
-        first, second = [
-            path_of((await call(guest, "start_session", new=True))["memory_passport"]) for _ in range(2)
-        ]
+        links = []
+        for _ in range(2):
+            links.append(path_of((await call(guest, "start_session", new=True))["memory_passport"]))
+            await call(guest, "add_message", content="so the session stays")
+        first, second = links
         assert (await opened(here, first)).status == 200
         await create_key(at, "sessions:*")
         await here.settled()

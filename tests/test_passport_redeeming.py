@@ -125,7 +125,9 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
         session = await begun(claude, "hello")
         exported = await claude.ask(ExportSession(expires_in=3_600))
         text = await text_of(claude, exported)
-        handed = (await claude.ask(StartSession(purpose="another"))).memory_passport
+        another = await claude.ask(StartSession(purpose="another"))
+        await claude.ask(AddMessage(session_id=another.session_id, content="so it stays"))
+        handed = another.memory_passport
         assert handed is not None
         in_time = RestoreSession(passport=text, idempotency_key="in time")
         first = await claude.ask(in_time)

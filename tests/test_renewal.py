@@ -99,8 +99,8 @@ async def test_symbols_are_known_once_the_parser_is_installed_and_files_are_read
         indexed(server)
         found = server.call("symbol_search", symbol="part_1")
         assert found["definitions"] == []
-        assert "3 Python files and 1 Go file" in found["partial"]
-        assert "pip install tree-sitter tree-sitter-python tree-sitter-go" in found["partial"]
+        assert "3 Python files and 1 Go file" in found["partial_reason"]
+        assert "pip install tree-sitter tree-sitter-python tree-sitter-go" in found["partial_reason"]
     before = made(await documents(home, workspace(home)))
     with served(home) as server:
         found = until_known(server)
@@ -135,7 +135,7 @@ async def test_a_newer_grammar_reads_files_again_and_what_it_made_stays_with_an_
     (code / "part_0.py").write_text("def part_9():\n    return 'anchor'\n")
     with served(home, hidden="tree_sitter") as server:
         indexed(server)
-        assert "1 Python file " in server.call("symbol_search", symbol="part_9")["partial"]
+        assert "1 Python file " in server.call("symbol_search", symbol="part_9")["partial_reason"]
     with served(home) as server:
         assert [each["symbol"] for each in until_known(server)["definitions"]] == ["part_9"]
 
@@ -176,7 +176,7 @@ async def test_a_grammar_that_dies_costs_the_files_of_its_language_their_symbols
         indexed(server)
         found = server.call("symbol_search", symbol="*")
         assert {each["symbol"] for each in found["definitions"]} == {"part_0", "part_1"}
-        assert found["partial"] == (
+        assert found["partial_reason"] == (
             "the symbols of 1 Go file are not known: what reads Go failed, so they were read as text"
         )
         assert "Sail" in server.call("read_file", path="ship.go")["files"][0]["text"]
@@ -224,7 +224,7 @@ async def test_pdf_files_and_names_are_read_after_what_reads_them_was_installed(
     )
     with served(home, hidden=ALL) as server:
         said = server.call("find_entity", vendor_filter="redis")
-        assert said["partial"] == (
+        assert said["partial_reason"] == (
             "finding names of entities takes ahocorasick-rs, not installed here: pip install ahocorasick-rs"
         )
         server.send_call("define_entities", entities=[{"name": "Redis", "type": "library"}])

@@ -583,9 +583,9 @@ async def test_a_store_from_before_there_were_events_is_read(enter: Enter) -> No
             return None
         record = msgspec.msgpack.decode(payload)
         match record:
-            case [str(), int(), str(), _, bytes(), str(), None, None]:
+            case [str(), int(), str(), _, bytes(), str(), None, None, False]:
                 stripped.add("message")
-                return msgspec.msgpack.encode(record[:-2])
+                return msgspec.msgpack.encode(record[:-3])
             case [str(), str(), str(), int(), int(), int(), 0]:
                 stripped.add("tally")
                 return msgspec.msgpack.encode(record[:-1])

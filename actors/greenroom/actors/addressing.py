@@ -190,5 +190,13 @@ def idempotency_scope(principal: Principal) -> str:
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments, however they are written."""
-    return blake2b(canonical(msgspec.json.encode(arguments)), digest_size=16).digest()
+    """Return a digest of the arguments, however they are written.
+
+    What older versions did not take counts where it is given alone, so that their repeats are known.
+    """
+    said = msgspec.json.encode(arguments)
+    newer = [name for name in getattr(arguments, "newer", ()) if getattr(arguments, name) is None]
+    if newer:
+        members = msgspec.json.decode(said, type=dict[str, msgspec.Raw])
+        said = msgspec.json.encode({name: value for name, value in members.items() if name not in newer})
+    return blake2b(canonical(said), digest_size=16).digest()

@@ -23,7 +23,15 @@ from greenroom.runtime import Refusal
 
 EVERYTHING: Final = frozenset({"*"})
 GUARDED: Final[Mapping[str, frozenset[str]]] = {
-    "*": frozenset({"visibility", "scope", "expected_version", "idempotency_key", "confirm", "project_id"}),
+    "*": frozenset(
+        {"visibility", "visibility_filter", "scope", "expected_version", "idempotency_key", "confirm"}
+        | {
+            "project_id",
+            "session_id",
+            "key",
+            "memory_id",
+        }  # or another place is meant
+    ),
     "CreateApiKey": EVERYTHING,
     "DefineEntities": frozenset({"remove", "corpus"}),
     "DeleteMemory": EVERYTHING,

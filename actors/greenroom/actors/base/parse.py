@@ -17,7 +17,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.argument_places import ArgumentPlace, find_place, members_of
-from greenroom.actors.base.coercion import MOST_CHANGES, coerced
+from greenroom.actors.base.coercion import coerced
 from greenroom.actors.base.path_names import with_published_name
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
@@ -45,8 +45,14 @@ class UnfitError(msgspec.ValidationError):
         self.raw = raw
 
 
-def parse_request(request_type: type[Q], raw: bytes) -> Q:
+def parse_request(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> Q:
     """Return the request whose arguments are the JSON object ``raw``.
+
+    Args:
+        request_type: The request's type.
+        raw: The JSON.
+        most_changes: How many values may be made what their types take, where a client sent them; see
+            `coercion`.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
@@ -60,7 +66,7 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
         raise _with_name(refusal, raw) from None
     _, raw_fields, spans = _plan(request_type)
     try:
-        request, _ = decoded(request_type, raw, most_changes=MOST_CHANGES)
+        request, _ = decoded(request_type, raw, most_changes=most_changes)
     except UnfitError as error:
         raise _worded(str(error), request_type, error.raw) from None
     except msgspec.DecodeError as error:
@@ -97,8 +103,10 @@ def decoded(request_type: type[Q], raw: bytes, *, most_changes: int = 0) -> tupl
             if fitting is None and changes < most_changes:
                 fitting = coerced(problem, request_type, raw)
                 changes += 1
-            if fitting is None:
+            if fitting is None and changes:
                 raise UnfitError(problem, raw) from None
+            if fitting is None:
+                raise
             raw = fitting
         else:
             return request, raw

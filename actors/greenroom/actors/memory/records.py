@@ -72,7 +72,8 @@ _PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 _ENDED = b"t"
-_GROUPS = 1 << 10
+GROUPS = 1 << 10
+"""Of so many groups of keys a root keeps how far versions went that ended."""
 _GROUP_BYTES = 2
 SECRET_BYTES = 16
 _TAIL_BYTES = 16 - ROOT_TAG_BYTES
@@ -328,7 +329,7 @@ def ended_key(key: bytes | None) -> bytes:
     """
     if key is None:
         return _ENDED
-    group = int.from_bytes(blake2b(key, digest_size=_GROUP_BYTES).digest()) % _GROUPS
+    group = int.from_bytes(blake2b(key, digest_size=_GROUP_BYTES).digest()) % GROUPS
     return _ENDED + group.to_bytes(_GROUP_BYTES)
 
 

@@ -114,7 +114,7 @@ class ExportMemories(ClientOrchestration[MemoriesExported], frozen=True, kw_only
             raise StorageFullError(
                 "the store has no room to keep an export; make room, or take `greenroom export`, which "
                 "writes a file and works with a full store, too",
-                **error.numbers,
+                error.numbers,
             ) from error
         client.on_export(parts.size)
         return MemoriesExported(

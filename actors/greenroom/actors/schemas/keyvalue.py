@@ -1,6 +1,6 @@
 """Requests to an agent's key-value memory. A field is a tool's parameter: name, type, limit and default."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -49,6 +49,8 @@ class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
 
 class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
     """Delete an entry with all its versions; by an id also one of another namespace."""
+
+    newer: ClassVar[tuple[str, ...]] = ("memory_id",)
 
     key: types.MemoryKey | None = None
     memory_id: kinds.MemoryId | None = None

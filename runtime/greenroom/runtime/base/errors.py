@@ -6,6 +6,7 @@ the work was begun, and whether a repeat can help.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -119,13 +120,13 @@ class StorageFullError(StoreError):
 
     Args:
         sentence: What is full, and what helps.
-        **numbers: The limit that was reached and what there is, in bytes, where the sentence names no path:
+        numbers: The limit that was reached and what there is, in bytes, where the sentence names no path:
             then clients are given both.
     """
 
-    def __init__(self, sentence: str, **numbers: int) -> None:
+    def __init__(self, sentence: str, numbers: Mapping[str, int] | None = None) -> None:
         super().__init__(sentence)
-        self.numbers = numbers
+        self.numbers = dict(numbers or {})
 
 
 class StoreOwnedError(StoreError):

@@ -154,16 +154,14 @@ class Space:
         return StorageFullError(
             f"the disk has {self.disk_free:,} bytes left and --min-free keeps {self.min_free:,}; make room "
             "on the disk or start with a smaller --min-free",
-            disk_free=self.disk_free,
-            min_free=self.min_free,
+            {"disk_free": self.disk_free, "min_free": self.min_free},
         )
 
     def _map_full(self) -> StorageFullError:
         return StorageFullError(
             f"the store has {self.used_bytes:,} of the {self.map_bytes:,} bytes that --max-size allows; "
             "delete something or start with a larger --max-size",
-            used_bytes=self.used_bytes,
-            max_size=self.map_bytes,
+            {"used_bytes": self.used_bytes, "max_size": self.map_bytes},
         )
 
 

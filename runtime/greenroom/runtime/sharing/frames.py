@@ -256,7 +256,7 @@ def error_of(failure: Failure) -> errors.GreenroomError:
         if failure.error == "OverloadedError":
             return errors.OverloadedError.of(failure.sentence, int(details["retry_after_ms"]))
         if failure.error == "StorageFullError":
-            return errors.StorageFullError(failure.sentence, **details)
+            return errors.StorageFullError(failure.sentence, details)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
         pass
     return _BY_NAME.get(failure.error, errors.ActorFailedError)(failure.sentence)

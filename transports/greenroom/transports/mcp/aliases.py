@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from greenroom.actors import REQUESTS, parse_request
+from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.actors.recall.older_calls import OLDER_SEARCHES, OlderCall
 
 META_KEY = "greenroom/deprecated"
@@ -63,7 +64,7 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
         Raises:
             Refusal: the arguments do not fit; it names the older parameter.
         """
-        given = parse_request(self.request, arguments)
+        given = parse_request(self.request, arguments, most_changes=MOST_CHANGES)
         if self.takes is None:
             return msgspec.structs.replace(given, **self.fixed) if self.fixed else given
         return REQUESTS[self.successor](**self.translated(msgspec.structs.asdict(given)))

@@ -97,7 +97,11 @@ class ToolOffer:
         """Return the entries of some listed tools, whose descriptions point at none of the others."""
         entries = [self.listing[name] for name in names]
         listed = {name: name for name in names}
-        return [{**each, "description": with_tools(each["description"], listed.get)} for each in entries]
+        described = (each.get("description", "") for each in entries)
+        return [
+            {**each, "description": with_tools(text, listed.get)} if text else each
+            for each, text in zip(entries, described, strict=True)
+        ]
 
     def _entry(self, tool: Tool) -> dict[str, Any]:
         if tool is not self._server_tools[tool.name]:

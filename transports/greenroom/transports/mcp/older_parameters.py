@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from greenroom.actors import REQUESTS, parse_request
+from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.transports.mcp.profiles.profile import OlderParameter
 
 
@@ -41,7 +42,7 @@ class OlderForm:
         Raises:
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
-        values = msgspec.structs.asdict(parse_request(self.request, arguments))
+        values = msgspec.structs.asdict(parse_request(self.request, arguments, most_changes=MOST_CHANGES))
         for older in self._parameters:
             if (value := older.read(values.pop(older.name))) is not None:
                 values[older.name] = value

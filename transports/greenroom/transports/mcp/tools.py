@@ -15,6 +15,7 @@ import msgspec
 from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_request
 from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
+from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.aliases import ALIASES, Alias
 from greenroom.transports.mcp.older_parameters import OlderForm
@@ -96,7 +97,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
         meant = self.alias_for(arguments) or self.parameters
-        return parse_request(self.request, arguments) if meant is None else meant.parse(arguments)
+        if meant is not None:
+            return meant.parse(arguments)
+        return parse_request(self.request, arguments, most_changes=MOST_CHANGES)
 
     def alias_for(self, arguments: bytes) -> Alias | None:
         """Return the older name that a call with these arguments means, or None."""
@@ -499,8 +502,8 @@ _ALL = (
     Tool(
         name="end_session",
         title="End session",
-        description="Close the session when all is done: finish, shut it down, wrap the work up, say what the"
-        " result is. It stays readable.",
+        description="Close the session when all is done: finish, close it down, shut it, wrap the work up, "
+        "say what the result is. It stays readable.",
         overwrites=True,
         repeatable=True,
     ),
