@@ -430,7 +430,7 @@ class Agent:
         return await explained(asker, request, reply)
 
     async def _uncounted(self, request: Any) -> Any:
-        """Return the answer to a request that nobody made, within what the agent may ask."""
+        """Return the answer to a request of our own, within what the agent may ask."""
         self._check_open_to_me(type(request))
         if _is_of_several(request):
             return await self._carried_out(request)

@@ -31,7 +31,7 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | UnsetType = UNSET
 
     def with_parameter(self, today: str, older: str) -> EmptyBecause:
-        """Return the same for somebody who knows a parameter by an older name."""
+        """Return the same with a parameter by its older name."""
         named = re.compile(rf"\b(fits|and|change|or) {re.escape(today)}\b")
         said = {
             "sentence": named.sub(rf"\1 {older}", self.sentence),
