@@ -189,3 +189,24 @@ async def test_the_console_shows_it_neither_memories_nor_lines_about_them(enter:
             for page in ("/told", "/memories"):
                 text = (await visitor.look(page)).text
                 assert {word for word in ("zebra", "quagga") if word in text} == words, page
+
+
+async def test_it_ends_no_memory_that_it_does_not_see_by_the_same_key(enter: Enter) -> None:
+    async with enter() as at:
+        shared = parse_request(
+            StoreMemory,
+            encode(
+                {
+                    "namespace": "user:ann:notes",
+                    "key": "k",
+                    "content": "quagga",
+                    "metadata": {"scope": "shared"},
+                }
+            ),
+        )
+        made = await bound(at, HERE).ask(shared)
+        assert not (await bound(at, ELSEWHERE).ask(ListMemories(namespace="user:ann:notes"))).memories
+        with refused("KEY_EXISTS", key="k"):
+            await bound(at, ELSEWHERE).ask(StoreMemory(namespace="user:ann:notes", key="k", content="zebra"))
+        (kept,) = (await bound(at, HERE).ask(ListMemories(namespace="user:ann:notes"))).memories
+        assert (kept.memory_id, kept.content) == (made.memory_id, "quagga")

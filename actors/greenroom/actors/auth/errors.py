@@ -148,6 +148,15 @@ def memory_exists(key: str, namespace: str) -> Refusal:
     )
 
 
+def hidden_memory_exists(key: str) -> Refusal:
+    """A live memory of the same owner is there that the caller may not see."""
+    return Refusal(
+        "KEY_EXISTS",
+        f"the memory {key!r} there is of projects that your API key does not reach; choose another key",
+        key=key,
+    )
+
+
 def timed_out(seconds: float) -> Refusal:
     """The memories of a namespace could not be searched in time; ask again."""
     return Refusal("TIMED_OUT", f"it did not answer within {seconds:.2g} s")

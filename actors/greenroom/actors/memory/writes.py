@@ -124,8 +124,8 @@ def write(
         stored: The entry to be given a new version, which is there; None: a new one.
 
     Raises:
-        Refusal: ``KEY_EXISTS``: it would move where another entry is; ``VALIDATION_ERROR``: it would
-            supersede itself. Nothing was staged then.
+        Refusal: ``KEY_EXISTS``: a memory that the sender may not see is there; ``VALIDATION_ERROR``: it
+            would move where another entry is, or supersede itself. Nothing was staged then.
     """
     old = None if stored is None else stored.entry
     packed = (yield from pack(draft.value, context)) if draft.compress else None
@@ -167,7 +167,9 @@ def _place(
     if stored is not None and stored.record_key == where:
         return _Place(where, is_new=False)
     occupant = context.get(where, Entry)
-    if occupant is not None and stored is not None and records.is_there(occupant, context.now):
+    if occupant is not None and records.is_there(occupant, context.now):
+        if stored is None:  # the sender's key to the server hides it: what it may not see it must not end
+            raise auth_errors.hidden_memory_exists(draft.key)
         raise auth_errors.invalid(
             "scope", f"scope: there is another memory {draft.key!r} of that scope; forget it first"
         )
