@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from greenroom.actors.corpus.code_filters import excerpt, recency, wanted, with_
 from greenroom.actors.corpus.reading import locate
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository, Located
+from greenroom.actors.corpus.said import rows_saying
 from greenroom.actors.schemas.code import CodeFile, CodeFilters, FindCode, FoundCode
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
@@ -100,6 +102,9 @@ def _ranked(
     from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
 
+    said = yield from rows_saying(repository, context, corpus, request.query)
+    if said is not None:
+        return _as_it_stands(corpus, said.likeness, request)
     many = _RECENT if request.filters.recency_weight else 1
     return (
         yield from rank_files(
@@ -112,6 +117,30 @@ def _ranked(
             about=_file_named(corpus, request.about),
         )
     )
+
+
+def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:
+    """Return the files that say a query of stop words, those that have it as it was typed first."""
+    from greenroom.actors.ranking.code import RankedFile, RankedFiles  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.sums import Asked  # noqa: PLC0415 - as above
+
+    least = max(request.min_score, request.min_relevance)
+    below = files_below(corpus, request.folder, request.filters)
+    rows: dict[int, list[int]] = {}
+    for row in sorted(likeness, key=lambda row: -likeness[row]):
+        number = int(corpus.author[row])
+        if likeness[row] >= least and (below is None or below[number]):
+            rows.setdefault(number, []).append(row)
+    files = [
+        RankedFile(corpus.authors[number], likeness[some[0]], likeness[some[0]], some, {})
+        for number, some in rows.items()
+    ]
+    told = None
+    about = _file_named(corpus, request.about)
+    if about is not None:
+        score = likeness[rows[about][0]] if about in rows else 0.0
+        told = Asked(about, score, score, list(rows).index(about) + 1 if about in rows else None, {})
+    return RankedFiles(files[: request.limit], len(files), {}, (), 1.0, told)
 
 
 def _file_named(corpus: Any, path: str) -> int | None:

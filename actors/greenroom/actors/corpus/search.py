@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +14,7 @@ from greenroom.actors.corpus.query_form import Route, route
 from greenroom.actors.corpus.reading import files_of, locate, result
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.corpus.said import rows_saying
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, QueryAnalysis
 from greenroom.actors.schemas.results_explained import NamedResult
@@ -56,7 +57,12 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         absence = "there is no embedder"
     taken = route(request.query, request.strategy, absence if vectors is None else None)
     yield from repository.entities.loaded(context)
-    ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
+    said = yield from rows_saying(repository, context, corpus, request.query)
+    if said is not None:
+        ranked = _as_it_stands(corpus, said.likeness, request)
+        taken = taken._replace(strategy="bm25", reason=said.reason)
+    else:
+        ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
     documents: dict[int, DocumentRecord] = {}
 
@@ -154,6 +160,38 @@ def _ranked(
             explain=request.explain,
             about=rows_named(corpus, request.about, request.id_prefix),
         )
+    )
+
+
+def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: requests.FindChunks) -> RankedChunks:
+    """Return the chunks that say a query of stop words, those that have it as it was typed first."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.ranking.documents import RankedChunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.sums import Asked  # noqa: PLC0415 - as above
+
+    least = max(request.min_score, request.min_relevance)
+    order = sorted((row for row in likeness if likeness[row] >= least), key=lambda row: -likeness[row])
+    rows = order[: request.top_k]
+    scores = np.array([likeness[row] for row in rows], np.float32)
+    about = rows_named(corpus, request.about, request.id_prefix)
+    told = None
+    if about:
+        row = max(about, key=lambda row: likeness.get(row, 0.0))
+        place = order.index(row) + 1 if row in order else None
+        told = Asked(row, likeness.get(row, 0.0), likeness.get(row, 0.0), place, {})
+    return RankedChunks(
+        rows=np.array(rows, np.intp),
+        shares=scores,
+        scores=scores,
+        matches=scores,
+        total=len(order),
+        corrected={},
+        unknown=(),
+        has_vectors=False,
+        is_nothing=False,
+        parts=[{} for _ in rows],
+        about=told,
     )
 
 

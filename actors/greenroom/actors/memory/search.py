@@ -22,6 +22,7 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
+from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -116,7 +117,13 @@ def find(
     elif request.mode == "exact":
         outcome = yield from _exact(repository, context, corpus, row_filter, request)
     else:
-        outcome = yield from _ranked(repository, context, seen.view, row_filter, request)
+        words = None if request.times else verbatim(request.text or "")
+        found = (
+            None
+            if words is None
+            else (yield from _said(repository, context, corpus, row_filter, request, words))
+        )
+        outcome = found or (yield from _ranked(repository, context, seen.view, row_filter, request))
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use and hits:
         repository.uses.write_soon(context)
@@ -223,6 +230,41 @@ def _exact(
         if context.should_yield():
             yield
     return RankedEntries(hits, total, "exact", is_minimum)
+
+
+def _said(
+    repository: MemoryRepository,
+    context: Context,
+    corpus: Corpus,
+    row_filter: RowFilter,
+    request: requests.FindMemories,
+    words: Verbatim,
+) -> Slices[RankedEntries | None]:
+    """Return memories that say words which the index leaves out, newest first; None where none does."""
+    hits: list[Hit] = []
+    others: list[Hit] = []
+    is_minimum = False
+    for looked, row in enumerate(row_filter.wanted.nonzero()[0][::-1].tolist()):
+        if looked >= MOST_READ or len(hits) == request.limit:
+            is_minimum = True
+            break
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        if stored is not None:
+            text = yield from all_texts(repository, context, stored)
+            likeness = words.likeness(text)
+            if likeness and likeness >= max(request.min_relevance or 0.0, request.min_score):
+                (hits if likeness == 1 else others).append(Hit(row, likeness, likeness, None, {}))
+        if context.should_yield():
+            yield
+    found = hits + others
+    return RankedEntries(found[: request.limit], len(found), "exact", is_minimum) if found else None
+
+
+def all_texts(repository: MemoryRepository, context: Context, stored: StoredEntry) -> Slices[str]:
+    """Return what a memory is found by: what it says, its key, its tags and its author."""
+    value, _ = yield from repository.value(context, stored.entry)
+    document = yield from repository.document(context, stored.entry, value, records.Quality())
+    return "\n".join([document.text, document.key, document.author, *document.tags])
 
 
 def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, text: str) -> Slices[bool]:
