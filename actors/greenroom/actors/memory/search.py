@@ -37,6 +37,7 @@ COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
 _NEEDED = (
     "greenroom.actors.memory.vector_filters",
+    "greenroom.actors.memory.negation",
     "greenroom.actors.memory.quality",
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
@@ -118,12 +119,12 @@ def find(
         outcome = yield from _exact(repository, context, corpus, row_filter, request)
     else:
         words = None if request.times else verbatim(request.text or "")
-        found = (
-            None
-            if words is None
-            else (yield from _said(repository, context, corpus, row_filter, request, words))
-        )
-        outcome = found or (yield from _ranked(repository, context, seen.view, row_filter, request))
+        outcome = RankedEntries((), 0, "exact")
+        if words is not None:
+            outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
+        if not outcome.hits:
+            ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
+            outcome = ranked._replace(is_minimum=outcome.is_minimum)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use and hits:
         repository.uses.write_soon(context)
@@ -232,15 +233,15 @@ def _exact(
     return RankedEntries(hits, total, "exact", is_minimum)
 
 
-def _said(
+def _saying(
     repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
     row_filter: RowFilter,
     request: requests.FindMemories,
     words: Verbatim,
-) -> Slices[RankedEntries | None]:
-    """Return memories that say words which the index leaves out, newest first; None where none does."""
+) -> Slices[RankedEntries]:
+    """Return memories that say words which the index leaves out, newest first."""
     hits: list[Hit] = []
     others: list[Hit] = []
     is_minimum = False
@@ -257,7 +258,7 @@ def _said(
         if context.should_yield():
             yield
     found = hits + others
-    return RankedEntries(found[: request.limit], len(found), "exact", is_minimum) if found else None
+    return RankedEntries(found[: request.limit], len(found), "exact", is_minimum)
 
 
 def all_texts(repository: MemoryRepository, context: Context, stored: StoredEntry) -> Slices[str]:
@@ -304,10 +305,12 @@ def _ranked(
     """Return the best by relevance, and with a boost by quality among them."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.negation import by_negation  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - as above
     from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.negation import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
@@ -320,9 +323,12 @@ def _ranked(
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     state = asked_state(request.text or "")
-    limit = max(request.limit, boosted, RIVALS, COMPARED if state else 0)
+    is_denial = is_negated(request.text or "")
+    limit = max(request.limit, boosted, RIVALS, COMPARED if state or is_denial else 0)
     ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
+    if is_denial:
+        ranked = yield from by_negation(repository, context, corpus, ranked)
     if state is not None:
         space = None if vectors is None else vectors.space
         ranked = yield from by_state(repository, context, corpus, ranked, space, state)
