@@ -29,7 +29,7 @@ COMPARED: Final = 10
 """Best matches of which the texts are read: no other comes in, so a query that is misread loses nothing."""
 LONGEST: Final = 2_000
 """Characters that are read of each."""
-_FARTHEST: Final = 3.0
+_FARTHEST: Final = 5.0
 """By how much log-odds a note may be weaker than what it comes before."""
 _SAME: Final = 0.7
 """Which part of what a note says of the query another must say, by rarity, to be about the same matter."""
