@@ -9,16 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from support.agents import FAST
+from support.corpora import document_of
 from support.embedding import WAITS, Loaded
 
-from greenroom.actors import MemorySearch, StoreMemory
+from greenroom.actors import (
+    Agent,
+    MemorySearch,
+    Principal,
+    PutDocument,
+    SemanticSearch,
+    StoreMemory,
+    ask_corpus,
+    open_greenroom,
+)
 from greenroom.actors.ranking.negation import Said, is_negated, reordered, said_of, weighed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.agents import Enter
 
-    from greenroom.actors import Agent
-
+ANN = Principal(agent_id="planner", user="ann")
 PAIRS = {
     "redis": (
         "We use Redis for sessions, and Redis for mail.",
@@ -81,6 +93,25 @@ async def test_what_denies_comes_before_what_affirms_where_the_query_has_a_negat
             relevances = [hit.relevance for hit in denied.memories]
             assert relevances == sorted(relevances, reverse=True), "each place keeps its score"
         assert moved, "without the rule none of them would be first"
+
+
+@pytest.mark.promise("recall.negation")
+async def test_documents_that_deny_come_before_those_that_affirm(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        for name, texts in PAIRS.items():
+            for kind, text in zip(("affirms", "denies"), texts, strict=True):
+                document = document_of(f"{name}-{kind}.md", [(["Notes"], text)])
+                await ask_corpus(runtime, ANN, PutDocument(corpus="notes", document=document), make=True)
+        agent = Agent(runtime, ANN)
+        for name, queries in QUERIES.items():
+            for query, kind in zip(queries, ("denies", "affirms"), strict=True):
+                for limit in (1, 5):
+                    asked = SemanticSearch(corpus="notes", query=query, top_k=limit)
+                    results = (await agent.ask(asked)).results
+                    assert len(results) <= limit
+                    assert results[0].source_file == f"{name}-{kind}.md", query
+                    scores = [each.score for each in results]
+                    assert scores == sorted(scores, reverse=True), "each place keeps its score"
 
 
 @pytest.mark.promise("recall.negation")

@@ -102,7 +102,9 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         cache_hit=False,
         is_nothing=request.may_be_nothing
         and ranked.is_nothing
-        and not is_another_language(request.query, _texts(repository, context, corpus, ranked)),
+        and not is_another_language(
+            request.query, _texts(repository, context, corpus, ranked.rows[:_COMPARED])
+        ),
         files=files_of(documents.values()),
         parts=[dict(parts) for parts in ranked.parts],
         about=None
@@ -118,11 +120,9 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     return answer
 
 
-def _texts(
-    repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks
-) -> Iterator[str]:
-    """Yield what the best chunks say."""
-    for row in ranked.rows[:_COMPARED].tolist():
+def _texts(repository: CorpusRepository, context: Context, corpus: Any, rows: Any) -> Iterator[str]:
+    """Yield what chunks say."""
+    for row in rows.tolist():
         near = locate(repository, context, corpus, int(corpus.ids[row]), {})
         if near is not None:
             yield repository.passage(context, near).text
@@ -144,23 +144,50 @@ def _ranked(
     context: Context,
 ) -> Slices[RankedChunks]:
     from greenroom.actors.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.negation import COMPARED, is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
     view = view_of(repository, corpus)
     query = RankQuery.read(request.query, vectors)
     only = {"bm25": "words", "vector": "meaning"}.get(taken.strategy)
-    return (
-        yield from rank_chunks(
-            view,
-            query,
-            context.should_yield,
-            limit=request.top_k,
-            least=Least(request.min_score, request.min_relevance),
-            only=only,
-            explain=request.explain,
-            about=rows_named(corpus, request.about, request.id_prefix),
-        )
+    is_denial = is_negated(request.query)
+    ranked = yield from rank_chunks(
+        view,
+        query,
+        context.should_yield,
+        limit=max(request.top_k, COMPARED if is_denial else 0),
+        least=Least(request.min_score, request.min_relevance),
+        only=only,
+        explain=request.explain,
+        about=rows_named(corpus, request.about, request.id_prefix),
     )
+    if is_denial:
+        ranked = yield from _by_negation(repository, context, corpus, ranked, request.top_k)
+    return ranked
+
+
+def _by_negation(
+    repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks, limit: int
+) -> Slices[RankedChunks]:
+    """Return the best chunks, those that deny what the query says before those that affirm it."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.ranking.negation import (  # noqa: PLC0415 - needs numpy, loaded by now
+        COMPARED,
+        reordered,
+        said_of,
+        weighed,
+    )
+
+    weights = weighed(ranked.weights)
+    said = []
+    for text in _texts(repository, context, corpus, ranked.rows[:COMPARED]):
+        said.append(said_of(text, weights))
+        if context.should_yield():
+            yield
+    chances = np.clip(ranked.scores[: len(said)].astype(np.float64), 1e-9, 1 - 1e-9)
+    order = reordered(np.log(chances / (1 - chances)), said, weights).tolist()
+    return ranked.moved([*order, *range(len(said), len(ranked.rows))], limit)
 
 
 def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: requests.FindChunks) -> RankedChunks:
