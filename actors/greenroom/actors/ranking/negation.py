@@ -83,7 +83,7 @@ class Said(NamedTuple):
 
 def is_negated(text: str) -> bool:
     """Return whether a query or a sentence has a negation."""
-    return _NEGATION.search(_NONE.sub(" ", text)) is not None
+    return _NEGATION.search(text) is not None and _NEGATION.search(_NONE.sub(" ", text)) is not None
 
 
 def weighed(rarity: Mapping[str, float]) -> dict[str, float]:

@@ -37,11 +37,13 @@ def verbatim(query: str, rules: TextRules | None = None) -> Verbatim | None:
         rules: How texts became terms; the current ones unless given.
     """
     rules = rules or current_rules()
-    words = [word for _, _, word in spans(without_invisible(query))]
-    if any(rules.token(word).posted for word in words):
-        return None
-    words = [re.escape(word) for word in words if word[0].isalnum()][:_MOST_WORDS]
+    words: list[str] = []
+    for _, _, word in spans(without_invisible(query)):
+        if rules.token(word).posted:
+            return None
+        if word[0].isalnum():
+            words.append(re.escape(word))
     if not words:
         return None
-    phrase = rf"\b{_BETWEEN.join(words)}\b"
+    phrase = rf"\b{_BETWEEN.join(words[:_MOST_WORDS])}\b"
     return Verbatim(re.compile(phrase), re.compile(phrase, re.IGNORECASE))
