@@ -26,7 +26,7 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.actors.text.analyze import tokens
-from greenroom.actors.text.verbatim import verbatim
+from greenroom.actors.text.verbatim import MOST_READ, verbatim
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +131,19 @@ async def test_documents_are_found_by_stop_words_alone(tmp_path: Path) -> None:
             if keys:
                 exact = {result.source_file for result in answer.results if result.score == 1}
                 assert exact == set(files[: len(exact)])
+
+
+@pytest.mark.slow
+async def test_documents_of_which_not_all_is_read_say_so(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        passages = [(["Chapter"], f"It is page {number}.") for number in range(MOST_READ + 1)]
+        document = document_of("long.md", passages, title="Book")
+        await ask_corpus(runtime, ANN, PutDocument(corpus="books", document=document), make=True)
+        agent = Agent(runtime, ANN)
+        for query, is_found in (("It is", True), ("over again", False)):
+            answer = await agent.ask(SemanticSearch(corpus="books", query=query))
+            assert (bool(answer.results), answer.partial) == (is_found, True)
+            assert f"in the first {MOST_READ:,} passages alone" in str(answer.partial_reason)
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
     yield from imported("greenroom.actors.ranking.code")
     corpus = yield from repository.index.loaded(context)
     weight = request.filters.recency_weight
-    ranked = yield from _ranked(repository, corpus, request, context)
+    ranked, cut = yield from _ranked(repository, corpus, request, context)
     documents: dict[int, DocumentRecord] = {}
     found: list[tuple[float, Located, RankedFile]] = []
     for each in ranked.files:
@@ -87,6 +87,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         parts=[dict(file.parts) for _, _, file in found[: request.limit]],
         corrected={word: list(meant) for word, meant in ranked.corrected.items()},
         about=about,
+        partial=cut,
     )
     while len(repository.code_answers) >= KEPT:
         del repository.code_answers[next(iter(repository.code_answers))]
@@ -97,26 +98,26 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
 
 def _ranked(
     repository: CorpusRepository, corpus: Any, request: FindCode, context: Context
-) -> Slices[RankedFiles]:
-    """Return the best files, more than are wanted where it counts when they were changed."""
+) -> Slices[tuple[RankedFiles, str]]:
+    """Return the best files, more than are wanted where lateness counts, and what was not read."""
     from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
 
     said = yield from rows_saying(repository, context, corpus, request.query)
-    if said is not None:
-        return _as_it_stands(corpus, said.likeness, request)
+    cut = "" if said is None else said.cut
+    if said is not None and said.likeness:
+        return _as_it_stands(corpus, said.likeness, request), cut
     many = _RECENT if request.filters.recency_weight else 1
-    return (
-        yield from rank_files(
-            view_of(repository, corpus),
-            CodeQuery.read(request.query),
-            context.should_yield,
-            limit=request.limit * many,
-            least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
-            below=files_below(corpus, request.folder, request.filters),
-            about=_file_named(corpus, request.about),
-        )
+    ranked = yield from rank_files(
+        view_of(repository, corpus),
+        CodeQuery.read(request.query),
+        context.should_yield,
+        limit=request.limit * many,
+        least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
+        below=files_below(corpus, request.folder, request.filters),
+        about=_file_named(corpus, request.about),
     )
+    return ranked, cut
 
 
 def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:

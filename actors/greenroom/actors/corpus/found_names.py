@@ -60,7 +60,7 @@ def found_names(
     yield from imported("greenroom.actors.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
     stop_words = yield from rows_saying(repository, context, corpus, wanted)
-    if stop_words is not None:
+    if stop_words is not None and stop_words.likeness:
         rows: Sequence[int] = list(stop_words.likeness)
     else:
         rows = yield from _rows_having(view_of(repository, corpus), wanted, context)

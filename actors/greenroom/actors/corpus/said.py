@@ -18,25 +18,27 @@ class Said(NamedTuple):
 
     Attributes:
         likeness: How like the query each row is that says it, as `text.verbatim` has it.
-        reason: What was done.
+        cut: What was not read; nothing where all was.
     """
 
     likeness: dict[int, float]
-    reason: str
+    cut: str
 
 
 def rows_saying(
     repository: CorpusRepository, context: Context, corpus: Corpus, query: str
 ) -> Slices[Said | None]:
-    """Return the rows that say a query of stop words; None for another query, and where none does."""
+    """Return the rows that say a query of stop words; None for another query."""
     words = verbatim(query, rules_of(is_code=repository.is_code))
     if words is None:
         return None
     likeness: dict[int, float] = {}
-    reason = "words that are nearly everywhere are looked for as they follow one another"
+    cut = ""
     for looked, chunk in enumerate(filter(None, repository.indexed(context))):
         if looked == MOST_READ:
-            reason = f"{reason}, in the first {MOST_READ:,} passages alone"
+            cut = (
+                f"words that are nearly everywhere were looked for in the first {MOST_READ:,} passages alone"
+            )
             break
         found = words.likeness("\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags]))
         row = corpus.row(chunk.id) if found else None
@@ -44,4 +46,4 @@ def rows_saying(
             likeness[row] = found
         if context.should_yield():
             yield
-    return Said(likeness, reason) if likeness else None
+    return Said(likeness, cut)

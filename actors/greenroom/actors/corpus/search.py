@@ -58,9 +58,10 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     taken = route(request.query, request.strategy, absence if vectors is None else None)
     yield from repository.entities.loaded(context)
     said = yield from rows_saying(repository, context, corpus, request.query)
-    if said is not None:
+    if said is not None and said.likeness:
         ranked = _as_it_stands(corpus, said.likeness, request)
-        taken = taken._replace(strategy="bm25", reason=said.reason)
+        reason = "words that are nearly everywhere are looked for as they follow one another"
+        taken = taken._replace(strategy="bm25", reason=reason)
     else:
         ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
@@ -100,6 +101,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         ),
         freshness=repository.freshness(context),
         cache_hit=False,
+        partial="" if said is None else said.cut,
         is_nothing=request.may_be_nothing
         and ranked.is_nothing
         and not is_another_language(
