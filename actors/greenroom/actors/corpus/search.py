@@ -57,7 +57,8 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         absence = "there is no embedder"
     taken = route(request.query, request.strategy, absence if vectors is None else None)
     yield from repository.entities.loaded(context)
-    said = yield from rows_saying(repository, context, corpus, request.query)
+    by_words = request.strategy != "vector"
+    said = (yield from rows_saying(repository, context, corpus, request.query)) if by_words else None
     if said is not None and said.likeness:
         ranked = _as_it_stands(corpus, said.likeness, request)
         reason = "words that are nearly everywhere are looked for as they follow one another"
