@@ -83,6 +83,16 @@ async def test_memories_are_found_by_stop_words_alone(tmp_path: Path, embedder: 
         assert [hit.key for hit in first.hits] == ["band", "note"]
 
 
+async def test_stop_words_of_other_languages_are_words_of_the_index(tmp_path: Path) -> None:
+    texts = {"german": "Wer ist das denn?", "french": "Il y en a pour les autres.", "other": "Boat."}
+    async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
+        agent = Agent(runtime, ANN)
+        for key, text in texts.items():
+            await agent.ask(StoreMemory(content=text, key=key))
+        for query, key in (("wer ist das", "german"), ("das", "german"), ("pour les autres", "french")):
+            assert await found(agent, query) == [key]
+
+
 async def test_keys_tags_and_values_say_stop_words_too(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
         agent = Agent(runtime, ANN)
