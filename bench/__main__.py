@@ -46,6 +46,7 @@ NAMES = (
     "embedding",
     "retrieval",
     "present_state",
+    "negation",
     "documents",
     "code",
     "compress",

@@ -76,7 +76,7 @@ def run(plan: Plan) -> Report:
     rows: list[list[Value]] = []
     figures: list[Figure] = []
     with plan.folder() as models:
-        for name, embedder in _embedders(plan, models):
+        for name, embedder in embedders(plan, models):
             for title, stores in _sets(plan).items():
                 cases = [case for store in stores for case in _cases(store, embedder, plan)]
                 for group in dict.fromkeys(_group(case.question) for case in cases):
@@ -135,7 +135,7 @@ def _sets(plan: Plan) -> dict[str, Sequence[Store]]:
     return found
 
 
-def _embedders(plan: Plan, models: Path) -> Iterator[tuple[str, Remembering | None]]:
+def embedders(plan: Plan, models: Path) -> Iterator[tuple[str, Remembering | None]]:
     yield "words", None
     yield "static", Remembering(load_static())
     package = minilm.installed()

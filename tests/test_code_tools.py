@@ -450,6 +450,22 @@ async def matched(agent: Agent, pattern: str, more: str = "") -> CodeMatched:
 
 @pytest.mark.slow
 @pytest.mark.promise("code.patterns")
+async def test_a_name_alone_finds_symbols_of_every_kind_and_the_answer_names_the_kinds(
+    code: Path, tmp_path: Path
+) -> None:
+    (code / "src/ship.py").write_text("KEEL = 1\n\n\nclass Mast: ...\n\n\ndef keel(): ...\n")
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        for name, line in (("KEEL", 1), ("Mast", 4), ("keel", 7), ("nowhere", None)):
+            found = await matched(agent, name)
+            assert [each.lines[0] for each in found.matches] == ([] if line is None else [line])
+            assert isinstance(found.kinds, list)
+            assert {"class", "constant", "function", "method", "variable"} <= set(found.kinds)
+        assert (await matched(agent, "function keel")).kinds is UNSET
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.patterns")
 async def test_places_that_a_pattern_means_are_found(code: Path, tmp_path: Path) -> None:
     (code / "src/ship.py").write_text(SHIP)
     (code / "src/fleet.py").write_text(FLEET + '\nNAME = "the flag"\n\nclass Navy(Fleet): ...\n')
@@ -479,7 +495,7 @@ async def test_places_that_a_pattern_means_are_found(code: Path, tmp_path: Path)
         for pattern in ("function *", "regex line_"):
             few = await matched(agent, pattern, ',"limit":2')
             assert (len(few.matches), few.partial_reason) == (2, "there are more matches than limit")
-        for pattern in ("nonsense", "regex (", "(no_such_node) @x", '((string) @s (#match? @s "a"))'):
+        for pattern in ("more nonsense", "regex (", "(no_such_node) @x", '((string) @s (#match? @s "a"))'):
             with pytest.raises(Refusal, match="pattern: "):
                 await matched(agent, pattern)
 

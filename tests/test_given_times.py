@@ -159,6 +159,44 @@ async def test_a_zone_that_a_search_names_is_that_of_its_dates_and_the_servers_t
         assert (await search(**mixed))[0] == ["midnight"], "which is first is seen where they are meant"
 
 
+@pytest.mark.parametrize(
+    ("words", "after", "before"),
+    [
+        ("2024-05-01", "2024-05-01", "2024-05-02"),
+        ("20240501", "2024-05-01", "2024-05-02"),
+        ("2024-W18-3", "2024-05-01", "2024-05-02"),
+        ("on 2024-05-01", "2024-05-01", "2024-05-02"),
+        ("since 2024-05-01", "2024-05-01", None),
+        ("before 2024-05-01", None, "2024-05-01"),
+        ("2024-04-30 to 2024-05-01", "2024-04-30", "2024-05-02"),
+        ("between 2024-04-30 and 2024-05-01", "2024-04-30", "2024-05-02"),
+        ("since 2024-05-01T00:00", "2024-05-01T00:00", None),
+    ],
+)
+@pytest.mark.parametrize("zone", [{}, {"timezone": "Europe/Berlin"}, {"timezone": "America/New_York"}])
+async def test_a_date_in_words_of_a_search_is_the_day_that_it_is_as_a_bound(
+    tmp_path: Path, words: str, after: str | None, before: str | None, zone: dict[str, str]
+) -> None:
+    bounds = {name: day for name, day in (("after", after), ("before", before)) if day is not None}
+    async with in_tokyo(tmp_path) as client:
+        for tool in ("memory_search", "recall_memory"):
+            zoned = zone if tool == "memory_search" else {}
+            found = await client.call(tool, time_expr=words, **zoned)
+            same = await client.call("memory_search", include_debug=True, **bounds, **zoned)
+            keys = [sorted(each["key"] for each in answer["memories"]) for answer in (found, same)]
+            assert keys[0] == keys[1]
+        window = (await client.call("memory_search", include_debug=True, time_expr=words, **zone))["debug"]
+        same = await client.call("memory_search", include_debug=True, **bounds, **zone)
+        assert window["time_window"] == same["debug"]["time_window"] | {"time_expr": words}
+
+
+async def test_a_word_beside_a_date_keeps_the_expression_in_the_servers_zone(tmp_path: Path) -> None:
+    async with in_tokyo(tmp_path) as client:
+        for words in ("2024-05-01 until yesterday", "morning of 2024-05-01", "in May 2024"):
+            found = await client.call("memory_search", include_debug=True, time_expr=words)
+            assert found["debug"]["time_window"]["timezone"] == "Asia/Tokyo", words
+
+
 async def test_what_is_stored_and_imported_has_its_times_in_utc_too(tmp_path: Path) -> None:
     async with in_tokyo(tmp_path) as client:
         given = line("dated", created_at="2024-05-01", updated_at="2024-05-02T10:00", expires_at="2999-05-01")

@@ -121,6 +121,20 @@ async def test_what_is_looked_for_is_found_first_in_whichever_namespace_it_is(en
 
 
 @pytest.mark.promise("recall.many")
+@pytest.mark.promise("recall.stop-words")
+async def test_a_query_of_stop_words_asks_the_newest_namespaces_and_says_that_there_are_more(
+    enter: Enter,
+) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        await crowd(at)
+        await keep(alice, "we saw The Who", "team:band")
+        answer = await search(alice, "The Who")
+        assert contents(answer) == ["we saw The Who"]
+        assert answer.total_is_minimum is True
+
+
+@pytest.mark.promise("recall.many")
 async def test_a_search_asks_those_that_can_match_and_wakes_nobody_else(enter: Enter) -> None:
     async with house(enter) as at:
         alice = agent(at)

@@ -69,6 +69,12 @@ def _find(pattern: str, path: str = "shop.py", data: bytes = SHOP) -> list[Found
         ("class *Error", [19]),
         ("constant *", [4]),
         ("symbol *o*a*", [10, 15, 23]),
+        ("load", [23]),
+        ("Store", [7]),
+        ("LIMIT", [4]),
+        ("Store.load*", [10, 15]),
+        ("  *Error ", [19]),
+        ("no_such_name", []),
         ("calls load*", [12, 16, 24]),
         ("calls self.load_one", [12]),
         ("calls Store", [24]),
@@ -112,6 +118,7 @@ def test_what_is_found_says_where_it_is_and_how_it_reads(pattern: str, found: Fo
     ("pattern", "sentence"),
     [
         ("loads things", "a pattern begins with one of calls, class, constant"),
+        ("load()", "a name alone or a query of tree-sitter in parentheses; 'load()' is none of these"),
         ("", "a pattern begins with one of"),
         ("function", "what 'function' is to find is missing: a name, such as function load*"),
         ("regex (", "'(' is no expression of RE2: missing )"),
@@ -119,6 +126,7 @@ def test_what_is_found_says_where_it_is_and_how_it_reads(pattern: str, found: Fo
         ("regex (?=a)", "is no expression of RE2"),
         ("(nonsense) @x", "the query is none of any language: "),
         ('((identifier) @x (#match? @x "(a+)+$"))', "#match? is not read in queries"),
+        ("symbol", "what 'symbol' is to find is missing: a name, such as symbol load*"),
         ("x" * 3_000, "the pattern has 3000 characters, and may have 2000"),
     ],
 )

@@ -244,8 +244,8 @@ def _analysis(
 
 
 def _missing(answers: Answers) -> str:
-    """Return which corpora did not answer, and why, as far as any did not."""
-    parts = []
+    """Return which corpora did not answer or not for all that they have, and why, as far as any did not."""
+    parts = list(dict.fromkeys(answer.partial for answer in answers.found.values() if answer.partial))
     if answers.late:
         parts.append(_LATE.format(_named(answers.late)))
     if answers.failed:

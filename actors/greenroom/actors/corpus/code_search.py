@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from greenroom.actors.corpus.code_filters import excerpt, recency, wanted, with_
 from greenroom.actors.corpus.reading import locate
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository, Located
+from greenroom.actors.corpus.said import rows_saying
 from greenroom.actors.schemas.code import CodeFile, CodeFilters, FindCode, FoundCode
 from greenroom.actors.schemas.results_explained import NamedResult
 from greenroom.runtime import Context, Slices
@@ -38,7 +40,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
     yield from imported("greenroom.actors.ranking.code")
     corpus = yield from repository.index.loaded(context)
     weight = request.filters.recency_weight
-    ranked = yield from _ranked(repository, corpus, request, context)
+    ranked, cut = yield from _ranked(repository, corpus, request, context)
     documents: dict[int, DocumentRecord] = {}
     found: list[tuple[float, Located, RankedFile]] = []
     for each in ranked.files:
@@ -85,6 +87,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
         parts=[dict(file.parts) for _, _, file in found[: request.limit]],
         corrected={word: list(meant) for word, meant in ranked.corrected.items()},
         about=about,
+        partial=cut,
     )
     while len(repository.code_answers) >= KEPT:
         del repository.code_answers[next(iter(repository.code_answers))]
@@ -95,23 +98,50 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
 
 def _ranked(
     repository: CorpusRepository, corpus: Any, request: FindCode, context: Context
-) -> Slices[RankedFiles]:
-    """Return the best files, more than are wanted where it counts when they were changed."""
+) -> Slices[tuple[RankedFiles, str]]:
+    """Return the best files, more than are wanted where lateness counts, and what was not read."""
     from greenroom.actors.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.ranking.code_query import CodeQuery  # noqa: PLC0415 - as above
 
+    said = yield from rows_saying(repository, context, corpus, request.query)
+    cut = "" if said is None else said.cut
+    if said is not None and said.likeness:
+        return _as_it_stands(corpus, said.likeness, request), cut
     many = _RECENT if request.filters.recency_weight else 1
-    return (
-        yield from rank_files(
-            view_of(repository, corpus),
-            CodeQuery.read(request.query),
-            context.should_yield,
-            limit=request.limit * many,
-            least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
-            below=files_below(corpus, request.folder, request.filters),
-            about=_file_named(corpus, request.about),
-        )
+    ranked = yield from rank_files(
+        view_of(repository, corpus),
+        CodeQuery.read(request.query),
+        context.should_yield,
+        limit=request.limit * many,
+        least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
+        below=files_below(corpus, request.folder, request.filters),
+        about=_file_named(corpus, request.about),
     )
+    return ranked, cut
+
+
+def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:
+    """Return the files that say a query of stop words, those that have it as it was typed first."""
+    from greenroom.actors.ranking.code import RankedFile, RankedFiles  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.sums import Asked  # noqa: PLC0415 - as above
+
+    least = max(request.min_score, request.min_relevance)
+    below = files_below(corpus, request.folder, request.filters)
+    rows: dict[int, list[int]] = {}
+    for row in sorted(likeness, key=lambda row: -likeness[row]):
+        number = int(corpus.author[row])
+        if likeness[row] >= least and (below is None or below[number]):
+            rows.setdefault(number, []).append(row)
+    files = [
+        RankedFile(corpus.authors[number], likeness[some[0]], likeness[some[0]], some, {})
+        for number, some in rows.items()
+    ]
+    told = None
+    about = _file_named(corpus, request.about)
+    if about is not None:
+        score = likeness[rows[about][0]] if about in rows else 0.0
+        told = Asked(about, score, score, list(rows).index(about) + 1 if about in rows else None, {})
+    return RankedFiles(files[: request.limit], len(files), {}, (), 1.0, told)
 
 
 def _file_named(corpus: Any, path: str) -> int | None:

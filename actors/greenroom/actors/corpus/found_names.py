@@ -11,6 +11,7 @@ from greenroom.actors.base.threads import imported
 from greenroom.actors.corpus.reading import locate
 from greenroom.actors.corpus.records import DocumentRecord, Passage
 from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.corpus.said import rows_saying
 from greenroom.actors.corpus.search import view_of
 from greenroom.actors.entities import USUAL_COUNT, EntityName, NameCounter, folded, look_up
 from greenroom.runtime import Context, Slices
@@ -58,7 +59,11 @@ def found_names(
     """
     yield from imported("greenroom.actors.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
-    rows = yield from _rows_saying(view_of(repository, corpus), wanted, context)
+    stop_words = yield from rows_saying(repository, context, corpus, wanted)
+    if stop_words is not None and stop_words.likeness:
+        rows: Sequence[int] = list(stop_words.likeness)
+    else:
+        rows = yield from _rows_having(view_of(repository, corpus), wanted, context)
     counter = NameCounter()
     said: dict[int, Counter[str]] = {}
     paths: dict[int, str] = {}
@@ -98,7 +103,7 @@ def _found(name: str, count: int, said: dict[int, Counter[str]], paths: dict[int
     return FoundName(name, count, chunks, list(dict.fromkeys(paths[chunk] for chunk in chunks)))
 
 
-def _rows_saying(view: Chunks, wanted: str, context: Context) -> Slices[Sequence[int]]:
+def _rows_having(view: Chunks, wanted: str, context: Context) -> Slices[Sequence[int]]:
     """Return the chunks that have each word of what is wanted, or what it may have been meant to be."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 

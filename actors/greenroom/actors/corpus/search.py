@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +14,7 @@ from greenroom.actors.corpus.query_form import Route, route
 from greenroom.actors.corpus.reading import files_of, locate, result
 from greenroom.actors.corpus.records import DocumentRecord
 from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.corpus.said import rows_saying
 from greenroom.actors.schemas import corpus as requests
 from greenroom.actors.schemas.corpus import ChunkFound, FoundChunks, QueryAnalysis
 from greenroom.actors.schemas.results_explained import NamedResult
@@ -56,7 +57,14 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         absence = "there is no embedder"
     taken = route(request.query, request.strategy, absence if vectors is None else None)
     yield from repository.entities.loaded(context)
-    ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
+    by_words = request.strategy != "vector"
+    said = (yield from rows_saying(repository, context, corpus, request.query)) if by_words else None
+    if said is not None and said.likeness:
+        ranked = _as_it_stands(corpus, said.likeness, request)
+        reason = "words that are nearly everywhere are looked for as they follow one another"
+        taken = taken._replace(strategy="bm25", reason=reason)
+    else:
+        ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
     documents: dict[int, DocumentRecord] = {}
 
@@ -94,9 +102,12 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         ),
         freshness=repository.freshness(context),
         cache_hit=False,
+        partial="" if said is None else said.cut,
         is_nothing=request.may_be_nothing
         and ranked.is_nothing
-        and not is_another_language(request.query, _texts(repository, context, corpus, ranked)),
+        and not is_another_language(
+            request.query, _texts(repository, context, corpus, ranked.rows[:_COMPARED])
+        ),
         files=files_of(documents.values()),
         parts=[dict(parts) for parts in ranked.parts],
         about=None
@@ -112,11 +123,9 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     return answer
 
 
-def _texts(
-    repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks
-) -> Iterator[str]:
-    """Yield what the best chunks say."""
-    for row in ranked.rows[:_COMPARED].tolist():
+def _texts(repository: CorpusRepository, context: Context, corpus: Any, rows: Any) -> Iterator[str]:
+    """Yield what chunks say."""
+    for row in rows.tolist():
         near = locate(repository, context, corpus, int(corpus.ids[row]), {})
         if near is not None:
             yield repository.passage(context, near).text
@@ -138,22 +147,81 @@ def _ranked(
     context: Context,
 ) -> Slices[RankedChunks]:
     from greenroom.actors.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.negation import COMPARED, is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
     view = view_of(repository, corpus)
     query = RankQuery.read(request.query, vectors)
     only = {"bm25": "words", "vector": "meaning"}.get(taken.strategy)
-    return (
-        yield from rank_chunks(
-            view,
-            query,
-            context.should_yield,
-            limit=request.top_k,
-            least=Least(request.min_score, request.min_relevance),
-            only=only,
-            explain=request.explain,
-            about=rows_named(corpus, request.about, request.id_prefix),
-        )
+    is_denial = is_negated(request.query)
+    ranked = yield from rank_chunks(
+        view,
+        query,
+        context.should_yield,
+        limit=max(request.top_k, COMPARED if is_denial else 0),
+        least=Least(request.min_score, request.min_relevance),
+        only=only,
+        explain=request.explain,
+        about=rows_named(corpus, request.about, request.id_prefix),
+    )
+    if is_denial:
+        ranked = yield from _by_negation(repository, context, corpus, ranked, request.top_k)
+    return ranked
+
+
+def _by_negation(
+    repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks, limit: int
+) -> Slices[RankedChunks]:
+    """Return the best chunks, those that deny what the query says before those that affirm it."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.ranking.negation import (  # noqa: PLC0415 - needs numpy, loaded by now
+        COMPARED,
+        reordered,
+        said_of,
+        weighed,
+    )
+
+    weights = weighed(ranked.weights)
+    said = []
+    for text in _texts(repository, context, corpus, ranked.rows[:COMPARED]):
+        said.append(said_of(text, weights))
+        if context.should_yield():
+            yield
+    chances = np.clip(ranked.scores[: len(said)].astype(np.float64), 1e-9, 1 - 1e-9)
+    order = reordered(np.log(chances / (1 - chances)), said, weights).tolist()
+    return ranked.moved([*order, *range(len(said), len(ranked.rows))], limit)
+
+
+def _as_it_stands(corpus: Any, likeness: Mapping[int, float], request: requests.FindChunks) -> RankedChunks:
+    """Return the chunks that say a query of stop words, those that have it as it was typed first."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.ranking.documents import RankedChunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking.sums import Asked  # noqa: PLC0415 - as above
+
+    least = max(request.min_score, request.min_relevance)
+    order = sorted((row for row in likeness if likeness[row] >= least), key=lambda row: -likeness[row])
+    rows = order[: request.top_k]
+    scores = np.array([likeness[row] for row in rows], np.float32)
+    about = rows_named(corpus, request.about, request.id_prefix)
+    told = None
+    if about:
+        row = max(about, key=lambda row: likeness.get(row, 0.0))
+        place = order.index(row) + 1 if row in order else None
+        told = Asked(row, likeness.get(row, 0.0), likeness.get(row, 0.0), place, {})
+    return RankedChunks(
+        rows=np.array(rows, np.intp),
+        shares=scores,
+        scores=scores,
+        matches=scores,
+        total=len(order),
+        corrected={},
+        unknown=(),
+        has_vectors=False,
+        is_nothing=False,
+        parts=[{} for _ in rows],
+        about=told,
     )
 
 

@@ -15,7 +15,7 @@ from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
-from greenroom.actors.memory.search import by_entries
+from greenroom.actors.memory.search import all_texts, by_entries
 from greenroom.actors.memory.statistics import AGES, OLDER
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.memory.views import ALL
@@ -23,6 +23,7 @@ from greenroom.actors.schemas import memory_review as review
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.memory_types import import_source
 from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def browse(
     wanted = fitting.wanted
     if request.text is not None:
         wanted = wanted & (yield from _with_words(corpus, request.text, context))
+        if (words := verbatim(request.text)) is not None:
+            wanted = yield from _saying(repository, context, corpus, wanted, words)
     if request.state is not None:
         wanted = wanted & _in_state(corpus, request.state, context.now)
     if request.age is not None:
@@ -159,6 +162,20 @@ def _with_words(corpus: Corpus, text: str, context: Context) -> Slices[Mask]:
         holds = np.zeros(corpus.size, np.bool_)
         holds[rows] = True
         found &= holds
+        if context.should_yield():
+            yield
+    return found
+
+
+def _saying(
+    repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask, words: Verbatim
+) -> Slices[Mask]:
+    """Return those of the newest rows that say words which the index leaves out."""
+    found = wanted & False
+    for row in wanted.nonzero()[0][::-1][:MOST_READ].tolist():
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        if stored is not None:
+            found[row] = bool(words.likeness((yield from all_texts(repository, context, stored))))
         if context.should_yield():
             yield
     return found

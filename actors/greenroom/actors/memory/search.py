@@ -22,6 +22,7 @@ from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
+from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
 _NEEDED = (
     "greenroom.actors.memory.vector_filters",
+    "greenroom.actors.memory.negation",
     "greenroom.actors.memory.quality",
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
@@ -116,7 +118,13 @@ def find(
     elif request.mode == "exact":
         outcome = yield from _exact(repository, context, corpus, row_filter, request)
     else:
-        outcome = yield from _ranked(repository, context, seen.view, row_filter, request)
+        words = None if request.times else verbatim(request.text or "")
+        outcome = RankedEntries((), 0, "exact")
+        if words is not None:
+            outcome = yield from _saying(repository, context, corpus, row_filter, request, words)
+        if not outcome.hits:
+            ranked = yield from _ranked(repository, context, seen.view, row_filter, request)
+            outcome = ranked._replace(is_minimum=outcome.is_minimum)
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use and hits:
         repository.uses.write_soon(context)
@@ -225,6 +233,41 @@ def _exact(
     return RankedEntries(hits, total, "exact", is_minimum)
 
 
+def _saying(
+    repository: MemoryRepository,
+    context: Context,
+    corpus: Corpus,
+    row_filter: RowFilter,
+    request: requests.FindMemories,
+    words: Verbatim,
+) -> Slices[RankedEntries]:
+    """Return memories that say words which the index leaves out, newest first."""
+    hits: list[Hit] = []
+    others: list[Hit] = []
+    is_minimum = False
+    for looked, row in enumerate(row_filter.wanted.nonzero()[0][::-1].tolist()):
+        if looked >= MOST_READ or len(hits) == request.limit:
+            is_minimum = True
+            break
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        if stored is not None:
+            text = yield from all_texts(repository, context, stored)
+            likeness = words.likeness(text)
+            if likeness and likeness >= max(request.min_relevance or 0.0, request.min_score):
+                (hits if likeness == 1 else others).append(Hit(row, likeness, likeness, None, {}))
+        if context.should_yield():
+            yield
+    found = hits + others
+    return RankedEntries(found[: request.limit], len(found), "exact", is_minimum)
+
+
+def all_texts(repository: MemoryRepository, context: Context, stored: StoredEntry) -> Slices[str]:
+    """Return what a memory is found by: what it says, its key, its tags and its author."""
+    value, _ = yield from repository.value(context, stored.entry)
+    document = yield from repository.document(context, stored.entry, value, records.Quality())
+    return "\n".join([document.text, document.key, document.author, *document.tags])
+
+
 def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, text: str) -> Slices[bool]:
     value, version = yield from repository.value(context, stored.entry)
     form = records.JSON if version.details is None else version.details.form
@@ -262,10 +305,12 @@ def _ranked(
     """Return the best by relevance, and with a boost by quality among them."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
-    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.negation import by_negation  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - as above
     from greenroom.actors.memory.succession import by_state  # noqa: PLC0415 - as above
     from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.intent import asked_state  # noqa: PLC0415 - as above
+    from greenroom.actors.ranking.negation import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.succession import COMPARED  # noqa: PLC0415 - as above
     from greenroom.actors.ranking.weights import KINDS  # noqa: PLC0415 - as above
@@ -278,9 +323,12 @@ def _ranked(
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     state = asked_state(request.text or "")
-    limit = max(request.limit, boosted, RIVALS, COMPARED if state else 0)
+    is_denial = is_negated(request.text or "")
+    limit = max(request.limit, boosted, RIVALS, COMPARED if state or is_denial else 0)
     ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
+    if is_denial:
+        ranked = yield from by_negation(repository, context, corpus, ranked)
     if state is not None:
         space = None if vectors is None else vectors.space
         ranked = yield from by_state(repository, context, corpus, ranked, space, state)

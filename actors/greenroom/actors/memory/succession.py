@@ -33,8 +33,7 @@ def by_state(
 ) -> Slices[Ranked]:
     """Return the same rows with what a question for ``state`` asks for before what it does not.
 
-    Only notes change places, among the best of them. Each place keeps its score, for that says how well its
-    subject fits; what a row gains or loses by it is a signal, ``succession``.
+    Only notes change places, among the best of them; what a row gains or loses is a signal, ``succession``.
     """
     notes = np.flatnonzero(ranked.kinds != _TURN)[:COMPARED]
     statements = yield from _statements(repository, context, corpus, ranked.rows[notes])
@@ -49,14 +48,7 @@ def by_state(
     moved = np.argsort(-strengths - gained_each, kind="stable")
     every = np.arange(len(ranked.rows))
     every[places] = places[moved]
-    gained = np.zeros(len(every), np.float32)
-    gained[places] = UNIT * (strengths - strengths[moved])
-    return ranked._replace(
-        rows=ranked.rows[every],
-        kinds=ranked.kinds[every],
-        signals={name: values[every] for name, values in ranked.signals.items()},
-        gains=gained,
-    )
+    return ranked.moved(every, "succession")
 
 
 def _statements(

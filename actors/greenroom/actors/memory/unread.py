@@ -12,6 +12,7 @@ from greenroom.actors.memory.views import ALL, LARGE_BYTES, EntryFilter, newest_
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.verbatim import verbatim
 from greenroom.runtime import Context, Slices
 
 READING: Final = 0.4
@@ -35,6 +36,7 @@ def newest_with_words(
         least: How many seconds must be left.
     """
     wanted = _terms(request.text or "")
+    stop_words = verbatim(request.text or "")
     entry_filter = EntryFilter(repository, context, request.filters or ALL, None)
     found: list[tuple[float, int, StoredEntry]] = []
     looked = 0
@@ -47,6 +49,8 @@ def newest_with_words(
             form = records.JSON if version.details is None else version.details.form
             text = value.decode() if form & records.TEXT else (yield from searched_text(value, form, context))
             share = len(wanted & _terms(text[:_CHARACTERS])) / len(wanted) if wanted else 0.0
+            if stop_words is not None:
+                share = stop_words.likeness(text[:_CHARACTERS])
             relevance = GRADES["medium"] * share
             if share and share >= request.min_score and relevance >= (request.min_relevance or 0.0):
                 found.append((share, -looked, stored))

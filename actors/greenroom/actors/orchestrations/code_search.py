@@ -103,6 +103,7 @@ class CodeSearch(CodeOrchestration[schemas.CodeMatched], frozen=True, kw_only=Tr
         progress = await progress_of(client, workspace, cut)
         return schemas.CodeMatched(
             matches=found.matches,
+            kinds=sorted(pattern.kinds) if pattern.is_bare else UNSET,
             files_searched=found.files,
             unread=found.unread,
             in_text=in_text or UNSET,

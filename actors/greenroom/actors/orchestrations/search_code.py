@@ -67,7 +67,7 @@ class SearchCodeSemantic(CodeOrchestration[schemas.CodeFound], frozen=True, kw_o
             names = [each.file_path for each in found.results]
             for version, size in await read_in_thread(versions_at, place.root, names):
                 note_whole(version, size)
-        progress = await progress_of(client, workspace, LATE if found is None else "")
+        progress = await progress_of(client, workspace, LATE if found is None else found.partial)
         return schemas.CodeFound(
             results=[] if found is None else found.results,
             total_found=0 if found is None else found.total,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -119,6 +120,7 @@ class RankedChunks(NamedTuple):
         is_nothing: Whether all of it is so weak that nothing can be taken for an answer.
         parts: What each signal added to the strength of each row, if that was asked for.
         about: The row that was asked about; None where none was.
+        weights: What each term of the query counts, by its rarity.
     """
 
     rows: npt.NDArray[np.intp]
@@ -132,6 +134,22 @@ class RankedChunks(NamedTuple):
     is_nothing: bool
     parts: Sequence[Mapping[str, float]] = ()
     about: Asked | None = None
+    weights: Mapping[str, float] = MappingProxyType({})
+
+    def moved(self, order: Sequence[int], limit: int) -> RankedChunks:
+        """Return the best rows in another order; each place keeps its score."""
+        rows = self.rows[list(order)][:limit]
+        about = self.about
+        if about is not None and about.row in rows:
+            about = about._replace(place=1 + rows.tolist().index(about.row))
+        return self._replace(
+            rows=rows,
+            shares=self.shares[:limit],
+            scores=self.scores[:limit],
+            matches=self.matches[:limit],
+            parts=[self.parts[place] for place in order[:limit]] if self.parts else self.parts,
+            about=about,
+        )
 
 
 def rank_chunks(
@@ -207,6 +225,7 @@ def rank_chunks(
         is_nothing,
         [words.sum.parts(row) for row in best.tolist()] if explain else (),
         told,
+        {group.asked: group.weight for group in groups},
     )
 
 

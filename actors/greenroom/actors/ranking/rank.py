@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class Ranked(NamedTuple):
         corrected: What was looked for instead of terms that no visible memory holds.
         unknown: Terms that no visible memory holds, and that nothing is like.
         reading: What became of the query's terms.
-        gains: What each row was raised or lowered by, for what it took the place of; None where none was.
+        gains: What rows were raised or lowered by afterwards, by the reason.
     """
 
     rows: Places
@@ -55,7 +56,7 @@ class Ranked(NamedTuple):
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
     reading: QueryReading
-    gains: Floats | None = None
+    gains: Mapping[str, Floats] = MappingProxyType({})
 
     @property
     def scores(self) -> Floats:
@@ -89,12 +90,27 @@ class Ranked(NamedTuple):
         """Return `shares` of the rows at some places alone."""
         tables = [weights(kind, self.vectors) for kind in KINDS]
         kinds = self.kinds[places]
-        gained = {} if self.gains is None else {"succession": self.gains[places]}
+        gained = {name: each[places] for name, each in self.gains.items()}
         return gained | {
             name: found[places] * np.array([table.get(name, 0) for table in tables], np.float32)[kinds]
             for name, found in self.signals.items()
             if any(name in table for table in tables)
         }
+
+    def moved(self, order: Places, why: str) -> Ranked:
+        """Return the rows in another order; each place keeps its score, which says how well the subject fits.
+
+        Args:
+            order: The place at which each row is now.
+            why: The reason; under it stands what a row gains or loses.
+        """
+        gained = (self.strengths - self.strengths[order]).astype(np.float32)
+        return self._replace(
+            rows=self.rows[order],
+            kinds=self.kinds[order],
+            signals={name: values[order] for name, values in self.signals.items()},
+            gains={name: each[order] for name, each in self.gains.items()} | {why: gained},
+        )
 
 
 def rank(

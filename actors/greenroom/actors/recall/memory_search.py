@@ -33,7 +33,7 @@ from greenroom.actors.recall.search import (
     find,
     reply,
 )
-from greenroom.actors.recall.time_window import time_window, time_zone
+from greenroom.actors.recall.time_window import is_in_words, time_window, time_zone
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import LookUpMemories, ReadMemory
@@ -99,12 +99,12 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
         return await with_reason(context, self, outcome, answer)
 
     def with_words_in(self, timezone: str) -> MemorySearch:
-        """Return the same search with ``time_expr`` meant in a zone if it names none; the rest stays in UTC.
+        """Return the same search with ``time_expr`` meant in a zone if it names none; dates stay in UTC.
 
         Raises:
             Refusal: a time is not understood.
         """
-        if self.timezone is not None or self.time_expr is None:
+        if self.timezone is not None or self.time_expr is None or not is_in_words(self.time_expr):
             return self
         after, before = (
             None if given is None else given_time(field, given).isoformat()
@@ -164,7 +164,7 @@ class MemorySearch(NarrowedSearch, Procedure[replies.MemoriesFound], frozen=True
         """
         zone: dt.tzinfo = dt.UTC
         name = "UTC"
-        if self.timezone is not None or self.time_expr is not None:
+        if self.timezone is not None or (self.time_expr is not None and is_in_words(self.time_expr)):
             zone, name = time_zone(self.timezone)
         if self.time_expr is None and self.after is None and self.before is None:
             return None

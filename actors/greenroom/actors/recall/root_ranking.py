@@ -26,6 +26,7 @@ from greenroom.actors.recall.summary_index import SummaryIndex
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.memory_types import QueryVectors
 from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.verbatim import verbatim
 from greenroom.runtime import Slices
 
 Floats = npt.NDArray[np.float32]
@@ -161,7 +162,7 @@ class RootRanking:
             strength = yield from self._strength(text or "")
             if is_exact:
                 strength = np.sign(strength)
-            elif self._query.vectors is None:
+            elif self._query.vectors is None and verbatim(text or "") is None:
                 can &= strength > 0
         found = np.flatnonzero(can)
         best: list[int] = found[np.lexsort((-newest[found], -strength[found]))].tolist()

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 from typing import NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import given_time
 from greenroom.actors.text.analyze import current_rules
+
+_ISO = re.compile(
+    r"\b(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?w\d\d-?[1-7])"
+    r"(?:[t ]\d\d(?::?\d\d){0,2}(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?)?\b",
+    re.IGNORECASE | re.ASCII,
+)
+"""A date that `after` takes, too, with a time of day or without."""
+_BESIDE_DATES = """
+after and before between by earlier from in later newer no not of older on onward onwards or prior
+since starting than the through thru till to until up
+"""
+"""Words that say nothing of where a day begins."""
 
 
 class Window(NamedTuple):
@@ -49,6 +62,12 @@ def time_window(
         start = first if start is None else start if first is None else max(start, first)
         end = last if end is None else end if last is None else min(end, last)
     return Window(start, end)
+
+
+def is_in_words(expression: str) -> bool:
+    """Return whether an expression of time names more than dates as `after` and `before` take them."""
+    words = re.findall(r"\w+", _ISO.sub(" ", expression.casefold()))
+    return not set(_BESIDE_DATES.split()).issuperset(words)
 
 
 def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:

@@ -190,6 +190,7 @@ class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
         parts: What each signal added to the strength of each result, or took from it.
         corrected: What was looked for instead of words that no file has.
         about: The file that was asked about; None where none was, or it is not in the index.
+        partial: What was not looked through.
     """
 
     results: list[CodeFile]
@@ -199,6 +200,7 @@ class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[dict[str, float]] = []
     corrected: dict[str, list[str]] = {}
     about: tuple[CodeFile, NamedResult] | None = None
+    partial: str = ""
 
 
 # -- symbols -----------------------------------------------------------------------------------------

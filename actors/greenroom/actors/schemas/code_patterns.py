@@ -15,8 +15,8 @@ PatternText = Annotated[
     Meta(
         min_length=1,
         max_length=2_000,
-        description="function NAME, class NAME, calls NAME, imports NAME, inherits NAME, string TEXT (* is "
-        "anything), regex RE2, or a tree-sitter query",
+        description="NAME (any symbol), function NAME, class NAME, calls NAME, imports NAME, inherits NAME, "
+        "string TEXT (* is anything), regex RE2, or a tree-sitter query",
     ),
 ]
 FileTypes = Annotated[
@@ -48,6 +48,7 @@ class CodeMatched(PartialReply, frozen=True, kw_only=True):
     """Answers `CodeSearch`, by file and line.
 
     Attributes:
+        kinds: Of a name alone, the kinds of symbols that were looked for: all that there are.
         files_searched: How many files were looked at.
         unread: How many could not be looked through: gone, or too much for the time that one has.
         in_text: Where nothing matches, lines of files that were not read by their syntax and have the name.
@@ -57,6 +58,7 @@ class CodeMatched(PartialReply, frozen=True, kw_only=True):
     lists: ClassVar[tuple[str, ...]] = ("matches",)
 
     matches: list[CodeMatch]
+    kinds: list[str] | UnsetType = UNSET
     files_searched: int
     unread: int
     in_text: LinesOfText | UnsetType = UNSET

@@ -632,6 +632,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
         files: The files of the results.
         parts: What each signal added to the strength of each result, if that was asked for.
         about: What was asked about, its strongest chunk; None where none was, or it is not here.
+        partial: What was not looked through.
     """
 
     results: list[ChunkFound]
@@ -644,6 +645,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
     files: list[IndexedFile] = []
     parts: list[dict[str, float]] = []
     about: tuple[ChunkFound, NamedResult] | None = None
+    partial: str = ""
 
 
 class ReadChunks(Message["ReadContent"], frozen=True, kw_only=True):

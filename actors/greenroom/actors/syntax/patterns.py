@@ -4,12 +4,14 @@ r"""Patterns of code: which definitions, calls, imports or texts are asked for, 
     class *Error          classes and their like       imports os.path      what brings it in
     inherits Base*        what is derived from it      string *timeout*     texts in quotes
     regex ^def \w+         lines, in the syntax of RE2   (call) @found        a query of tree-sitter
+    load*                 symbols of any kind, as symbol load* does
 
 In a name `*` stands for anything. A name with dots is the end of a path, `Store.add` of `shop.Store.add`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, get_args
 
@@ -27,6 +29,7 @@ _KINDS: Final[Mapping[str, frozenset[Kind]]] = {
     "symbol": frozenset(get_args(Kind)),
 }
 _ROLES: Final[Mapping[str, Role]] = {"calls": "call", "inherits": "inherits"}
+_NAME: Final = re.compile(r"[\w.*$!?#@~:-]+")
 _TEXTS: Final[Mapping[str, What]] = {"imports": "imports", "string": "string", "regex": "regex"}
 
 
@@ -42,12 +45,14 @@ class Pattern(msgspec.Struct, frozen=True, array_like=True):
         text: The name, text, expression or query.
         kinds: Of which kinds a symbol may be.
         role: Which use of a name is meant.
+        is_bare: Whether it was a name alone.
     """
 
     what: What
     text: str
     kinds: frozenset[Kind] = frozenset()
     role: Role | None = None
+    is_bare: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, array_like=True):
@@ -82,10 +87,12 @@ def parse_pattern(text: str) -> Pattern:
     word, _, rest = text.partition(" ")
     rest = rest.strip()
     known = [*_KINDS, *_ROLES, *_TEXTS]
+    if word not in known and _NAME.fullmatch(text):
+        return Pattern("symbols", text, kinds=_KINDS["symbol"], is_bare=True)
     if word not in known:
         raise PatternError(
-            f"a pattern begins with one of {', '.join(sorted(known))}, or is a query of tree-sitter in "
-            f"parentheses; {text[:80]!r} does not"
+            f"a pattern begins with one of {', '.join(sorted(known))}, or is a name alone or a query of "
+            f"tree-sitter in parentheses; {text[:80]!r} is none of these"
         )
     if not rest:
         raise PatternError(f"what {word!r} is to find is missing: a name, such as {word} load*")

@@ -386,8 +386,11 @@ def _year_month(_: Reader, found: re.Match[str]) -> Days | None:
 def _iso_week(reader: Reader, found: re.Match[str]) -> Days | None:
     groups = found.groupdict()
     year = int(groups["year"]) if groups.get("year") else reader.today.isocalendar().year
+    nth = groups.get("nth")
     try:
-        return containing(date.fromisocalendar(year, int(found["week"]), 1), "week")
+        return containing(
+            date.fromisocalendar(year, int(found["week"]), int(nth or 1)), "day" if nth else "week"
+        )
     except ValueError:
         reader.reasons.append("there is no such week")
         return None
@@ -458,6 +461,7 @@ FORMS: Final[list[tuple[str, DaysMeaning]]] = [
     (r"(?P<m>\d{1,2})/{year}", _year_month),
     ("(?:year )?{year}", lambda _, found: containing(date(int(found["year"]), 1, 1), "year")),
     (r"{year}-?w(?P<week>\d{1,2})", _iso_week),
+    (r"{year}-?w(?P<week>\d\d)-?(?P<nth>[1-7])", _iso_week),
     (r"week (?P<week>\d{1,2})(?: {year})?", _iso_week),
     (r"(?P<decade>\d{3}0|\d0)s", _years),
     *_named(),

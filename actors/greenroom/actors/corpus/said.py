@@ -1,0 +1,49 @@
+"""Chunks that say a query of stop words, which no index has: documents are read for it, one after another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.corpus.preparing import rules_of
+from greenroom.actors.corpus.repository import CorpusRepository
+from greenroom.actors.text.verbatim import MOST_READ, verbatim
+from greenroom.runtime import Context, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.index.corpus import Corpus
+
+
+class Said(NamedTuple):
+    """What was found.
+
+    Attributes:
+        likeness: How like the query each row is that says it, as `text.verbatim` has it.
+        cut: What was not read; nothing where all was.
+    """
+
+    likeness: dict[int, float]
+    cut: str
+
+
+def rows_saying(
+    repository: CorpusRepository, context: Context, corpus: Corpus, query: str
+) -> Slices[Said | None]:
+    """Return the rows that say a query of stop words; None for another query."""
+    words = verbatim(query, rules_of(is_code=repository.is_code))
+    if words is None:
+        return None
+    likeness: dict[int, float] = {}
+    cut = ""
+    for looked, chunk in enumerate(filter(None, repository.indexed(context))):
+        if looked == MOST_READ:
+            cut = (
+                f"words that are nearly everywhere were looked for in the first {MOST_READ:,} passages alone"
+            )
+            break
+        found = words.likeness("\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags]))
+        row = corpus.row(chunk.id) if found else None
+        if row is not None:
+            likeness[row] = found
+        if context.should_yield():
+            yield
+    return Said(likeness, cut)
