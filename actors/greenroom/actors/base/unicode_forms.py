@@ -1,0 +1,68 @@
+"""Unicode's composed and decomposed forms of a text, which compare as equal.
+
+What is stored stays as it was given; only what is compared is composed (NFC).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_STRETCH: Final = 1_000
+"""Characters that are composed at once: a long run of marks takes quadratic time (1.3 s for 40,000)."""
+_JAMO: Final = ("\u1160", "\u11ff")
+"""Vowels and finals of Hangul, which are no marks, and join the syllable before them."""
+
+
+def composed(text: str) -> str:
+    """Return the text's composed form (NFC)."""
+    if text.isascii():
+        return text
+    if len(text) <= _STRETCH:
+        return unicodedata.normalize("NFC", text)
+    return "".join(unicodedata.normalize("NFC", each) for _, each in _stretches(text))
+
+
+def forms(text: str) -> tuple[str, ...]:
+    """Return the forms that a text may be stored in: composed, as given, decomposed; each once."""
+    if text.isascii():
+        return (text,)
+    whole = composed(text)
+    if len(text) > _STRETCH:  # no name is so long
+        return tuple(dict.fromkeys((whole, text)))
+    return tuple(dict.fromkeys((whole, text, unicodedata.normalize("NFD", text))))
+
+
+def same_text(text: str, other: str) -> bool:
+    """Return whether two texts are equal but for their forms."""
+    return text == other or (not (text.isascii() and other.isascii()) and composed(text) == composed(other))
+
+
+def begins(text: str, prefix: str) -> bool:
+    """Return whether a text begins with another one, whatever the forms of both."""
+    return composed(text).startswith(composed(prefix))
+
+
+def composed_bytes(text: bytes) -> bytes:
+    """Return UTF-8 in its composed form."""
+    return text if text.isascii() else composed(text.decode()).encode()
+
+
+def _stretches(text: str) -> Iterator[tuple[int, str]]:
+    """Yield a long text in parts that nothing joins, each with where it begins."""
+    start = 0
+    while start < len(text):
+        end = min(len(text), start + _STRETCH)
+        last = min(len(text), end + _STRETCH)
+        while end < last and _joins(text[end]):
+            end += 1
+        yield start, text[start:end]
+        start = end
+
+
+def _joins(character: str) -> bool:
+    """Return whether a character may become one with what is before it."""
+    if character.isascii():
+        return False
+    return unicodedata.category(character).startswith("M") or _JAMO[0] <= character <= _JAMO[1]
