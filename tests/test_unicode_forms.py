@@ -15,12 +15,15 @@ from support.agents import FAST, keep, keys, value_of, wire
 from support.exchanges import export
 
 from greenroom.actors import (
+    AddMessage,
+    CreateSession,
     DeleteMemory,
     ExportMemories,
     GetMemory,
     ImportMemories,
     MemoryFilters,
     MemorySearch,
+    SearchContext,
     SetMemory,
 )
 from greenroom.actors.auth.namespaces import memory_address
@@ -28,6 +31,7 @@ from greenroom.actors.base import unicode_forms
 from greenroom.actors.memory.records import Entry
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_review as review
+from greenroom.actors.session.browsing import FindSessions
 from greenroom.runtime import Actor, Context, InlineCommitter, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:
@@ -326,3 +330,42 @@ def test_forms_are_all_of_one_text(text: str) -> None:
 def test_a_long_text_is_composed_as_a_short_one(text: str, times: int) -> None:
     whole = f"a{text}" * times
     assert unicode_forms.composed(whole) == unicodedata.normalize("NFC", whole)
+
+
+@given(_LETTERS, some.integers(0, 40), some.integers(1, 60))
+def test_a_place_in_a_composed_text_is_one_in_the_text(text: str, at: int, times: int) -> None:
+    whole = f"x{text}" * times
+    composed = unicode_forms.composed(whole)
+    at = min(at * times, len(composed))
+    place = unicode_forms.place_in(whole, at)
+    if composed[at : at + 1] == "x":
+        assert whole[place] == "x"
+        assert unicode_forms.composed(whole[:place]) == composed[:at]
+
+
+# -- sessions ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
+async def test_a_search_of_a_session_finds_a_text_in_all_its_forms(
+    enter: Enter, first: str, second: str
+) -> None:
+    async with enter(embedder="none") as at:
+        ann = at.agent("ann")
+        await ann.ask(CreateSession(purpose=f"about {first}", session_id="s"))
+        said = f"We met at the {first} at noon"
+        for content in (said, "nothing of that", f"{'words ' * 100}{said}{' words' * 100}"):
+            await ann.ask(AddMessage(session_id="s", content=content))
+        scores = []
+        for query in (first, second, f"the {first} at", f"the {second} at"):
+            found = (await ann.ask(SearchContext(session_id="s", query=query))).results
+            assert len(found) >= 2, query
+            for each in found[:2]:
+                shown = each.match_preview
+                assert shown in each.message.content
+                assert unicode_forms.same_text(shown[each.match_start : each.match_end], query)
+            scores.append([each.score for each in found])
+        assert scores[0] == scores[1]
+        assert scores[2] == scores[3]
+        listed = await at.runtime.query(FindSessions(text=second), principal=ann.principal)
+        assert [each.session.session_id for each in listed.sessions] == ["s"]

@@ -39,6 +39,18 @@ def same_text(text: str, other: str) -> bool:
     return text == other or (not (text.isascii() and other.isascii()) and composed(text) == composed(other))
 
 
+def place_in(text: str, at: int) -> int:
+    """Return where in a text that is which has the place ``at`` in its composed form."""
+    if text.isascii():
+        return at
+    for start, stretch in _stretches(text):
+        size = len(unicodedata.normalize("NFC", stretch))
+        if at < size:
+            return start + _place_in_stretch(stretch, at)
+        at -= size
+    return len(text)
+
+
 def begins(text: str, prefix: str) -> bool:
     """Return whether a text begins with another one, whatever the forms of both."""
     return composed(text).startswith(composed(prefix))
@@ -59,6 +71,20 @@ def _stretches(text: str) -> Iterator[tuple[int, str]]:
             end += 1
         yield start, text[start:end]
         start = end
+
+
+def _place_in_stretch(text: str, at: int) -> int:
+    begin = 0
+    while begin < len(text):
+        end = begin + 1
+        while end < len(text) and _joins(text[end]):
+            end += 1
+        size = len(unicodedata.normalize("NFC", text[begin:end]))
+        if at < size:
+            return min(begin + at, end)
+        at -= size
+        begin = end
+    return begin
 
 
 def _joins(character: str) -> bool:
