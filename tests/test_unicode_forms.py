@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from support.agents import FAST, keep, keys, value_of, wire
+from support.code_agents import agent_in, read, search, settled
+from support.corpora import document_of
 from support.exchanges import export
 
 from greenroom.actors import (
@@ -21,17 +23,23 @@ from greenroom.actors import (
     ExportMemories,
     GetMemory,
     ImportMemories,
+    ListDocuments,
     MemoryFilters,
     MemorySearch,
+    PutDocument,
+    RemoveDocuments,
     SearchContext,
     SetMemory,
+    ask_corpus,
 )
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import unicode_forms
 from greenroom.actors.memory.records import Entry
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_review as review
+from greenroom.actors.schemas.transfer import OnConflict
 from greenroom.actors.session.browsing import FindSessions
+from greenroom.actors.syntax import parse_pattern, searched
 from greenroom.runtime import Actor, Context, InlineCommitter, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:
@@ -127,7 +135,7 @@ async def test_a_memorys_key_is_one_in_all_its_forms(
 ) -> None:
     async with enter(embedder="none") as at:
         ann = at.agent("ann", user="ann")
-        where = {"namespace": namespace}
+        where: dict[str, Any] = {"namespace": namespace}
         stored = await store(ann, "one", key=first, **where)
         again = await store(ann, "two", key=second, **where)
         assert (again.memory_id, again.key, again.version, again.created) == (
@@ -244,7 +252,11 @@ async def test_an_import_updates_what_has_the_key_and_an_export_has_the_bytes_gi
         await store(ann, "one", key=DECOMPOSED, tags=[DECOMPOSED])
         line = {"key": COMPOSED, "content": DECOMPOSED, "tags": [COMPOSED], "namespace": "user:ann"}
         source = msgspec.json.encode(line).decode()
-        for policy, outcomes in (("skip", {"skipped": 1}), ("version", {"versioned": 1})):
+        ways: list[tuple[OnConflict, dict[str, int]]] = [
+            ("skip", {"skipped": 1}),
+            ("version", {"versioned": 1}),
+        ]
+        for policy, outcomes in ways:
             tried = await ann.ask(ImportMemories(source=source, on_conflict=policy, dry_run=True))
             done = await ann.ask(ImportMemories(source=source, on_conflict=policy))
             assert wire(tried)["counts"] == wire(done)["counts"] == outcomes
@@ -369,3 +381,82 @@ async def test_a_search_of_a_session_finds_a_text_in_all_its_forms(
         assert scores[2] == scores[3]
         listed = await at.runtime.query(FindSessions(text=second), principal=ann.principal)
         assert [each.session.session_id for each in listed.sessions] == ["s"]
+
+
+# -- code and documents -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
+def test_a_pattern_finds_texts_and_lines_of_code_in_all_their_forms(first: str, second: str) -> None:
+    line = f'NAME = "{first}"  # {first}'
+    code = f"one = 1\n{line}\ntwo = 2\n".encode()
+    for spelt in (first, second):
+        for pattern in (f"string *{spelt}*", f"string {spelt}", f"regex {spelt}", f"regex = .{spelt}.\\s+#"):
+            found = searched(parse_pattern(pattern), "a.py", code)
+            assert {(each.line, each.text) for each in found} == {(2, line)}, pattern
+
+
+@pytest.mark.parametrize(("first", "second"), BOTH_WAYS[:4])
+async def test_a_file_is_read_and_left_out_by_its_name_in_all_its_forms(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    root = tmp_path / "project"
+    (root / first).mkdir(parents=True)
+    (root / "shut").mkdir()
+    (root / first / f"{first}.py").write_text("def harbour():\n    return 1\n")
+    (root / "shut" / f"{first}.py").write_text("def harbour():\n    return 2\n")
+    (root / ".greenroomignore").write_text(f"shut/{second}.py\n")
+    async with agent_in(tmp_path, root, is_kept=True) as ann:
+        for spelt in (first, second):
+            [file] = await read(ann, json.dumps({"path": f"{spelt}/{spelt}.py"}))
+            assert file.path == f"{first}/{first}.py"
+            with pytest.raises(Refusal, match="is not there"):
+                await read(ann, json.dumps({"path": f"{spelt}/none.py"}))
+        await settled(ann)
+        found = await search(ann, '{"query":"harbour"}')
+        assert [each.file_path for each in found.results] == [f"{first}/{first}.py"]
+        for spelt in (first, second):
+            left = await search(
+                ann, json.dumps({"query": "harbour", "filters": {"exclude_paths": [f"{spelt}/*"]}})
+            )
+            assert left.results == []
+
+
+async def test_two_files_whose_names_differ_in_form_alone_are_two(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    for name in (COMPOSED, DECOMPOSED):
+        (root / f"{name}.txt").write_text(ascii(name))
+    async with agent_in(tmp_path, root) as ann:
+        for name in (COMPOSED, DECOMPOSED):
+            [file] = await read(ann, json.dumps({"path": f"{name}.txt"}))
+            assert (file.path, file.text) == (f"{name}.txt", ascii(name))
+
+
+@pytest.mark.parametrize(("first", "second"), BOTH_WAYS[:4])
+async def test_a_documents_path_is_one_in_all_its_forms(enter: Enter, first: str, second: str) -> None:
+    async with enter(embedder="none") as at:
+        ann = at.agent("a", user="ann")
+
+        async def put(path: str, text: str) -> str:
+            document = document_of(path, [([], text)])
+            return (
+                await ask_corpus(
+                    at.runtime, ann.principal, PutDocument(corpus="docs", document=document), make=True
+                )
+            ).state
+
+        async def listed(**arguments: Any) -> list[str]:
+            found = await ask_corpus(at.runtime, ann.principal, ListDocuments(corpus="docs", **arguments))
+            return [each.path for each in found.documents]
+
+        assert await put(f"{first}.md", "one") == "added"
+        assert await put(f"{second}.md", "two") == "changed"
+        assert await put("other.md", "three") == "added"
+        for spelt in (first, second):
+            assert await listed(path=f"{spelt}.md") == await listed(holding=spelt) == [f"{first}.md"]
+        removed = await ask_corpus(
+            at.runtime, ann.principal, RemoveDocuments(corpus="docs", paths=[f"{second}.md"])
+        )
+        assert removed.removed == [f"{first}.md"]
+        assert await listed() == ["other.md"]
