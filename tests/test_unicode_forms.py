@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as some
 from support.agents import FAST, keep, keys, value_of, wire
@@ -239,6 +241,26 @@ async def test_what_somebody_else_has_under_another_form_stays_hidden(enter: Ent
         with pytest.raises(Refusal, match="there is no memory"):
             await bob.ask(GetMemory(key=DECOMPOSED, namespace="team:x"))
         assert (await ann.ask(GetMemory(key=DECOMPOSED, namespace="team:x"))).key == COMPOSED
+
+
+async def test_two_that_write_both_forms_at_once_write_one_memory(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        agents = [at.agent(name, user="ann") for name in ("one", "two")]
+        async with trio.open_nursery() as nursery:
+            for agent, key in zip(agents * 4, (COMPOSED, DECOMPOSED, DECOMPOSED, COMPOSED) * 2, strict=True):
+                nursery.start_soon(partial(store, agent, "x", key=key, namespace="project:atlas"))
+        page = await agents[0].ask(requests.ListMemories(namespace="project:atlas"))
+        assert [each.version for each in page.memories] == [8]
+    async with enter(embedder="none") as at:
+        again = await store(at.agent("three", user="ann"), "x", key=DECOMPOSED, namespace="project:atlas")
+        assert again.version == 9
+
+
+async def test_an_idempotency_key_is_one_in_all_its_forms(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = at.agent("ann", user="ann")
+        first = await store(ann, "x", idempotency_key=COMPOSED)
+        assert await store(ann, "x", idempotency_key=DECOMPOSED) == first
 
 
 # -- exchange --------------------------------------------------------------------
