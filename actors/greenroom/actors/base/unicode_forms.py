@@ -7,31 +7,25 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
-_STRETCH: Final = 1_000
-"""Characters that are composed at once: a long run of marks takes quadratic time (1.3 s for 40,000)."""
+_STRETCH: Final = 64
+_PILE: Final = 32
+"""Characters that are composed at once, and more that join them: a run of marks takes quadratic time."""
 _JAMO: Final = ("\u1160", "\u11ff")
 """Vowels and finals of Hangul, which are no marks, and join the syllable before them."""
 
 
 def composed(text: str) -> str:
     """Return the text's composed form (NFC)."""
-    if text.isascii():
-        return text
-    if len(text) <= _STRETCH:
-        return unicodedata.normalize("NFC", text)
-    return "".join(unicodedata.normalize("NFC", each) for _, each in _stretches(text))
+    return text if text.isascii() else _normalized("NFC", text)
 
 
 def forms(text: str) -> tuple[str, ...]:
     """Return the forms that a text may be stored in: composed, as given, decomposed; each once."""
     if text.isascii():
         return (text,)
-    whole = composed(text)
-    if len(text) > _STRETCH:  # no name is so long
-        return tuple(dict.fromkeys((whole, text)))
-    return tuple(dict.fromkeys((whole, text, unicodedata.normalize("NFD", text))))
+    return tuple(dict.fromkeys((composed(text), text, _normalized("NFD", text))))
 
 
 def same_text(text: str, other: str) -> bool:
@@ -61,12 +55,18 @@ def composed_bytes(text: bytes) -> bytes:
     return text if text.isascii() else composed(text.decode()).encode()
 
 
+def _normalized(form: Literal["NFC", "NFD"], text: str) -> str:
+    if len(text) <= _STRETCH:
+        return unicodedata.normalize(form, text)
+    return "".join([unicodedata.normalize(form, each) for _, each in _stretches(text)])
+
+
 def _stretches(text: str) -> Iterator[tuple[int, str]]:
     """Yield a long text in parts that nothing joins, each with where it begins."""
     start = 0
     while start < len(text):
         end = min(len(text), start + _STRETCH)
-        last = min(len(text), end + _STRETCH)
+        last = min(len(text), end + _PILE)
         while end < last and _joins(text[end]):
             end += 1
         yield start, text[start:end]

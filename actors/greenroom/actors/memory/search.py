@@ -11,7 +11,7 @@ from msgspec import UNSET
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.threads import imported
-from greenroom.actors.base.unicode_forms import begins, composed, composed_bytes, forms
+from greenroom.actors.base.unicode_forms import begins, composed, forms
 from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
 from greenroom.actors.memory.records import PLAIN
@@ -21,7 +21,7 @@ from greenroom.actors.memory.values import searched_text
 from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.analyze import stretches, tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
 from greenroom.runtime import Context, Slices
 
@@ -41,6 +41,7 @@ _NEEDED = (
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
 )
+_COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
@@ -230,10 +231,22 @@ def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, 
     """Return whether a memory holds a text, which is composed."""
     value, version = yield from repository.value(context, stored.entry)
     form = records.JSON if version.details is None else version.details.form
-    is_held = text.encode() in composed_bytes(value)
+    is_held = (
+        text.encode() in value if value.isascii() else text in (yield from _composed(value.decode(), context))
+    )
     if is_held or form & records.TEXT:
         return is_held
-    return text in composed((yield from searched_text(value, form, context)))
+    return text in (yield from _composed((yield from searched_text(value, form, context)), context))
+
+
+def _composed(text: str, context: Context) -> Slices[str]:
+    """Return a text's composed form; it may have megabytes."""
+    parts: list[str] = []
+    for part in stretches(text, len(text) if text.isascii() else _COMPOSED_AT_ONCE):
+        parts.append(composed(part))
+        if context.should_yield():
+            yield
+    return "".join(parts)
 
 
 def whole_terms(text: str) -> set[str]:

@@ -78,14 +78,14 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
             break
         end = at + len(wanted)
         if not given[max(0, at - 1) : at].isalnum() and not given[end : end + 1].isalnum():
-            return _span(content, at, end), True
+            return _span(content, whole, at, end), True
         at = given.find(wanted, at + 1)
-    return (_span(content, first, first + len(wanted)), False) if first >= 0 else (None, False)
+    return (_span(content, whole, first, first + len(wanted)), False) if first >= 0 else (None, False)
 
 
-def _span(content: str, start: int, end: int) -> tuple[int, int]:
-    """Return where in the content a stretch of its composed form is."""
-    return place_in(content, start), place_in(content, end)
+def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
+    """Return where in the content a stretch of its composed form, ``whole``, is."""
+    return (start, end) if whole == content else (place_in(content, start), place_in(content, end))
 
 
 def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]:
