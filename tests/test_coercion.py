@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import greenroom
+from harness import greenroom, principal
 from support.wrong_types import Place, places
 
-from greenroom.actors import REQUESTS
+from greenroom.actors import REQUESTS, Agent, CreateSession
 from greenroom.actors.base.coercion import (
     CHOOSE_BY_TAGS,
     EVERYTHING,
@@ -18,15 +18,36 @@ from greenroom.actors.base.coercion import (
     coerced_arguments,
 )
 from greenroom.actors.base.parse import parse_request
+from greenroom.actors.schemas.memory_types import KNOWN
 from greenroom.runtime import Refusal
+from greenroom.testing import mcp_client
+from greenroom.transports import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     import msgspec
+    from support.agents import Enter
 
 pytestmark = pytest.mark.promise("mcp.arguments")
+
+NULL_MEANS = {
+    ("search_context", "recent_hours"): "all",
+    ("search_context", "max_rows_scanned"): "all",
+    ("set_memory", "session_id"): "global",
+    ("get_memory", "session_id"): "global",
+    ("list_memory", "session_id"): "global",
+    ("delete_memory", "session_id"): "global",
+    ("create_api_key", "agent"): "as its holder says",
+    ("create_api_key", "user"): "yours",
+    ("create_api_key", "projects"): "every one",
+    ("create_api_key", "tools"): "as the server says",
+    ("rotate_api_key", "expires_in_days"): "as long as the old one had",
+}
+"""What null means as an argument; everywhere else it is not given, or refused, or part of any JSON."""
+ANY_JSON = {("set_memory", "value"), ("store_memory", "value"), ("update_memory", "value")}
+"""Arguments that take any JSON value, of which null is one."""
 
 PLACES = [
     pytest.param(request, place, id=f"{name}: {place.path}")
@@ -86,6 +107,70 @@ def test_null_and_an_empty_text_are_not_given_but_where_that_says_more(
             assert found == absent, value
         else:
             assert isinstance(found, str), (value, found)
+
+
+@pytest.mark.promise("mcp.null")
+def test_every_argument_to_which_null_means_something_says_so_and_takes_it() -> None:
+    said = {
+        (tool, name): words.partition("null = ")[2].partition(",")[0]
+        for tool in REQUESTS
+        for name, schema in TOOLS[tool].listing()["inputSchema"]["properties"].items()
+        if "null = " in (words := schema.get("description", ""))
+    }
+    assert said == NULL_MEANS
+    for tool, argument in NULL_MEANS:
+        [place] = [each for each in places(REQUESTS[tool]) if each.path == argument]
+        found = parsed(REQUESTS[tool], place.filled("null"))
+        assert getattr(found, argument) is None, (tool, argument, found)
+
+
+@pytest.mark.promise("mcp.null")
+def test_null_differs_from_not_given_only_where_it_means_something() -> None:
+    differing = set()
+    for tool, request in REQUESTS.items():
+        for place in places(request):
+            *holders, name = place.path.split(".")
+            left_out = without(place)
+            if not place.takes("null") or left_out is None or (holders and place.kind is Any):
+                continue  # a member of any JSON is data
+            absent, found = parsed(request, left_out), parsed(request, place.filled("null"))
+            if found != absent:
+                differing.add((tool, name))
+    not_given = {
+        (tool, name) for tool in ("store_memory", "update_memory") for name in (*KNOWN, "unreviewed")
+    }  # None and UNSET, which mean the same there
+    everything = {each for each, means in NULL_MEANS.items() if means == "all"}
+    assert differing == everything | not_given | ANY_JSON | {("set_preferences", "preferences")}
+
+
+@pytest.mark.promise("mcp.null")
+async def test_null_over_the_wire_is_everything_and_the_global_memory(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        ann = principal("ann")
+        await Agent(at.runtime, ann).ask(CreateSession(purpose="p", session_id="s"))
+        async with mcp_client(lambda _: Agent(at.runtime, ann)) as client:
+            await client.initialize()
+            await client.call("add_message", session_id="s", content="the word")
+            at.tick(48 * 3_600)
+            await client.call("add_message", session_id="s", content="the word again")
+
+            async def found(**arguments: Any) -> int:
+                search = await client.call("search_context", session_id="s", query="word", **arguments)
+                return len(search["results"])
+
+            assert await found() == 1
+            assert await found(recent_hours=None) == 2
+            assert await found(recent_hours=None, max_rows_scanned=1) == 1
+            assert await found(recent_hours=None, max_rows_scanned=None) == 2
+
+            await client.call("set_memory", key="k", value=None, session_id=None)
+            await client.call("set_memory", key="k", value=2, session_id="s")
+            for tool, wanted in (("get_memory", None), ("list_memory", 1), ("delete_memory", True)):
+                named = {} if tool == "list_memory" else {"key": "k"}
+                answer = await client.call(tool, session_id=None, **named)
+                got = {"get_memory": "value", "list_memory": "count", "delete_memory": "existed"}[tool]
+                assert (answer["success"], answer[got]) == (True, wanted)
+            assert (await client.call("get_memory", key="k", session_id="s"))["value"] == 2
 
 
 @pytest.mark.parametrize(("request_type", "place"), PLACES)

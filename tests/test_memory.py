@@ -206,7 +206,7 @@ async def test_bad_keys_are_refused_everywhere(enter: Enter, key: str) -> None:
 
 @pytest.mark.promise("memory.keys")
 async def test_keys_that_look_alike_are_different_keys(enter: Enter) -> None:
-    looks = ["a", "A", "a ", " a", "á", "a\u0301", "..", ".", "a.b", "a-b", "a b", "%2F", "__proto__"]
+    looks = ["a", "A", "a ", " a", "á", "\uff41", "..", ".", "a.b", "a-b", "a b", "%2F", "__proto__"]
     async with enter() as at:
         alice = at.agent("alice")
         for key in looks:

@@ -21,6 +21,7 @@ from greenroom.actors.auth.namespaces import (
 )
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.strict_json import canonical
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.corpus.completing import CompleteNames
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.client_session import ClientSessionState
@@ -73,7 +74,7 @@ class Addressing:
             # The caller's arguments count, not the id that is made up for a nameless session.
             arguments = msgspec.structs.replace(request, idempotency_key=None)
             scope = f"{self._scope} {route.tool}"
-            idempotency = Idempotency(scope, request.idempotency_key, _fingerprint(arguments))
+            idempotency = Idempotency(scope, composed(request.idempotency_key), _fingerprint(arguments))
         if route.makes_name and request.session_id is None:
             session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
             request = msgspec.structs.replace(request, session_id=session_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any, Final
 
 from greenroom.runtime import Refusal
@@ -136,6 +137,17 @@ def no_memory(named: str | None, *, where: str | None = None, hidden: bool = Fal
         **({} if where is None else {"namespace": where}),
     )
     return denial(refusal) if hidden else refusal
+
+
+def ambiguous_key(key: str, forms: Sequence[str], ids: Sequence[str | None]) -> Refusal:
+    """Several memories have a key in other forms of Unicode, as older programs stored them."""
+    named = " and ".join(map(ascii, forms))
+    return invalid(
+        "key",
+        f"key: {key!a} may mean several memories, whose keys differ in the form of Unicode alone: "
+        f"{named}; name one by its very key or its memory_id",
+        forms=[{"key": form, "memory_id": each} for form, each in zip(forms, ids, strict=True)],
+    )
 
 
 def memory_exists(key: str, namespace: str) -> Refusal:

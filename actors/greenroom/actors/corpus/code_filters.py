@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.base.times import DAY
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.schemas.code import CodeFilters
 
 HALF_LIFE: Final = 30 * DAY
@@ -25,13 +26,13 @@ def wanted(folder: str, filters: CodeFilters) -> Callable[[str], bool] | None:
         return None
     base = f"{folder}/" if folder else ""
     endings = tuple(f".{each.lower().lstrip('*.')}" for each in filters.file_types)
-    patterns = [translate(each.strip("/")) for each in filters.exclude_paths]
+    patterns = [translate(composed(each).strip("/")) for each in filters.exclude_paths]
     excluded = re.compile("|".join(patterns)) if patterns else None
 
     def is_wanted(path: str) -> bool:
         if not path.startswith(base) or (endings and not path.lower().endswith(endings)):
             return False
-        return excluded is None or not any(excluded.match(part) for part in _parts(path))
+        return excluded is None or not any(excluded.match(part) for part in _parts(composed(path)))
 
     return is_wanted
 

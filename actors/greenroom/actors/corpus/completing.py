@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.asking import corpus_row
 from greenroom.actors.corpus.catalogue import corpus_address
@@ -39,7 +40,7 @@ def find(repository: CorpusRepository, request: FindNames, context: Context) -> 
     """Answer names that begin like something, those first that do as a whole, short ones before long ones."""
     repository.check(context.principal, request.corpus)
     separator = "/" if request.kind == "path" else "."
-    begun = request.value.lower()
+    begun = composed(request.value).lower()
     found: dict[str, tuple[bool, int, str]] = {}
     has_more = False
     if request.kind == "path":
@@ -50,7 +51,7 @@ def find(repository: CorpusRepository, request: FindNames, context: Context) -> 
         looked_at = _symbols(context)
     for names in looked_at:
         for name in names:
-            lowered = name.lower()
+            lowered = composed(name).lower()
             is_whole = lowered.startswith(begun)
             if is_whole or f"{separator}{begun}" in lowered:
                 found[name] = (not is_whole, len(name), name)
@@ -74,7 +75,7 @@ def _symbols(context: Context) -> Iterator[list[str]]:
 
 
 def _symbols_of(repository: CorpusRepository, path: str, context: Context) -> Iterator[list[str]]:
-    document = repository.document(context, path)
+    document = repository.find_document(context, path)
     packed = None if document is None else context.get(records.facts_key(document.number), bytes)
     if packed is not None:
         yield [each.path for each in symbols_in(packed)]

@@ -10,6 +10,7 @@ import msgspec
 
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import to_datetime
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.corpus import entity_records as records
 from greenroom.actors.corpus import mentions
 from greenroom.actors.corpus import records as corpus_records
@@ -103,10 +104,10 @@ def count_each(
     table = yield from repository.entities.loaded(context)
     mentions.go_on(repository, context)
     counts = yield from _counts(repository, context)
-    holding = request.holding.casefold()
+    holding = composed(request.holding).casefold()
     meant: list[tuple[int, EntityRecord]] = []
     for entity in table.by_number.values():
-        is_named = not holding or any(holding in name.casefold() for name in entity.names)
+        is_named = not holding or any(holding in composed(name).casefold() for name in entity.names)
         if is_named and request.entity_type in {None, entity.type}:
             meant.append((counts.mentions(entity.number), entity))
         if context.should_yield():

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.times import optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.corpus import embedding, ingest_runs, mentions, records
 from greenroom.actors.corpus.entity_table import EntityTable
 from greenroom.actors.corpus.preparing import indexed_chunk, is_of_use, prepared
@@ -49,8 +50,8 @@ def put(
 ) -> Slices[requests.DocumentStored]:
     """Put a document in, in the place of the one with its path."""
     repository.check(context.principal, request.corpus)
-    document = request.document
-    _check(document)
+    _check(request.document)
+    document = _as_known(repository, context, request.document)
     ingest_runs.forget(context, document.path)
     old = repository.document(context, document.path)
     is_same = old is not None and old.digest.hex() == document.digest
@@ -125,6 +126,22 @@ def put(
     )
 
 
+def _as_known(repository: CorpusRepository, context: Context, document: Document) -> Document:
+    """Return a text under the path that it is known by; a file is under its own."""
+    if document.is_file or document.path.isascii():
+        return document
+    return msgspec.structs.replace(document, path=_known_path(repository, context, document.path))
+
+
+def _known_path(repository: CorpusRepository, context: Context, path: str) -> str:
+    """Return the path of a text that is that path but for its form of Unicode.
+
+    Files are not meant: two may lie under two forms of a path.
+    """
+    found = None if path.isascii() else repository.find_document(context, path)
+    return path if found is None or found.is_file else found.path
+
+
 def note_reader(repository: CorpusRepository, request: requests.NoteReader, context: Context) -> None:
     """Note which reader failed at a document; what the last one found stays."""
     repository.check(context.principal, request.corpus)
@@ -187,9 +204,10 @@ def remove(
     removed: list[str] = []
     paths = list(dict.fromkeys(request.paths))
     room = context.most_rows(_REMOVED)
-    for at, path in enumerate(paths):
-        if not requests.is_text(path):
+    for at, given in enumerate(paths):
+        if not requests.is_text(given):
             continue
+        path = _known_path(repository, context, given)
         ingest_runs.forget(context, path)
         document = repository.document(context, path)
         if document is None:
@@ -231,13 +249,13 @@ def page(
     """Answer a page of documents."""
     repository.check(context.principal, request.corpus)
     if request.path is not None:
-        one = repository.document(context, request.path) if requests.is_text(request.path) else None
+        one = repository.find_document(context, request.path) if requests.is_text(request.path) else None
         return requests.DocumentPage(documents=[] if one is None else [_listed(one)], after=None)
     start = None if request.after is None else _after(request.after)
     found: list[requests.DocumentListed] = []
     last: bytes | None = None
     looked_at = 0
-    holding = request.holding.casefold()
+    holding = composed(request.holding).casefold()
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start):
         if context.should_yield():
             yield
@@ -256,7 +274,7 @@ def page(
 def _is_wanted(document: DocumentSummary, kind: str | None, holding: str) -> bool:
     if kind not in {None, document.kind}:
         return False
-    return not holding or holding in f"{document.path}\n{document.title}".casefold()
+    return not holding or holding in composed(f"{document.path}\n{document.title}").casefold()
 
 
 def _listed(document: DocumentRecord | DocumentSummary) -> requests.DocumentListed:

@@ -17,6 +17,7 @@ from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.auth.scopes import CODE, KNOWLEDGE
 from greenroom.actors.base.times import optional_datetime
+from greenroom.actors.base.unicode_forms import forms
 from greenroom.actors.corpus import records
 from greenroom.actors.corpus.catalogue import corpus_not_found
 from greenroom.actors.corpus.entity_table import EntityTable
@@ -164,6 +165,17 @@ class CorpusRepository:
     def document(self, context: Context, path: str) -> DocumentRecord | None:
         """Return the document with a path."""
         return context.get(records.path_key(path), DocumentRecord)
+
+    def find_document(self, context: Context, path: str) -> DocumentRecord | None:
+        """Return the document with a path; where there is none, the only one in other forms of Unicode.
+
+        Two files may lie under two forms of a path, so each has a document of its own.
+        """
+        exact = self.document(context, path)
+        if exact is not None or path.isascii():
+            return exact
+        others = [found for form in forms(path) if (found := self.document(context, form)) is not None]
+        return others[0] if len(others) == 1 else None
 
     def by_number(self, context: Context, number: int) -> DocumentRecord | None:
         """Return the document with a number."""

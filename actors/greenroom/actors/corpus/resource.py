@@ -42,7 +42,7 @@ def document(
 ) -> Slices[DocumentResource | None]:
     """Answer a document, as far as it is not too long."""
     repository.check(context.principal, request.corpus)
-    found = repository.document(context, request.path)
+    found = repository.find_document(context, request.path)
     if found is None:
         return None
     passages = []

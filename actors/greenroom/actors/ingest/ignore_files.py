@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.base.plain_files import UnreadableFileError
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.ingest.reading import read_bounded
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Rules(NamedTuple):
 def is_ignored(path: str, rules: tuple[Rules, ...], *, is_folder: bool) -> bool:
     """Return whether a path is ignored: of the rules that speak of it the innermost decide."""
     for each in reversed(rules):
-        below = path[len(each.folder) + 1 :] + ("/" if is_folder else "")
+        below = composed(path[len(each.folder) + 1 :]) + ("/" if is_folder else "")
         include = each.spec.check_file(below).include
         if include is not None:
             return include
@@ -65,7 +66,7 @@ def rules_in(folder: str) -> Rules | None:
     lines: list[str] = []
     for name in NAMES:
         try:
-            text = read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace")
+            text = composed(read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace"))
             GitIgnoreSpec.from_lines(_quick(text.splitlines()))
         except (OSError, UnreadableFileError, ValueError):  # the last: a rule that git would not take, either
             continue

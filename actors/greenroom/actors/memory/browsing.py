@@ -12,6 +12,7 @@ import msgspec
 from greenroom.actors.base import paging
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.memory import indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
@@ -200,7 +201,7 @@ def _waiting(corpus: Corpus, wanted: Mask, now: int) -> dict[str, int]:
 
 def _facets(corpus: Corpus, wanted: Mask, context: Context) -> Slices[review.MemoryFacets]:
     ages = _ages(corpus.created[wanted], context.now)
-    by_tag = yield from corpus.frequent("labels", wanted, MOST_TAGS, context.should_yield)
+    by_tag = yield from _tag_counts(corpus, wanted, context)
     return review.MemoryFacets(
         by_namespace=_named(corpus.namespace[wanted], corpus.namespaces, MOST_NAMESPACES),
         by_tag=by_tag,
@@ -208,6 +209,16 @@ def _facets(corpus: Corpus, wanted: Mask, context: Context) -> Slices[review.Mem
         by_author=_named(corpus.author[wanted], corpus.authors, MOST_AUTHORS),
         by_age=ages,
     )
+
+
+def _tag_counts(corpus: Corpus, wanted: Mask, context: Context) -> Slices[dict[str, int]]:
+    from greenroom.actors.memory.vector_filters import labels_of, rows_with  # noqa: PLC0415 - loaded by now
+
+    counts = yield from corpus.frequent("labels", wanted, MOST_TAGS, context.should_yield)
+    if not all(map(str.isascii, counts)):
+        labels = yield from labels_of(corpus, map(composed, counts), context.should_yield)
+        counts = {tag: int(wanted[rows_with(corpus, same)].sum()) for tag, same in labels.items()}
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def _named(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int) -> dict[str, int]:

@@ -56,7 +56,7 @@ def _stored(
     old = None if stored is None else stored.entry
     writer = context.principal.agent_id
     draft = Draft(
-        key=given.key,
+        key=given.key if old is None else old.key,
         sub=repository.sub(given.namespace),
         value=value,
         compress=True,

@@ -88,8 +88,8 @@ def _key(repository: MemoryRepository, context: Context, entry: Entry) -> str:
     if not repository.has_several_owners:
         return entry.key
     partition = repository.partition(entry)
-    prefix = records.entry_key(entry.session_id, entry.key, entry.sub)
-    for stored in repository.entries_of_key(context, prefix):
+    keys = records.entry_keys(entry.session_id, entry.key, entry.sub)
+    for stored in repository.entries_of_key(context, keys):
         other = repository.partition(stored.entry)
         if (
             stored.entry.number < entry.number

@@ -130,10 +130,10 @@ def _named(
 
 def _buried(repository: MemoryRepository, context: Context, namespace: str, key: str) -> list[StoredEntry]:
     """Return what was forgotten under a key, as far as the sender may see it."""
-    prefix = records.entry_key(None, key, repository.sub(namespace))
+    keys = records.entry_keys(None, key, repository.sub(namespace))
     return [
         stored
-        for stored in repository.entries_of_key(context, prefix)
+        for stored in repository.entries_of_key(context, keys)
         if stored.entry.deleted_at is not None and repository.may_see(context.principal, stored.entry)
     ]
 

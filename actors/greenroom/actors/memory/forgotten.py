@@ -76,12 +76,12 @@ def _is_shown(repository: MemoryRepository, context: Context, entry: Entry, name
 def _kept(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[review.KeptMemory]:
     details = entry.details or PLAIN
     assert details.deleted_at is not None, "it was forgotten"
-    place = repository.entry_key(records.entry_key(entry.session_id, entry.key, entry.sub), details.partition)
-    occupant = context.get(place, Entry)
+    places = repository.places(entry.session_id, entry.key, entry.sub, repository.partition(entry))
+    occupants = (context.get(place, Entry) for place in places)
     return review.KeptMemory(
         memory=(yield from listed(repository, context, entry)),
         forgotten_at=to_datetime(details.deleted_at),
         forgotten_by=details.deleted_by,
-        key_is_taken=occupant is not None and records.is_there(occupant, context.now),
+        key_is_taken=any(each is not None and records.is_there(each, context.now) for each in occupants),
         may_restore=policy.may_write_namespace(context.principal, repository.namespace(entry.sub)),
     )

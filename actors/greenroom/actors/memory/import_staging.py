@@ -320,6 +320,8 @@ def _judged(
 ) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
     stored = _held(repository, context, draft)
+    if stored is not None:
+        draft.key = stored.entry.key
     if stored is not None and line.created_by is None and head.on_conflict != "overwrite":
         draft.author, draft.reattributes = repository.author(stored.entry), False
     outcome: Outcome
@@ -372,19 +374,17 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
 
 def _held(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
     """Return the entry that has the key already, on the same partition where several write."""
-    where = records.entry_key(draft.session_id, draft.key, draft.sub)
-    if repository.has_several_owners:
-        number = repository.known_partition(draft.partition)
-        if number is None:
-            return None
-        where = repository.entry_key(where, number)
-    entry = context.get(where, Entry)
-    return None if entry is None or not records.is_there(entry, context.now) else StoredEntry(where, entry)
+    there = [
+        StoredEntry(where, entry)
+        for where in repository.places(draft.session_id, draft.key, draft.sub, draft.partition)
+        if (entry := context.get(where, Entry)) is not None and records.is_there(entry, context.now)
+    ]
+    return next((each for each in there if each.entry.key == draft.key), there[0] if there else None)
 
 
 def _superseded(repository: MemoryRepository, context: Context, draft: Draft, key: str) -> StoredEntry | None:
     """Return the memory of this key that the draft takes the place of."""
-    for stored in repository.entries_of_key(context, records.entry_key(draft.session_id, key, draft.sub)):
+    for stored in repository.entries_of_key(context, records.entry_keys(draft.session_id, key, draft.sub)):
         partition = repository.partition(stored.entry)
         is_own = (partition.user, partition.agent) == (draft.partition.user, draft.partition.agent)
         if is_own and records.is_there(stored.entry, context.now):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
@@ -14,6 +14,7 @@ from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.base import paging
 from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import begins
 from greenroom.actors.memory import records, removal, store_requests
 from greenroom.actors.memory.records import Entry, Version, is_live, view
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
@@ -58,15 +59,15 @@ def _check_session(session_id: str, status: SessionStatus | None) -> None:
 def _store(
     repository: MemoryRepository, request: requests.SetMemory, context: Context
 ) -> Slices[replies.MemoryStored]:
-    where = records.entry_key(request.session_id, request.key)
-    old = context.get(where, Entry)
-    stored = None if old is None or not records.is_there(old, context.now) else StoredEntry(where, old)
+    stored = repository.find_own(context, request.session_id, request.key)
+    if stored is not None and not records.is_there(stored.entry, context.now):
+        stored = None
     scope = records.scope_name(request.session_id)
     if stored is not None and not request.overwrite:
         raise auth_errors.key_exists(request.key, scope)
     expires_at = None if request.expires_in is None else context.now + request.expires_in * SECOND
     draft = Draft(
-        key=request.key,
+        key=request.key if stored is None else stored.entry.key,
         session_id=request.session_id,
         value=bytes(request.value),
         metadata=bytes(request.metadata),
@@ -82,13 +83,13 @@ def _store(
         context,
         "set_memory",
         request.session_id,
-        key=request.key,
+        key=entry.key,
         version=entry.version,
         value_size=entry.value_size,
         expires_in=request.expires_in,
     )
     return replies.MemoryStored(
-        key=request.key,
+        key=entry.key,
         scope=scope,
         expires_at=optional_datetime(expires_at),
         stored_at=to_datetime(context.now),
@@ -103,7 +104,8 @@ def read(
     if request.key is None:
         raise auth_errors.neither_id_nor_key()
     scope, now = records.scope_name(request.session_id), context.now
-    entry = context.get(records.entry_key(request.session_id, request.key), Entry)
+    stored = repository.find_own(context, request.session_id, request.key)
+    entry = None if stored is None else stored.entry
     number = entry.version if entry is not None and request.version is None else request.version
     version = None
     if entry is not None and number is not None and number <= entry.version and records.is_there(entry, now):
@@ -112,15 +114,16 @@ def read(
         raise auth_errors.memory_not_found(request.key, scope)
     repository.uses.note(entry, context)
     repository.uses.write_soon(context)
+    forms = repository.other_forms(context, entry)
     if version.details is not None and version.details.form != records.JSON:
-        return _read_otherwise(entry, version, number, context)
-    return _answer(entry, version, number, version.value)
+        return _read_otherwise(entry, version, number, forms, context)
+    return _answer(entry, version, number, forms, version.value)
 
 
 def _read_otherwise(
-    entry: Entry, version: Version, number: int, context: Context
+    entry: Entry, version: Version, number: int, forms: list[str] | UnsetType, context: Context
 ) -> Slices[replies.MemoryRead]:
-    return _answer(entry, version, number, (yield from _json(version, context)))
+    return _answer(entry, version, number, forms, (yield from _json(version, context)))
 
 
 def _json(version: Version, context: Context) -> Slices[bytes]:
@@ -131,7 +134,9 @@ def _json(version: Version, context: Context) -> Slices[bytes]:
     return msgspec.json.encode(value.decode()) if version.details.form & records.TEXT else value
 
 
-def _answer(entry: Entry, version: Version, number: int, value: bytes) -> replies.MemoryRead:
+def _answer(
+    entry: Entry, version: Version, number: int, forms: list[str] | UnsetType, value: bytes
+) -> replies.MemoryRead:
     return replies.MemoryRead(
         key=entry.key,
         value=msgspec.Raw(value),
@@ -142,6 +147,7 @@ def _answer(entry: Entry, version: Version, number: int, value: bytes) -> replie
         scope=records.scope_name(entry.session_id),
         version=number,
         imported=UNSET if entry.details is None else import_source(entry.details.imported),
+        other_forms=forms,
     )
 
 
@@ -154,7 +160,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
     found: list[Entry] = []
     has_more = False
     for entry in newest_first(context, request.session_id, highest):
-        if records.is_live(entry.expires_at, context.now) and entry.key.startswith(request.prefix or ""):
+        if records.is_live(entry.expires_at, context.now) and begins(entry.key, request.prefix or ""):
             if len(found) == request.limit:
                 has_more = True
                 break
@@ -182,18 +188,19 @@ def delete(
     """Delete an entry with all its versions; a key that is missing is no error."""
     if (request.key is None) == (request.memory_id is None):
         raise auth_errors.neither_id_nor_key()
-    key, session_id = request.key, request.session_id
-    if key is not None:
-        where = records.entry_key(session_id, key)
-        entry = context.get(where, Entry)
+    session_id = request.session_id
+    stored: StoredEntry | None
+    if request.key is not None:
+        stored = repository.find_own(context, session_id, request.key)
     else:
-        where, entry = store_requests.named(repository, context, request.memory_id, None, None)
-        policy.check_writes_namespace(context.principal, repository.namespace(entry.sub))
-        key, session_id = entry.key, entry.session_id
-    existed = entry is not None and records.is_there(entry, context.now)
+        stored = store_requests.named(repository, context, request.memory_id, None, None)
+        policy.check_writes_namespace(context.principal, repository.namespace(stored.entry.sub))
+        session_id = stored.entry.session_id
+    key = request.key or "" if stored is None else stored.entry.key
+    existed = stored is not None and records.is_there(stored.entry, context.now)
     context.use_reserve()
-    if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
-        removal.remove(repository, context, StoredEntry(where, entry))
+    if stored is not None and stored.entry.deleted_at is None:  # the history of what was forgotten stays
+        removal.remove(repository, context, stored)
         removal.finish(repository, context)
     if existed:
         audit_record.record(context, "delete_memory", session_id, key=key)

@@ -97,6 +97,7 @@ def value(repository: MemoryRepository, request: GetMemory, context: Context) ->
     )
     memory = (yield from read(repository, named_so, context)).memory
     content = memory.value
+    stored = repository.find_id(context, memory.memory_id)
     return MemoryRead(
         key=memory.key,
         value=msgspec.Raw(msgspec.json.encode(memory.content)) if content is UNSET else content,
@@ -108,6 +109,7 @@ def value(repository: MemoryRepository, request: GetMemory, context: Context) ->
         version=memory.version,
         namespace=memory.namespace,
         imported=memory.imported,
+        other_forms=UNSET if stored is None else repository.other_forms(context, stored.entry),
     )
 
 
@@ -171,10 +173,10 @@ def _entries(
         stored = repository.find_id(context, request.memory_id, forgotten=True)
         return [] if stored is None else [stored]
     assert request.key is not None, "one of both was given"
-    prefix = records.entry_key(None, request.key, repository.sub(request.namespace))
+    keys = records.entry_keys(None, request.key, repository.sub(request.namespace))
     return [
         stored
-        for stored in repository.entries_of_key(context, prefix)
+        for stored in repository.entries_of_key(context, keys)
         if records.is_live(stored.entry.expires_at, context.now)
         and repository.may_see(context.principal, stored.entry)
     ]
@@ -308,7 +310,7 @@ def near_keys(
 def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
     found: list[StoredEntry] = []
     for scope in scopes(context):
-        found += repository.live_entries_of_key(context, records.key_in_scope(scope, key))
+        found += repository.live_entries_of_key(context, records.keys_in_scope(scope, key))
         if context.should_yield():
             yield
     return found

@@ -18,7 +18,8 @@
     j staging …             lines of imports that are not applied yet; see `import_staging`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
-take 200, so an entry lies under a digest of its key. A *scope* is a session of an agent, or the part
+take 200, so an entry lies under a digest of its key. All Unicode forms of a key have one digest, but for what
+older programs stored; see `entry_keys`. A *scope* is a session of an agent, or the part
 of the namespace below the root. The place tells apart entries of one key: where several write, the
 partition, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
 
@@ -39,6 +40,7 @@ import msgspec
 from greenroom.actors.auth.namespaces import ROOT_TAG_BYTES
 from greenroom.actors.auth.policy import MemoryPartition
 from greenroom.actors.base.times import optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import forms
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
@@ -298,15 +300,25 @@ def scope_name(session_id: str | None) -> replies.Scope:
     return "global" if session_id is None else "session"
 
 
-@functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
-    """Return the record key of an entry, or the prefix of those of several owners."""
-    return key_in_scope(scope_bytes(session_id, sub), key)
+    """Return the record key of a new entry, or the prefix of those of several owners."""
+    return entry_keys(session_id, key, sub)[0]
 
 
-def key_in_scope(scope: bytes, key: str) -> bytes:
-    """Return the record key of an entry of a scope, as `entry_key` does."""
-    return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+@functools.lru_cache(maxsize=1_024)
+def entry_keys(session_id: str | None, key: str, sub: str = "") -> tuple[bytes, ...]:
+    """Return where an entry may lie: under its key's composed form, or as older programs had it.
+
+    Those told a key's forms apart, so that one store may have several of them. ASCII has but one.
+    """
+    return keys_in_scope(scope_bytes(session_id, sub), key)
+
+
+def keys_in_scope(scope: bytes, key: str) -> tuple[bytes, ...]:
+    """Return where an entry of a scope may lie, as `entry_keys` does."""
+    return tuple(
+        ENTRIES + scope + blake2b(form.encode(), digest_size=_HASH_BYTES).digest() for form in forms(key)
+    )
 
 
 def partition_suffix(partition: int) -> bytes:

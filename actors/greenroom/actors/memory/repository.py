@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -208,10 +208,6 @@ class MemoryRepository:
             self.list_root(context)
         return number
 
-    def known_partition(self, partition: MemoryPartition) -> int | None:
-        """Return the number of a partition, or None."""
-        return self._partition_numbers.get(partition)
-
     def next_partition(self) -> int:
         """Return the number that the next new partition gets."""
         return 0 if self.header is None else len(self.header.partitions)
@@ -253,35 +249,85 @@ class MemoryRepository:
         """Return the record key of an entry of this partition."""
         return prefix + records.partition_suffix(partition) if self.has_several_owners else prefix
 
+    def places(
+        self, session_id: str | None, key: str, sub: str, partition: MemoryPartition
+    ) -> tuple[bytes, ...]:
+        """Return the record keys that an entry of this partition may have; a new one has the first."""
+        number = self._partition_numbers.get(partition, self.next_partition())
+        keys = records.entry_keys(session_id, key, sub)
+        return tuple(self.entry_key(each, number) for each in keys)
+
     def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
         """Return the entry of a key that is there and that the sender may see.
 
         Where several have one under that key, it is the sender's own before what others share.
+
+        Raises:
+            Refusal: as `meant`.
         """
-        prefix = records.entry_key(session_id, key, sub)
         found: StoredEntry | None = None
-        best: tuple[bool, bool, int] | None = None
+        best: tuple[bool, bool, bool, int] | None = None
         principal = context.principal
-        for stored in self.live_entries_of_key(context, prefix):
+        for stored in self._visible(context, sub, session_id, key):
             entry, partition = stored.entry, self.partition(stored.entry)
-            is_seen = policy.may_see_memory(principal, partition, self.namespace(entry.sub))
-            if not is_seen or not records.is_there(entry, context.now):
-                continue
-            rank = (partition.scope == "private", policy.owns_memory(principal, partition), entry.update)
+            is_private, is_own = partition.scope == "private", policy.owns_memory(principal, partition)
+            rank = (is_private, is_own, entry.key == key, entry.update)
             if best is None or rank > best:
                 found, best = stored, rank
-        return found
+        if found is None or found.entry.key == key:
+            return found
+        return self.meant(key, [found, *self._other_forms(context, found.entry)])
 
-    def ended_version(self, context: Context, key: bytes) -> int:
+    def find_own(self, context: Context, session_id: str | None, key: str) -> StoredEntry | None:
+        """Return the entry of a key of the agent's own, before others one that is there.
+
+        Raises:
+            Refusal: as `meant`.
+        """
+        stored = list(self.live_entries_of_key(context, records.entry_keys(session_id, key)))
+        there = [each for each in stored if records.is_there(each.entry, context.now)]
+        return self.meant(key, there) if there else next(iter(stored), None)
+
+    def meant(self, key: str, there: list[StoredEntry]) -> StoredEntry:
+        """Return the entry that a key means, of those under forms of it: the one of this very form.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: there are several, of other forms.
+        """
+        exact = [stored for stored in there if stored.entry.key == key]
+        if not exact and len(there) > 1:
+            ids = [None if self.header is None else self.memory_id(each.entry.number) for each in there]
+            raise auth_errors.ambiguous_key(key, [each.entry.key for each in there], ids)
+        return (exact or there)[0]
+
+    def other_forms(self, context: Context, entry: Entry) -> list[str] | UnsetType:
+        """Return keys that differ from an entry's in the form of Unicode alone, and have another memory."""
+        return [each.entry.key for each in self._other_forms(context, entry)] or UNSET
+
+    def _other_forms(self, context: Context, entry: Entry) -> list[StoredEntry]:
+        if entry.key.isascii():
+            return []
+        return [
+            each
+            for each in self._visible(context, entry.sub, entry.session_id, entry.key)
+            if each.entry.number != entry.number and self.partition(each.entry) == self.partition(entry)
+        ]
+
+    def _visible(self, context: Context, sub: str, session_id: str | None, key: str) -> Iterator[StoredEntry]:
+        for stored in self.live_entries_of_key(context, records.entry_keys(session_id, key, sub)):
+            if records.is_there(stored.entry, context.now) and self.may_see(context.principal, stored.entry):
+                yield stored
+
+    def ended_version(self, context: Context, keys: Iterable[bytes]) -> int:
         """Return the highest version of what ended under a key; a new memory's first one is above it.
 
         Where several own memories it is that of all keys: one's own says nothing of another's then.
 
         Args:
             context: The message's.
-            key: As `records.entry_key` returns it.
+            keys: As `records.entry_keys` returns them.
         """
-        return context.get(self._ended_key(key), int) or 0
+        return max(context.get(self._ended_key(key), int) or 0 for key in keys)
 
     def note_end(self, context: Context, entry: Entry) -> None:
         """Stage that an entry ends, or will by itself: its version numbers are not used again."""
@@ -292,17 +338,20 @@ class MemoryRepository:
     def _ended_key(self, key: bytes) -> bytes:
         return records.ended_key(None if self.has_several_owners else key)
 
-    def entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
-        """Yield what lies under one key: at most one entry a partition that is there, and forgotten ones."""
-        for where, entry in context.scan(Entry, prefix=prefix):
-            yield StoredEntry(where, entry)
+    def entries_of_key(self, context: Context, keys: Iterable[bytes]) -> Iterator[StoredEntry]:
+        """Yield what lies under one key: of each form at most one entry a partition, and forgotten ones."""
+        for prefix in keys:
+            for where, entry in context.scan(Entry, prefix=prefix):
+                yield StoredEntry(where, entry)
 
-    def live_entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
-        """Yield what may be there under one key; where one owner writes that is at most one."""
+    def live_entries_of_key(self, context: Context, keys: Iterable[bytes]) -> Iterator[StoredEntry]:
+        """Yield what may be there under one key; where one owner writes that is at most one of each form."""
         if self.has_several_owners:
-            yield from self.entries_of_key(context, prefix)
-        elif (entry := context.get(prefix, Entry)) is not None:
-            yield StoredEntry(prefix, entry)
+            yield from self.entries_of_key(context, keys)
+            return
+        for where in keys:
+            if (entry := context.get(where, Entry)) is not None:
+                yield StoredEntry(where, entry)
 
     def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> StoredEntry | None:
         """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
@@ -328,7 +377,8 @@ class MemoryRepository:
         """Return whether an id or a key names something here that only others than the sender see."""
         if memory_id is None:
             assert key is not None, "one of both was given"
-            found = list(self.live_entries_of_key(context, records.entry_key(None, key, self.sub(namespace))))
+            keys = records.entry_keys(None, key, self.sub(namespace))
+            found = list(self.live_entries_of_key(context, keys))
         else:
             here = names.tag_of_id(memory_id) == self.tag
             stored = self._at_tail(context, records.tail_of_id(memory_id)) if here else None

@@ -11,6 +11,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import root_of
 from greenroom.actors.base.threads import imported
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.memory import drafts, indexing, links, pairs, ratings, reads, records
 from greenroom.actors.memory.browsing import listed
 from greenroom.actors.memory.records import PLAIN, Entry, Version
@@ -184,7 +185,10 @@ def _merged(
     draft = yield from _draft_as(repository, context, stored.entry, version)
     entries = [stored.entry, *(_of_number(repository, context, number).entry for number in others)]
     every = [entry.details or PLAIN for entry in entries]
-    draft.tags = tuple(dict.fromkeys(tag for details in every for tag in details.tags))
+    tags: dict[str, str] = {}
+    for tag in (tag for details in every for tag in details.tags):
+        tags.setdefault(composed(tag), tag)
+    draft.tags = tuple(tags.values())
     draft.importance = max(details.importance for details in every)
     draft.unreviewed = False
     given = drafts.content_of(content, UNSET)

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.threads import imported
+from greenroom.actors.base.unicode_forms import begins, composed, forms
 from greenroom.actors.memory import embedding, indexing, records
 from greenroom.actors.memory.reads import rows_of_key
 from greenroom.actors.memory.records import PLAIN
@@ -20,7 +21,7 @@ from greenroom.actors.memory.values import searched_text
 from greenroom.actors.memory.views import ALL, LARGE_BYTES, compressed_form, shown
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
-from greenroom.actors.text.analyze import tokens
+from greenroom.actors.text.analyze import stretches, tokens
 from greenroom.actors.text.languages import LONGEST, is_another_language
 from greenroom.actors.text.verbatim import MOST_READ, Verbatim, verbatim
 from greenroom.runtime import Context, Slices
@@ -42,6 +43,7 @@ _NEEDED = (
     "greenroom.actors.memory.succession",
     "greenroom.actors.ranking",
 )
+_COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
@@ -166,7 +168,7 @@ def by_entries(
         stored = repository.by_update(context, int(corpus.ids[row]))
         if (
             stored is not None
-            and stored.entry.key.startswith(filters.key_prefix or "")
+            and begins(stored.entry.key, filters.key_prefix or "")
             and filters.session_id in {None, stored.entry.session_id}
         ):
             rows.append(row)
@@ -208,8 +210,8 @@ def _exact(
 ) -> Slices[RankedEntries]:
     """Return memories whose content holds the text as it stands, newest first."""
     assert request.text is not None, "an exact search has a text"
-    wanted = row_filter.wanted
-    for term in whole_terms(request.text):
+    wanted, text = row_filter.wanted, composed(request.text)
+    for term in whole_terms(text):
         rows, _ = corpus.postings("text", term)
         mask = wanted & False
         mask[rows] = True
@@ -224,7 +226,7 @@ def _exact(
             is_minimum = True
             break
         stored = repository.by_update(context, int(corpus.ids[row]))
-        if stored is not None and (yield from _holds(repository, context, stored, request.text)):
+        if stored is not None and (yield from _holds(repository, context, stored, text)):
             total += 1
             if len(hits) < request.limit:
                 hits.append(Hit(row, 1.0, 1.0, None, {}))
@@ -269,11 +271,25 @@ def all_texts(repository: MemoryRepository, context: Context, stored: StoredEntr
 
 
 def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, text: str) -> Slices[bool]:
+    """Return whether a memory holds a text, which is composed."""
     value, version = yield from repository.value(context, stored.entry)
     form = records.JSON if version.details is None else version.details.form
-    if form & records.TEXT:
-        return text.encode() in value
-    return text.encode() in value or text in (yield from searched_text(value, form, context))
+    is_held = (
+        text.encode() in value if value.isascii() else text in (yield from _composed(value.decode(), context))
+    )
+    if is_held or form & records.TEXT:
+        return is_held
+    return text in (yield from _composed((yield from searched_text(value, form, context)), context))
+
+
+def _composed(text: str, context: Context) -> Slices[str]:
+    """Return a text's composed form; it may have megabytes."""
+    parts: list[str] = []
+    for part in stretches(text, len(text) if text.isascii() else _COMPOSED_AT_ONCE):
+        parts.append(composed(part))
+        if context.should_yield():
+            yield
+    return "".join(parts)
 
 
 def whole_terms(text: str) -> set[str]:
@@ -288,7 +304,8 @@ def whole_terms(text: str) -> set[str]:
     if inner and not text[-1:].isspace():
         inner = inner[:-1]
     plain = " ".join(word for word in inner if "\\" not in word)
-    return (_terms(plain) & _terms(plain.translate(_SIGNS))) - _terms("null")
+    spelt = (each for form in forms(plain) for each in (form, form.translate(_SIGNS)))
+    return set.intersection(*map(_terms, spelt)) - _terms("null")
 
 
 def _terms(text: str) -> set[str]:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from greenroom.actors.base.paging import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.memory import embedding, indexing, links, records
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.memory.repository import MemoryRepository
@@ -74,7 +75,7 @@ def count(
             sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(entry.stored_size)
             sums["superseded"] += links.successor(repository, context, entry) is not None
             counts["namespace"][repository.namespace(details.sub)] += 1
-            counts["tag"].update(dict.fromkeys(details.tags, 1))
+            counts["tag"].update(dict.fromkeys(map(composed, details.tags), 1))
             counts["kind"][details.kind] += 1
             counts["scope"][repository.partition(entry).scope] += 1
             counts["author"][repository.author(entry)] += 1

@@ -49,7 +49,7 @@ def store(
     elif request.author != writer:
         source = request.author
     draft = Draft(
-        key=key,
+        key=key if stored is None else stored.entry.key,
         sub=repository.sub(namespace),
         value=given[0],
         form=given[1],
@@ -157,7 +157,7 @@ def revise(
     _, version = yield from repository.value(context, stored.entry)
     details = stored.entry.details or PLAIN
     draft = Draft(
-        key=request.key,
+        key=stored.entry.key,
         sub=details.sub,
         value=bytes(request.value),
         metadata=version.metadata,

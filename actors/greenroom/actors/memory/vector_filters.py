@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.index import FOREVER, UNREVIEWED
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import View
@@ -206,9 +207,31 @@ class RowFilter:
 
     def _tagged(self, tags: Sequence[str], should_yield: Callable[[], bool], *, every: bool) -> Slices[Mask]:
         hits = np.zeros(len(self.wanted), np.int32)
-        for tag in dict.fromkeys(tags):
-            rows, _ = self._corpus.postings("labels", tag)
-            hits[rows] += 1
+        labels = yield from labels_of(self._corpus, map(composed, tags), should_yield)
+        for same in labels.values():
+            hits[rows_with(self._corpus, same)] += 1
             if should_yield():
                 yield
-        return hits >= (len(set(tags)) if every else 1)
+        return hits >= (len(labels) if every else 1)
+
+
+def labels_of(
+    corpus: Corpus, tags: Iterable[str], should_yield: Callable[[], bool]
+) -> Slices[dict[str, set[str]]]:
+    """Return by tag, given composed, what the index has it as, in whatever form; ASCII has but one."""
+    labels = {tag: {tag} for tag in tags}
+    if all(map(str.isascii, labels)):
+        return labels
+    for block in corpus.vocabulary("labels"):
+        for label in block:
+            if not label.isascii() and (same := labels.get(composed(label))) is not None:
+                same.add(label)
+        if should_yield():
+            yield
+    return labels
+
+
+def rows_with(corpus: Corpus, labels: set[str]) -> npt.NDArray[np.int32]:
+    """Return the rows that have any of these tags, each once; dead rows may be among them."""
+    found = [corpus.postings("labels", label)[0] for label in labels]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))

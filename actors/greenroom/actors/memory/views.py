@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.base.times import optional_datetime, to_datetime
+from greenroom.actors.base.unicode_forms import begins, composed, same_text
 from greenroom.actors.memory import links, records
 from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, Version
 from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
@@ -138,7 +139,7 @@ class EntryFilter:
         self._context = context
         self._filters = filters
         self._below = tuple(prefix for prefix in (below, filters.namespace) if prefix is not None)
-        self._tags = None if filters.tags is None else frozenset(filters.tags)
+        self._tags = None if filters.tags is None else frozenset(map(composed, filters.tags))
         self.after, self.before = filters.created_between(context.now)
 
     def fits(self, entry: Entry) -> bool:
@@ -150,8 +151,8 @@ class EntryFilter:
         return (
             repository.may_see(self._context.principal, entry)
             and all(names.is_below(namespace, prefix) for prefix in self._below)
-            and filters.key in {None, entry.key}
-            and entry.key.startswith(filters.key_prefix or "")
+            and (filters.key is None or same_text(filters.key, entry.key))
+            and begins(entry.key, filters.key_prefix or "")
             and filters.kind in {None, details.kind}
             and filters.scope in {None, repository.partition(entry).scope}
             and filters.author in {None, repository.author(entry)}
@@ -167,9 +168,10 @@ class EntryFilter:
     def _has_tags(self, details: EntryDetails) -> bool:
         if self._tags is None:
             return True
+        tags = set(map(composed, details.tags))
         if self._filters.tag_match == "all":
-            return self._tags.issubset(details.tags)
-        return not self._tags.isdisjoint(details.tags)
+            return self._tags.issubset(tags)
+        return not self._tags.isdisjoint(tags)
 
 
 def newest_first(context: Context, highest: int | None = None) -> Iterator[StoredEntry]:

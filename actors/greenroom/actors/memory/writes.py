@@ -158,22 +158,22 @@ def write(
 def _place(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
 ) -> _Place:
-    where = records.entry_key(draft.session_id, draft.key, draft.sub)
-    if repository.has_several_owners:
-        number = repository.known_partition(draft.partition)
-        if number is None:  # nothing can lie in a partition that is new
-            return _Place(repository.entry_key(where, repository.next_partition()))
-        where = repository.entry_key(where, number)
-    if stored is not None and stored.record_key == where:
-        return _Place(where, is_new=False)
-    occupant = context.get(where, Entry)
-    if occupant is not None and records.is_there(occupant, context.now):
-        if stored is None:  # the sender's key to the server hides it: what it may not see it must not end
-            raise auth_errors.hidden_memory_exists(draft.key)
-        raise auth_errors.invalid(
-            "scope", f"scope: there is another memory {draft.key!r} of that scope; forget it first"
-        )
-    return _Place(where, occupant)
+    places = repository.places(draft.session_id, draft.key, draft.sub, draft.partition)
+    occupants = {where: context.get(where, Entry) for where in places}
+    stays = stored is not None and stored.record_key in places
+    if stored is None or not (stays and stored.entry.deleted_at is None):
+        for where, occupant in occupants.items():
+            if occupant is None or not records.is_there(occupant, context.now):
+                continue
+            if stored is None:  # the sender may not see it, and what it does not see it must not end
+                raise auth_errors.hidden_memory_exists(draft.key)
+            if where != stored.record_key:
+                raise auth_errors.invalid(
+                    "scope", f"scope: there is another memory {occupant.key!r} of that scope; forget it first"
+                )
+    if stored is not None and stays:
+        return _Place(stored.record_key, is_new=False)
+    return _Place(places[0], occupants[places[0]])
 
 
 def _make_room(
@@ -223,9 +223,9 @@ def _next_version(
     """Return the number of the version to come, which no other state of its key has had."""
     last = 0 if stored is None else stored.entry.version
     if place.is_new or (stored is not None and stored.entry.deleted_at is not None):
-        key = records.entry_key(draft.session_id, draft.key, draft.sub)
+        keys = records.entry_keys(draft.session_id, draft.key, draft.sub)
         occupied = 0 if place.occupant is None else place.occupant.version
-        last = max(last, occupied, repository.ended_version(context, key))
+        last = max(last, occupied, repository.ended_version(context, keys))
     return last + 1
 
 

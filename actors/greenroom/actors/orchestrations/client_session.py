@@ -19,6 +19,7 @@ from greenroom.actors.auth import policy, scopes
 from greenroom.actors.auth.namespaces import project_of_path, project_part, workflow_key
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.orchestration import Orchestration
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.ingest.places import Reach
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.passport.signing import Signers
@@ -337,7 +338,7 @@ class ClientSessionState:
         if key is None:
             return None
         fingerprint = blake2b(msgspec.json.encode(arguments), digest_size=16).digest()
-        return Idempotency(f"{self.scope} {tool}", key, fingerprint)
+        return Idempotency(f"{self.scope} {tool}", composed(key), fingerprint)
 
     def tool_of(self, tool_id: str | None) -> str:
         """Return the tool that is meant."""

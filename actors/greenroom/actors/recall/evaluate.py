@@ -14,6 +14,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.fallback_lookup import PlacesOfKey
@@ -177,12 +178,15 @@ async def judged(
     began = trio.current_time()
     answer: replies.MemoriesFound = await runtime.query(asked, principal=principal)
     taken = (trio.current_time() - began) * 1_000
-    named = {*query.relevant, *query.older}
-    ranked = [each.memory_id if each.memory_id in named else each.key for each in answer.memories]
+    named = {composed(name): name for name in (*query.relevant, *query.older)}
+    ranked = [
+        each.memory_id if each.memory_id in named else named.get(composed(each.key), each.key)
+        for each in answer.memories
+    ]
     figures = measure(ranked, query.relevant, depths, older=query.older)
     best = zip(answer.memories[:RANKED], ranked, strict=False)
     scored = [Scored(each.relevance, name in query.relevant) for each, name in best]
-    return Judged(query.group, figures, taken, scored, named.difference(ranked))
+    return Judged(query.group, figures, taken, scored, set(named.values()).difference(ranked))
 
 
 async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ from greenroom.actors.base.paging import OverBudget
 from greenroom.actors.schemas.memory_types import AnImportSource
 from greenroom.actors.schemas.types import BRIEF, UNLISTED, SessionStatus
 
+OtherForms = Annotated[list[str], Meta(extra_json_schema=UNLISTED)]
 Relevance = Literal["high", "medium", "low"]
 Scope = Literal["session", "global"]
 
@@ -274,6 +275,7 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
         namespace: Where it lies, unless it is the agent's own. A content is a string as ``value`` then.
         also_in: Other namespaces in which the key was found on the way.
         imported: What the source of an import says of its author, where who imported it is the author.
+        other_forms: Keys with memories of their own that differ from it in the form of Unicode alone.
     """
 
     key: str
@@ -287,6 +289,7 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     namespace: str | UnsetType = UNSET
     also_in: list[str] | UnsetType = UNSET
     imported: AnImportSource | UnsetType = UNSET
+    other_forms: OtherForms | UnsetType = UNSET
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):

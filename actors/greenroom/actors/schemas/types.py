@@ -22,7 +22,7 @@ OrCurrent = Annotated[
     str, Meta(pattern=SESSION_ID, description="default: current", extra={"takes": _TAKES_SESSION_ID})
 ]
 """A session's id, which may be left out: the session is meant then that the client works in."""
-BoundTo = Annotated[SessionId, Meta(description="for this session alone")]
+BoundTo = Annotated[SessionId, Meta(description="this session's; null = global")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500, description="what the session is for")]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 UserId = Annotated[Name, Meta(description="you; nobody else is allowed")]

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import policy
 from greenroom.actors.base import paging
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.schemas import replies, types
 from greenroom.actors.session import directory
 from greenroom.runtime import IndexReader, Query, Slices
@@ -119,6 +120,6 @@ class FindSessions(Query[SessionsFound], frozen=True, kw_only=True):
             return False
         if self.text is None:
             return True
-        wanted = self.text.casefold()
+        wanted = composed(self.text).casefold()
         shown = (session_id, base.purpose, base.app_name or "", base.user_id or "")
-        return any(wanted in each.casefold() for each in shown)
+        return any(wanted in composed(each).casefold() for each in shown)

@@ -22,6 +22,7 @@ from greenroom.actors.auth.policy import Partition
 from greenroom.actors.base import paging
 from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import HOUR
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
@@ -319,13 +320,13 @@ class SessionSearch:
             if window is None:
                 self._index = None
         wanted = SearchRequest(
-            text=request.query,
+            text=composed(request.query),
             partitions=partitions,
             oldest_id=window.oldest_id,
             threshold=request.fuzzy_threshold,
             limit=request.limit,
             metadata=request.search_metadata,
-            words=request.query if search.text is None else search.text,
+            words=composed(request.query if search.text is None else search.text),
             times=search.times,
             vectors=self._comparable(search.vectors, context),
         )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.index.arrays import pack
 from greenroom.actors.index.corpus import Corpus
@@ -329,7 +330,7 @@ def _prepare(text: str, should_yield: Callable[[], bool]) -> Slices[tuple[str, C
     """Return the phrase key of ``text``, and how often it has each term."""
     pieces: list[str] = []
     terms: Counter[str] = Counter()
-    for stretch in stretches(text, _STRETCH):
+    for stretch in stretches(composed(text), _STRETCH):
         found = tokens(stretch)
         pieces.append(_phrase_key(found))
         terms.update([term for _, _, posted in found for term in posted])

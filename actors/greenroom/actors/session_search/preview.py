@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
+from greenroom.actors.base.unicode_forms import composed, place_in
 from greenroom.actors.text.analyze import STOP_WORDS, Token, is_unspaced, spans, tokens
 
 # Characters in which single words are looked for at most (2 ms); the query as it stands is found anywhere.
@@ -66,9 +67,10 @@ def _match(content: str, query: str, width: int, most: int) -> tuple[int, int]:
 
 def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
     """Return where the query stands in the content, and whether it stands there between word boundaries."""
-    wanted, given = query.strip().lower(), content.lower()
+    whole = composed(content)
+    wanted, given = composed(query).strip().lower(), whole.lower()
     # A few letters get longer in lower case; then the places would be wrong.
-    if not wanted or len(given) != len(content):
+    if not wanted or len(given) != len(whole):
         return None, False
     first = at = given.find(wanted)
     for _ in range(_TRIES):
@@ -76,9 +78,14 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
             break
         end = at + len(wanted)
         if not given[max(0, at - 1) : at].isalnum() and not given[end : end + 1].isalnum():
-            return (at, end), True
+            return _span(content, whole, at, end), True
         at = given.find(wanted, at + 1)
-    return ((first, first + len(wanted)), False) if first >= 0 else (None, False)
+    return (_span(content, whole, first, first + len(wanted)), False) if first >= 0 else (None, False)
+
+
+def _span(content: str, whole: str, start: int, end: int) -> tuple[int, int]:
+    """Return where in the content a stretch of its composed form, ``whole``, is."""
+    return (start, end) if whole == content else (place_in(content, start), place_in(content, end))
 
 
 def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]:
@@ -114,10 +121,11 @@ def _first_word(content: str, query: str, most: int) -> int:
     """Return where the first word stands that is spelt as asked, 0 if ``most`` characters reach so far."""
     if len(content) <= most:
         return 0
-    given = content.lower()
-    words = [word for _, _, word in spans(query.lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
+    whole = composed(content)
+    given = whole.lower()
+    words = [word for _, _, word in spans(composed(query).lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
     first = min((place for word in words if (place := given.find(word)) >= 0), default=0)
-    return first if first >= most and len(given) == len(content) else 0
+    return place_in(content, first) if first >= most and len(given) == len(whole) else 0
 
 
 def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.syntax.source import Import, Kind, Reference, Role, Source, Symbol
 
 What = Literal["symbols", "uses", "imports", "string", "regex", "query"]
@@ -119,9 +120,10 @@ def found_in(pattern: Pattern, source: Source) -> Iterator[Found]:
 
 def is_like(pattern: str, name: str) -> bool:
     """Return whether a name is what a pattern says, in which ``*`` stands for anything."""
-    first, *others = pattern.split("*")
+    name = composed(name)
+    first, *others = composed(pattern).split("*")
     if not others:
-        return pattern == name
+        return first == name
     *middle, last = others
     if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
         return False

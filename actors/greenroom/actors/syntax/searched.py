@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.actors.base.packages import Part
+from greenroom.actors.base.unicode_forms import composed, composed_bytes
 from greenroom.actors.syntax.grammars import MissingGrammarError, loaded
 from greenroom.actors.syntax.languages import LANGUAGES, Language, language_of
 from greenroom.actors.syntax.lines import Lines
@@ -48,8 +49,10 @@ def searched(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) ->
     data = as_utf8(data)
     lines = Lines(data)
     if pattern.what == "regex":
-        spans = _matched(pattern.text, data)
-        found = (_found(data, lines, first, last, "") for first, last in spans)
+        there = composed_bytes(data)  # line by line it is the same
+        spans = _matched(composed(pattern.text), there)
+        of = lines if there == data else Lines(there)
+        found = (_shown(data, lines, of.of(first), of.of(max(first, last - 1)), "") for first, last in spans)
     else:
         language = language_of(path)
         if language is None:
@@ -64,11 +67,14 @@ def searched(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND) ->
 
 
 def _found(data: bytes, lines: Lines, first: int, last: int, name: str) -> Found:
-    line = lines.of(first)
+    return _shown(data, lines, lines.of(first), lines.of(max(first, last - 1)), name)
+
+
+def _shown(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:
     begin = lines.start_of(line)
     end = data.find(b"\n", begin)
     text = data[begin : len(data) if end < 0 else end].decode(errors="replace").strip()
-    return Found(line, lines.of(max(first, last - 1)), name, "", text[:MAX_LINE])
+    return Found(line, last_line, name, "", text[:MAX_LINE])
 
 
 def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.unicode_forms import composed
 from greenroom.actors.ingest.exclusions import SECRET, file_reason
 from greenroom.actors.ingest.places import is_below, never_read
 
@@ -61,6 +62,29 @@ def checked_root(named: str, closed: Sequence[str]) -> str:
     return root
 
 
+def as_on_disk(path: str) -> str:
+    """Return a path that is not there as the one on disk that differs in the form of Unicode alone.
+
+    Args:
+        path: From / on, without links as far as it is there.
+    """
+    if path.isascii() or os.path.lexists(path):
+        return path
+    at = ""
+    for name in path.split("/")[1:]:
+        found = f"{at}/{name}"
+        if not name.isascii() and not os.path.lexists(found):
+            try:
+                same = [each for each in os.listdir(at or "/") if composed(each) == composed(name)]  # noqa: PTH208
+            except OSError:
+                return path
+            if len(same) != 1:
+                return path
+            found = f"{at}/{same[0]}"
+        at = found
+    return at
+
+
 def checked_file(
     field: str, named: str, roots: Sequence[str], closed: Sequence[str], secrets: Sequence[str] = ()
 ) -> Place:
@@ -80,6 +104,8 @@ def checked_file(
     if "\0" in named or len(named) > 4_096:  # noqa: PLR2004
         raise auth_errors.invalid(field, f"{field}: a path is a text of at most 4,096 characters without NUL")
     path = os.path.realpath(os.path.join(roots[0], named))  # noqa: PTH118
+    if any(is_below(path, each) for each in roots):
+        path = os.path.realpath(as_on_disk(path))
     root = max((each for each in roots if is_below(path, each)), key=len, default=None)
     if root is None:
         raise auth_errors.permission_denied(
