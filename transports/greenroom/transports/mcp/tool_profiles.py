@@ -2,7 +2,8 @@
 
 `PROFILES` is the whole truth. A profile narrows no more than the listing: every tool can be called by its
 name whatever is listed. With several, their tools are listed one profile after the other and the older names
-of all of them are in the answers; where two differ in what a name means, the first named decides.
+of all of them are in the answers; where two differ in what a name means, the first named decides. A call by
+an older name is answered with those of its system besides, whichever profile holds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors import REQUESTS
 from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound
 from greenroom.actors.schemas.entities import EntityView
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
@@ -82,6 +84,11 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
     "universal-memory": UNIVERSAL_MEMORY,
 }
 """Every profile by its name."""
+
+SYSTEMS: Final[Mapping[str, str]] = {
+    name: profile for profile in PROFILES for name in PROFILES[profile].tools or () if name not in REQUESTS
+}
+"""By each name that is no tool of today the profile of the system that it is from."""
 
 DEFAULT: Final = ("core",)
 """What holds where neither a connection nor its key nor the server's settings say anything."""

@@ -48,11 +48,15 @@ class OlderParameter(msgspec.Struct, frozen=True):
         name: Its name.
         kind: What it takes.
         read: Returns what today's parameter of the name is given for a value; None for nothing.
+        spreads: Whether ``read`` returns several of today's parameters by their names.
+        listed: What is listed of it, where that is less than it takes.
     """
 
     name: str
     kind: Any
     read: Callable[[Any], Any] = lambda given: given
+    spreads: bool = False
+    listed: Any = None
 
 
 class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
