@@ -62,6 +62,7 @@ class ToolOffer:
         listed: The names of what is listed, in order, to whoever may call all of it.
         unlisted: The other names.
         older: Writes answers with older names; None where there are none.
+        older_prompts: Whether prompts are listed with the older names of their arguments.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class ToolOffer:
         self._descriptions = first.descriptions
         self.listed = _listed(tools, profiles)
         self.unlisted = self.tools.keys() - set(self.listed)
+        self.older_prompts = any(PROFILES[profile].older_prompts for profile in profiles)
         self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
         self.older = LegacyAnswers(names) if names else None

@@ -167,6 +167,7 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         "record_context": _RECORDED,
     },
     descriptions={"memory_search": EXAMPLES},
+    older_prompts=True,
     older={
         **FOUND_BOTH_FORMS,
         MemoryHit: {**FOUND_BOTH_FORMS[MemoryHit], "metadata": Made(dict[str, Any], _metadata)},
