@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors import REQUESTS
-from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound
+from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound, ChunksFound
 from greenroom.actors.schemas.entities import EntityView
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
 from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
@@ -69,6 +69,9 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
             *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
         ),
         older={
+            ChunksFound: {
+                "result_ids": Made(list[int], lambda said: [each.chunk_id for each in said.results])
+            },
             ChunkFound: _OF_ENTITIES | {"vendor_names": Made(list[str] | UnsetType, _names_in_full)},
             ChunkContent: _OF_ENTITIES | {"vendor_names": Made(list[str], lambda read: read.vendor_names)},
             EntityView: {

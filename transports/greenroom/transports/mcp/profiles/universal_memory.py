@@ -9,6 +9,9 @@ from greenroom.actors.recall.replies import MemoryHit
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import workflows
 from greenroom.actors.schemas.conversations import CurrentSessionResource
+from greenroom.actors.schemas.preferences import PreferencesResource
+from greenroom.actors.schemas.projects import CommonPattern, FileIndex, KnowledgeGraph, ProjectResource
+from greenroom.actors.schemas.resources import PatternResource
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.transports.mcp.profiles.memory_search import EXAMPLES, FOUND_BOTH_FORMS
 from greenroom.transports.mcp.profiles.profile import Made, OlderParameter, ToolProfile
@@ -111,7 +114,7 @@ _RECORDED = (
 
 
 class CurrentWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What the session that a client works in is called in the original."""
+    """The session that a client works in, as the original has it."""
 
     session_id: str
     tool_id: str | None
@@ -133,6 +136,19 @@ def _current_work(read: CurrentSessionResource) -> CurrentWork:
         decisions=work.context.decisions,
         workflow_state=work.context.workflow_state,
     )
+
+
+class ProjectKnown(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a project, as the original has it."""
+
+    project_id: str
+    file_index: FileIndex
+    knowledge_graph: KnowledgeGraph
+    common_patterns: list[CommonPattern]
+
+
+def _known_of_project(read: ProjectResource) -> ProjectKnown:
+    return ProjectKnown(**{name: getattr(read, name) for name in ProjectKnown.__struct_fields__})
 
 
 def _metadata(hit: MemoryHit) -> dict[str, Any]:
@@ -172,6 +188,9 @@ UNIVERSAL_MEMORY: Final = ToolProfile(
         **FOUND_BOTH_FORMS,
         MemoryHit: {**FOUND_BOTH_FORMS[MemoryHit], "metadata": Made(dict[str, Any], _metadata)},
         CurrentSessionResource: {"content": Made(CurrentWork, _current_work)},
+        PreferencesResource: {"content": "preferences"},
+        ProjectResource: {"content": Made(ProjectKnown, _known_of_project)},
+        PatternResource: {"content": "pattern"},
         workflows.WorkflowPattern: {"avg_duration_ms": "average_duration_ms"},
         workflows.NextAction: {"avg_duration_ms": "average_duration_ms"},
     },
