@@ -162,11 +162,11 @@ async def test_what_a_target_leaves_open_is_refused_in_words(tmp_path: Path) -> 
         ):
             answer = await client.call("omn1_read", path="src/anchor.py", **given)
             assert answer.get("details", {}).get("field") == field, answer
-        for given in (
-            {"files_accessed": ["x" * 1_025]},
-            {"recent_searches": [{"what": "ship"}]},
-            {"decisions": [7]},
-        ):
-            refused = await client.call("record_context", **given)
-            (name,) = given
+        wrong: dict[str, list[Any]] = {
+            "files_accessed": ["x" * 1_025],
+            "recent_searches": [{"what": "ship"}],
+            "decisions": [7],
+        }
+        for name, values in wrong.items():
+            refused = await client.call("record_context", **{name: values})
             assert refused["details"]["field"].startswith(name), refused
