@@ -355,6 +355,35 @@ async def test_what_a_prompt_does_not_take_is_said(
 
 
 @pytest.mark.promise("prompts.arguments")
+async def test_arguments_are_taken_by_their_older_names_and_listed_by_them_where_wanted(
+    code: Path, tmp_path: Path
+) -> None:
+    async with agents(tmp_path, code) as agent:
+        asking = agent()
+        page = (await asking.ask(ListPrompts(older=True))).prompts
+        (explain,) = (each for each in page if each.name == "explain-code")
+        names = ["file_path", "symbol", "code_snippet", "detail_level", "max_tokens"]
+        assert [each.name for each in explain.arguments] == names
+        assert all("detail" not in {arg.name for arg in each.arguments} for each in page)
+        for today, older in (("brief", "brief"), ("normal", "detailed"), ("thorough", "expert")):
+            by_today = await get(asking, "explain-code", path="src/ship.py", detail=today)
+            assert by_today == await get(asking, "explain-code", file_path="src/ship.py", detail_level=older)
+        snippet = "def sink(ship):\n    ```\n"
+        filled = await get(asking, "explain-code", code_snippet=snippet, detail_level="expert")
+        assert f"````\n{snippet}````" in filled.text
+        both = await get(asking, "explain-code", code_snippet=snippet, file_path="src/ship.py")
+        assert "Of `src/ship.py` this is meant" in both.text
+        assert await completed(asking, "explain-code", "detail_level", "e") == ["expert"]
+        for given, field in (
+            ({"file_path": "src/ship.py", "detail_level": "endless"}, "detail_level"),
+            ({"file_path": "src/ship.py", "path": "src/fleet.py"}, "path"),
+            ({"code_snippet": "x" * 20_001}, "code_snippet"),
+        ):
+            with refused("VALIDATION_ERROR", field=field):
+                await get(asking, "explain-code", **given)
+
+
+@pytest.mark.promise("prompts.arguments")
 async def test_a_trace_leads_to_no_file_outside(code: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.py"
     outside.write_text("secret = 1\n")

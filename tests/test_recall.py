@@ -309,7 +309,7 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
         assert await keys(query="harbour", key="two") == ["two"]
         assert await keys(query="harbour", filters=RetrieveFilters(tags=["a"])) == ["one"]
         assert await keys(query="harbour", filters=RetrieveFilters(min_importance=0.5)) == ["one"]
-        assert await keys(query="harbour", filters=RetrieveFilters(scope="shared")) == []
+        assert await keys(query="harbour", filters=RetrieveFilters(scope="public")) == []
         assert await keys(query="harbour", namespace="project:atlas") == ["one"]
         assert len(await keys(nobody, query="harbour", namespace="agent:nameless")) == 1
         assert len(await keys(nobody, query="harbour")) == 1
@@ -321,6 +321,35 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
         assert await keys() == ["three", "two", "one"]
         assert await keys(limit=2) == ["three", "two"]
         assert await keys(filters=RetrieveFilters(tags=["b"])) == ["three", "two"]
+
+
+@pytest.mark.promise("memory.scopes-of-sight", "recall.across")
+async def test_retrieving_by_a_scope_is_of_all_that_is_shared_with_the_caller(enter: Enter) -> None:
+    async with house(enter) as at:
+        atlas, other = frozenset({"atlas"}), frozenset({"other"})
+        alice, bob = agent(at, projects=atlas), agent(at, "coder", "bob", projects=atlas)
+        carol = agent(at, "writer", "carol", projects=other)
+        for scope in ("private", "shared", "public"):
+            for owner, name in ((alice, "alice"), (bob, "bob")):
+                await keep(owner, f"harbour {scope}", key=f"{name}-{scope}", metadata={"scope": scope})
+
+        async def keys(who: Agent, **words: Any) -> set[str]:
+            return {hit.key for hit in (await who.ask(RetrieveMemory(**words))).memories}
+
+        for words in ({"query": "harbour"}, {}):
+            for scope, seen in (
+                ("private", {"bob-private"}),
+                ("shared", {"alice-shared", "bob-shared"}),
+                ("public", {"alice-public", "bob-public"}),
+            ):
+                filters = RetrieveFilters(scope=scope)  # type: ignore[arg-type]  # of a list of them
+                assert await keys(bob, filters=filters, **words) == seen
+                theirs = seen if scope == "public" else set()
+                assert await keys(carol, filters=filters, **words) == theirs
+                own = {f"bob-{scope}"}
+                assert await keys(bob, filters=filters, namespace="user:bob", **words) == own
+        with refused("VALIDATION_ERROR", field="filters.scope"):
+            await bob.ask(RetrieveMemory(filters=RetrieveFilters(scope="team")))  # type: ignore[arg-type]  # on purpose
 
 
 def inflated(hit: MemoryHit) -> tuple[str, str]:

@@ -488,9 +488,12 @@ async def test_the_first_message_activates_and_the_end_comes_once(enter: Enter) 
         ended = (await read(service)).terminated_at
         assert ended == moment(at.clock.now())
         at.tick()
-        for impossible in ("active", "paused", "created", "terminated"):
+        for impossible in ("active", "paused", "created"):
             with refused("VALIDATION_ERROR", field="status"):
                 await service.update_status("s", impossible)
+        await service.update_status("s", "terminated")
+        assert (await read(service)).terminated_at == ended
+        await service.update_status("s", "archived")
         await service.update_status("s", "archived")
     async with enter() as at:
         session = await read(SessionService(at.runtime))

@@ -103,7 +103,7 @@ class Model:
             return "VALIDATION_ERROR"
         if session is None:
             return "SESSION_NOT_FOUND"
-        if status not in STEPS[session.status]:
+        if status not in {*STEPS[session.status], session.seen_status}:
             return "VALIDATION_ERROR"
         if status in CLOSED and session.status not in CLOSED:
             session.ended = now

@@ -169,7 +169,7 @@ async def test_statuses_change_along_the_table_and_no_other_way(enter: Enter) ->
             made = await alice.ask(CreateSession(purpose="p"))
             for step in paths[old]:
                 await alice.ask(UpdateSession(session_id=made.session_id, status=step))
-            if new in STEPS[old]:
+            if new in {*STEPS[old], old}:
                 updated = await alice.ask(UpdateSession(session_id=made.session_id, status=new))
                 assert updated.session.status == new
             else:
@@ -181,6 +181,29 @@ async def test_statuses_change_along_the_table_and_no_other_way(enter: Enter) ->
             await alice.ask(UpdateSession(session_id=made.session_id, status="deleted"))  # type: ignore[arg-type]  # on purpose
         with refused("VALIDATION_ERROR", field="status"):
             await alice.ask(UpdateSession(session_id=made.session_id))
+
+
+@pytest.mark.promise("sessions.statuses")
+async def test_the_status_that_a_session_has_changes_nothing(enter: Enter) -> None:
+    async with enter() as at:
+        alice, bob = await begin(at), at.agent("bob")
+        for status in STATUSES:
+            if status != "created":
+                at.tick()
+                await alice.ask(UpdateSession(session_id="s", status=status))
+            before = await alice.ask(GetSession(session_id="s"))
+            at.tick()
+            updated = await alice.ask(UpdateSession(session_id="s", status=status))
+            assert updated.session == before.session
+            assert await alice.ask(GetSession(session_id="s")) == before
+            if status in {"terminated", "archived"}:
+                with refused("SESSION_CLOSED"):
+                    await alice.ask(UpdateSession(session_id="s", status=status, state=json('{"a": 1}')))
+        await alice.ask(CreateSession(purpose="p", session_id="t"))
+        await say(alice, "t", "note", visibility="private")
+        with refused("VALIDATION_ERROR", **{"from": "active", "to": "created"}):
+            await alice.ask(UpdateSession(session_id="t", status="created"))
+        assert (await bob.ask(UpdateSession(session_id="t", status="created"))).session.status == "created"
 
 
 @pytest.mark.promise("sessions.statuses")

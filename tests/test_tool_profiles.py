@@ -62,8 +62,9 @@ MEMORY_SEARCH = [
 ]  # fmt: skip
 UNIVERSAL_MEMORY = [
     "store_memory", "retrieve_memory", "update_memory", "forget_memory", "list_memories", "export_memories",
-    "import_memories", "memory_stats", "set_preferences", "start_session", "restore_session",
-    "get_session_context", "migrate_session", "export_session", "end_session", "reopen_session", *CODE,
+    "import_memories", "memory_stats", "set_preferences", "memory_search", "start_session", "restore_session",
+    "get_session_context", "migrate_session", "export_session", "end_session", "record_context",
+    "reopen_session", *CODE,
     *WORKFLOW,
     "compress_text", "get_stats", "health_check",
 ]  # fmt: skip
@@ -376,7 +377,11 @@ async def test_older_names_are_in_answers_under_their_profile_alone(
         assert [each.get("id") for each in messages] == [
             each["message_id"] if shared else None for each in messages
         ]
-        assert [each.get("id") for each in sessions] == ["s" if shared else None] * 4
+        services = profile == "services"
+        assert [each.get("id") for each in sessions] == ["s" if shared or services else None] * 4
+        assert [each.get("last_update_time") for each in sessions] == [
+            each.get("updated_at", each.get("last_activity")) if services else None for each in sessions
+        ]
         counted = [said["get"]["statistics"], said["resource"]["statistics"]]
         assert [each["message_count"] for each in counted] == [1, 1]
         assert [each.get("visible_message_count") for each in counted] == [1 if shared else None] * 2

@@ -276,12 +276,14 @@ class ReadPassages(Procedure[Answered[schemas.FullContent]], frozen=True, kw_onl
         """Ask the corpora that the ids name, of those that the caller may see.
 
         Raises:
-            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: an id is from before ids named a corpus.
+            Refusal: ``CORPUS_NOT_FOUND``; ``VALIDATION_ERROR``: every id is from before ids named a corpus.
         """
         began = trio.current_time()
         only = None if self.corpus is UNSET else await corpus_row(context, self.corpus)
         rows = await context.query(VisibleCorpora())
         places = {asked: _place_of(asked, rows) for asked in self.chunk_ids}
+        if not any(places.values()) and not any(schemas.split_id(asked)[0] for asked in places):
+            raise _names_no_corpus(self.chunk_ids[0], rows)
         wanted: dict[CorpusRow, list[int]] = {}
         for place in places.values():
             if place is not None and only in {None, place.row}:
@@ -326,19 +328,20 @@ class _Place(NamedTuple):
 
 
 def _place_of(id: int, rows: Sequence[CorpusRow]) -> _Place | None:
-    """Return where a chunk has to be, among corpora that the caller may see; None for an unknown id.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: the id names no corpus, and there may have been several.
-    """
+    """Return where a chunk has to be, among corpora that the caller may see; None for an unknown id."""
     prefix, number = schemas.split_id(id)
     if prefix:
         return next((_Place(row, id) for row in rows if row.id_prefix == prefix), None)
     for row in rows:
         if number < row.old_ids:
             return _Place(row, schemas.chunk_id(row.id_prefix, number))
+    return None
+
+
+def _names_no_corpus(id: int, rows: Sequence[CorpusRow]) -> Refusal:
+    """Return the refusal of an id that names no corpus, where there may have been several."""
     corpora = [row.full_name for row in rows]
-    raise auth_errors.invalid(
+    return auth_errors.invalid(
         "chunk_ids",
         f"chunk_ids: {id} names no corpus, as ids of hits do; search again, you may see "
         f"{', '.join(corpora[:MOST_CORPORA]) or 'no corpus'}",

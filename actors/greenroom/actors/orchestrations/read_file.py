@@ -29,6 +29,7 @@ from greenroom.actors.schemas.code import (
     ReadSymbols,
     SymbolName,
 )
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.actors.syntax import outlines
 from greenroom.actors.syntax.as_text import block_of
 from greenroom.actors.workspace.files import FilePart, digest_at, read_part, version_of
@@ -42,12 +43,17 @@ OUTLINE_TOKENS: Final = 2_000
 _MOST_TEXT: Final = 1 << 20
 """Characters in which a symbol is looked for by its name alone."""
 _NAMED: Final = 30
+_TOO_LONG: Final = "it is too long for one answer; "
 MAX_REMEMBERED: Final = 1_000
 """Parts of files of which is remembered what a client read."""
 
 
 class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
-    """Read files of the workspace as they are now."""
+    """Read files of the workspace as they are now.
+
+    Attributes:
+        overview: Whether the symbols of a file come instead of its text, however long it is; no parameter.
+    """
 
     writes: ClassVar[bool] = False
 
@@ -58,6 +64,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
     around: Around = 0
     again: Annotated[bool, Meta(description="also what you have read and did not change")] = False
     outline: Annotated[bool, Meta(description="of a file that is too long its symbols instead")] = False
+    overview: Annotated[bool, Meta(extra_json_schema=UNLISTED)] = False
 
     async def carry_out(self, client: ClientSessionState) -> FilesRead:
         """Read them in a thread, one after the other.
@@ -107,7 +114,9 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
         known[asked] = part.digest
         if len(known) > MAX_REMEMBERED:
             del known[next(iter(known))]
-        if self.outline and part.last < part.lines and self.lines is None and self.symbol is None:
+        is_long = part.last < part.lines
+        is_outlined = self.overview or (self.outline and is_long)
+        if is_outlined and self.lines is None and self.symbol is None:
             symbols = await self._outlined(client, place)
             if symbols:
                 return FileRead(
@@ -117,7 +126,7 @@ class ReadFile(CodeOrchestration[FilesRead], frozen=True, kw_only=True):
                     bytes=part.bytes,
                     digest=part.digest,
                     last_modified=to_datetime(part.modified_at),
-                    note="it is too long for one answer; symbol or lines reads a part",
+                    note=f"{_TOO_LONG if is_long else ''}symbol or lines reads a part",
                 )
         return self._answer(place, part, last, about, is_known=is_known and not self.again)
 

@@ -14,8 +14,12 @@ from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.validation_messages import parts_of, shown
 from greenroom.actors.schemas import prompts as schemas
 from greenroom.actors.schemas.prompts import Prompt, PromptArgument, PromptArguments
+from greenroom.actors.schemas.types import UNLISTED
 
 _DIGITS: Final = 9
+OLDER_ARGUMENTS: Final[Mapping[str, str]] = {"file_path": "path", "detail_level": "detail"}
+"""Older names of arguments, each with today's; they are always taken, and listed where that is asked for."""
+_OLDER_DETAILS: Final[Mapping[str, str]] = {"brief": "brief", "detailed": "normal", "expert": "thorough"}
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -68,14 +72,14 @@ PROMPTS: Final[Mapping[str, Declared]] = {
 
 
 @cache
-def listed() -> tuple[Prompt, ...]:
-    """Return the prompts as they are listed."""
+def listed(*, older: bool = False) -> tuple[Prompt, ...]:
+    """Return the prompts as they are listed, with today's names of their arguments or the older ones."""
     return tuple(
         Prompt(
             name=name,
             title=declared.title,
             description=declared.description,
-            arguments=_arguments(declared.arguments),
+            arguments=_arguments(declared.arguments, older=older),
         )
         for name, declared in PROMPTS.items()
     )
@@ -90,16 +94,44 @@ def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
     hints = get_type_hints(declared.arguments, include_extras=True)
     raw = {
         name: _number(name, value) if name in hints and parts_of(hints[name])[0] is int else value
-        for name, value in given.items()
-        if value.strip()
+        for name, value in _by_todays_names(given, hints).items()
     }
     arguments = parse_request(declared.arguments, msgspec.json.encode(raw))
     needs_one = ("path", "symbol", "description") if "description" in hints else ("path", "symbol")
     is_about_code = issubclass(declared.arguments, schemas.AboutCode) and "problem" not in hints
-    if is_about_code and all(getattr(arguments, name) is None for name in needs_one):
+    if (
+        is_about_code
+        and "code_snippet" not in raw
+        and all(getattr(arguments, name) is None for name in needs_one)
+    ):
         names = " or ".join(needs_one)
         raise auth_errors.invalid("path", f"path: give {names}: it must be known which code is meant")
     return arguments
+
+
+def _by_todays_names(given: Mapping[str, str], hints: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments that say something by today's names.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one is given twice, or is a detail that there is not.
+    """
+    named: dict[str, str] = {}
+    for name, value in given.items():
+        if not value.strip():
+            continue
+        today = OLDER_ARGUMENTS.get(name, name)
+        if today not in hints:
+            today = name
+        if today in named:
+            sentence = f"{today}: it is given twice, by this name and by an older one; give one of them"
+            raise auth_errors.invalid(today, sentence)
+        if name == "detail_level" and value not in get_args(parts_of(hints[today])[0]):
+            if value not in _OLDER_DETAILS:
+                sentence = f"{name}: it takes {', '.join(_OLDER_DETAILS)}, and got {value[:100]!r}"
+                raise auth_errors.invalid(name, sentence)
+            value = _OLDER_DETAILS[value]  # noqa: PLW2901  (it is the same detail)
+        named[today] = value
+    return named
 
 
 def _number(name: str, text: str) -> int:
@@ -110,20 +142,28 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _arguments(struct: type[PromptArguments]) -> tuple[PromptArgument, ...]:
+def _arguments(struct: type[PromptArguments], *, older: bool) -> tuple[PromptArgument, ...]:
     hints = get_type_hints(struct, include_extras=True)
     shared = PromptArguments.__struct_fields__
+    older_names = {today: name for name, today in OLDER_ARGUMENTS.items()} if older else {}
     found = []
     for field in sorted(msgspec.structs.fields(struct), key=lambda each: each.name in shared):
         base, meta = parts_of(hints[field.name])
+        if meta.extra_json_schema == UNLISTED and not older:
+            continue
         extra = meta.extra or {}
+        values = tuple(get_args(base)) if field.name == "detail" else ()
+        description = meta.description or ""
+        if older and values:
+            values = tuple(_OLDER_DETAILS)
+            description = f"how much of it: {', '.join(values)}"
         found.append(
             PromptArgument(
-                name=field.name,
-                description=meta.description or "",
+                name=older_names.get(field.name, field.name),
+                description=description,
                 required=field.default is NODEFAULT and field.default_factory is NODEFAULT,
                 completes=extra.get("completes"),
-                values=tuple(get_args(base)) if field.name == "detail" else (),
+                values=values,
             )
         )
     return tuple(found)

@@ -155,8 +155,12 @@ def _fitted(piece: Piece, room: int) -> str:
 
 
 def _rendered(piece: Piece, text: str) -> str:
-    """Return a piece under its heading, in a fence that nothing in its text can close."""
-    longest = max(map(len, _FENCE.findall(piece.text)), default=2)
-    fence = "`" * (longest + 1)
+    """Return a piece under its heading, in a fence."""
     source = " ".join(piece.source.split())
-    return f"## {piece.title}\n\nSource: {source}\n\n{fence}{piece.language}\n{text.rstrip()}\n{fence}"
+    return f"## {piece.title}\n\nSource: {source}\n\n{fenced(text, piece.language, of=piece.text)}"
+
+
+def fenced(text: str, language: str = "", *, of: str | None = None) -> str:
+    """Return a text in a fence that nothing in it can close, or in the longer text that it is of."""
+    fence = "`" * (max(map(len, _FENCE.findall(of or text)), default=2) + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.prompts.context import fenced
 from greenroom.actors.prompts.gathering import Gathering
 from greenroom.actors.schemas import prompts as schemas
 
@@ -66,13 +67,18 @@ async def _rest(task: str, gathering: Gathering) -> None:
 
 
 async def _explain(asked: schemas.ExplainCode, gathering: Gathering) -> str:
+    snippet = asked.code_snippet
     if (await _subject(asked, gathering)).is_open:
-        await gathering.related(asked.path, asked.symbol)
+        if asked.path is not None or asked.symbol is not None:
+            await gathering.related(asked.path, asked.symbol)
+        elif snippet is not None:
+            await gathering.similar(snippet, "Perhaps where it is from")
         if asked.path is not None:
             await gathering.outline(asked.path, _OUTLINE_TOKENS)
-    await _rest(f"explain {_name_of(asked)}", gathering)
+    await _rest(f"explain {snippet or _name_of(asked)}", gathering)
+    of_which = "" if snippet is None else f"Of {_name_of(asked)} this is meant:\n\n{fenced(snippet)}\n\n"
     return (
-        f"Explain {_name_of(asked)}: what it is for, how it does that, what it depends on and what "
+        f"{of_which}Explain {_name_of(asked)}: what it is for, how it does that, what it depends on and what "
         "depends on "
         "it. Name the lines that you speak of. Say what the context does not show instead of guessing."
     )

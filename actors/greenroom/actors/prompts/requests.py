@@ -40,12 +40,17 @@ _Arguments = Annotated[dict[str, str], Meta(max_length=MAX_ARGUMENTS)]
 
 
 class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
-    """List the prompts: Greenroom's, then the user's own in the order of their names."""
+    """List the prompts: Greenroom's, then the user's own in the order of their names.
+
+    Attributes:
+        older: Whether Greenroom's are listed with the older names of their arguments.
+    """
 
     writes: ClassVar[bool] = False
 
     cursor: str | None = None
     limit: Annotated[int, Meta(ge=1, le=200)] = PAGE
+    older: bool = False
 
     async def carry_out(self, client: ClientSessionState) -> PromptList:
         """Answer a page.
@@ -53,12 +58,13 @@ class ListPrompts(ClientOrchestration[PromptList], frozen=True, kw_only=True):
         Raises:
             Refusal: ``VALIDATION_ERROR``: the cursor is none.
         """
-        prompts = _all(client)
+        ours = listed(older=self.older)
+        prompts = [*ours, *_own(client)]
         if self.cursor is not None:
             last = paging.decode(self.cursor, _CURSOR).decode(errors="replace")
             own = [each for each in _own(client) if each.name > last]
-            names = [each.name for each in listed()]
-            prompts = [*listed()[names.index(last) + 1 :], *_own(client)] if last in names else list(own)
+            names = [each.name for each in ours]
+            prompts = [*ours[names.index(last) + 1 :], *_own(client)] if last in names else list(own)
         page = prompts[: self.limit]
         is_last = len(prompts) <= self.limit
         return PromptList(
@@ -125,7 +131,7 @@ class CompletePrompt(CodeOrchestration[NameCompletion], frozen=True, kw_only=Tru
         """Answer the values that it may have, or paths or symbols of the workspace."""
         named = [
             argument
-            for prompt in _all(client)
+            for prompt in (*_all(client), *listed(older=True))
             for argument in prompt.arguments
             if (prompt.name, argument.name) == (self.prompt, self.argument)
         ]
@@ -137,7 +143,8 @@ class CompletePrompt(CodeOrchestration[NameCompletion], frozen=True, kw_only=Tru
             return NameCompletion(values=values[:MAX_VALUES], has_more=len(values) > MAX_VALUES)
         if argument.completes is None or not scopes.allows(client.principal.scopes, scopes.CODE):
             return NameCompletion(values=[], has_more=False)
-        path = self.arguments.get("path", "") if argument.completes == "symbol" else ""
+        path = self.arguments.get("path", self.arguments.get("file_path", ""))
+        path = path if argument.completes == "symbol" else ""
         try:
             asked = CompleteCode(kind=argument.completes, value=self.value, path=path[:MAX_PATH])
             return await asked.carry_out(client)

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base import paging
 from greenroom.actors.base.grades import least_of
 from greenroom.actors.base.times import given_time, to_datetime
@@ -265,6 +266,8 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     """Find memories of the caller's user by words or by a vector, those of any by key, or list the newest.
 
+    With a scope that others share, `filters` mean all memories of that scope that the caller may see.
+
     Attributes:
         by_preferences: Whether the user's `search_defaults` hold for what the call leaves open; no parameter.
     """
@@ -287,7 +290,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
         defaults = await self._defaults(context)
-        search = self.asked(self.namespace or user_namespace(context.principal), defaults)
+        search = self.asked(self._below(context.principal), defaults)
         if self.memory_id is not None:
             outcome = await self._by_id(context, search)
         elif self.key is not None:
@@ -297,6 +300,11 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         answer = reply(outcome, search, began, max_tokens=self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return await with_reason(context, self, outcome, answer)
+
+    def _below(self, principal: Principal) -> str | None:
+        """Return where to look; what others share lies in namespaces of theirs."""
+        is_shared = self.filters is not None and self.filters.scope in {"shared", "public"}
+        return self.namespace or (None if is_shared else user_namespace(principal))
 
     async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
         """Return what the user prefers where the call does not say."""
@@ -361,8 +369,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         outcome = outcome._replace(hits=hits[: search.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(context, outcome)
 
-    def asked(self, below: str, defaults: SearchDefaults) -> SearchSpec:
-        """Return the search that this is, below a namespace."""
+    def asked(self, below: str | None, defaults: SearchDefaults) -> SearchSpec:
+        """Return the search that this is, below a namespace, or in all."""
         limit, least = self.limit, _least(self, MemoryFilters())
         if limit == _USUAL_LIMIT and defaults.max_results is not UNSET:
             limit = defaults.max_results

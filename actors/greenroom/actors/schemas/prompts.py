@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.schemas.completion import NameKind
+from greenroom.actors.schemas.types import UNLISTED
 
 MAX_ARGUMENT = 20_000
 """Characters of one argument."""
@@ -133,7 +134,20 @@ class AboutCode(PromptArguments, frozen=True, kw_only=True):
 
 
 class ExplainCode(AboutCode, frozen=True, kw_only=True):
-    """Arguments of ``explain-code``."""
+    """Arguments of ``explain-code``; ``code_snippet`` is listed where the system that has it is asked for."""
+
+    code_snippet: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_ARGUMENT,
+                description="the code itself",
+                extra_json_schema=UNLISTED,
+            ),
+        ]
+        | None
+    ) = None
 
 
 class FindSimilar(AboutCode, frozen=True, kw_only=True):

@@ -260,8 +260,8 @@ class SessionService:
         """Take a session from its status to another one.
 
         ``created``, ``active`` and ``paused`` may become ``active``, ``paused`` or ``terminated``, and
-        ``terminated`` may become ``archived``. The first message makes a new session active. When it is
-        terminated, the state loses its ``temp:`` keys.
+        ``terminated`` may become ``archived``. The status that it has already changes nothing. The first
+        message makes a new session active. When it is terminated, the state loses its ``temp:`` keys.
 
         Raises:
             ServiceError: the session or the status is unknown, or there is no such step.

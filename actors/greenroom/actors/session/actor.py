@@ -39,6 +39,7 @@ from greenroom.actors.session.records import (
     check_step,
     message_key,
     names_in,
+    seen_status,
 )
 from greenroom.actors.session.search import SessionSearch
 from greenroom.runtime import Actor, Context, Slices, handles
@@ -127,7 +128,10 @@ class SessionActor(Actor):
 
     @handles(requests.UpdateSession)
     def update(self, request: requests.UpdateSession, context: Context) -> Slices[replies.SessionUpdated]:
-        """Change the status, merge metadata and state; ``temp:`` keys go when the session ends."""
+        """Change the status, merge metadata and state; ``temp:`` keys go when the session ends.
+
+        The status that it has already changes nothing.
+        """
         header = self._visible(context)
         stored = yield from fields.load(context, METADATA)
         metadata = yield from fields.merged(context, "metadata", stored, request.metadata)
@@ -137,12 +141,16 @@ class SessionActor(Actor):
             raise auth_errors.invalid(
                 "status", "status: give a status, metadata or state; there is nothing to change"
             )
+        partitions = policy.partitions(context.principal)
         if request.status is not None:
-            check_step(header.status, request.status)
+            check_step(seen_status(header.status, self._counters.talk(partitions)), request.status)
         if header.status in CLOSED and (metadata or state):
             raise auth_errors.session_closed(request.session_id, header.status)
-        now = context.now
         status = header.status if request.status is None else request.status
+        if status == header.status and not metadata and not state:
+            session = yield from reads.session(context, header, self._counters.talk(partitions))
+            return replies.SessionUpdated(session=session)
+        now = context.now
         ends = status in CLOSED and header.status not in CLOSED
         changed = msgspec.structs.replace(
             header,
@@ -163,7 +171,6 @@ class SessionActor(Actor):
             metadata_keys=len(metadata),
             state_keys=len(state),
         )
-        partitions = policy.partitions(context.principal)
         session = yield from reads.session(context, changed, self._counters.talk(partitions))
         self._change(context, changed)
         return replies.SessionUpdated(session=session)

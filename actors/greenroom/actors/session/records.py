@@ -240,13 +240,13 @@ def named(message: replies.MessageView) -> dict[str, int]:
 
 
 def check_step(old: SessionStatus, new: SessionStatus) -> None:
-    """Check that a session may go from ``old`` to ``new``.
+    """Check that a session may go from ``old`` to ``new``, or has that status already.
 
     Raises:
         Refusal: ``VALIDATION_ERROR`` naming both and the steps that are allowed.
     """
     allowed = STEPS[old]
-    if new not in allowed:
+    if new not in {old, *allowed}:
         choices = ", ".join(allowed) or "nothing more"
         raise invalid(
             "status",

@@ -241,7 +241,7 @@ class FastPath:
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
         reply = reply if alias is None else alias.reworded(reply)
-        text, failed = encode_answer(reply, client, moment)
+        text, failed = encode_answer(reply, client, moment, call.payload.name)
         line = self.answers.tool_line(call.id, text, moment, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
@@ -365,13 +365,13 @@ class FastPath:
                 client.answer(call, result_line(call.id, self.answers.result(stream_id)))
 
 
-def encode_answer(reply: Any, client: ClientPort, moment: Moment) -> tuple[bytes, bool]:
-    """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
+def encode_answer(reply: Any, client: ClientPort, moment: Moment, called: str) -> tuple[bytes, bool]:
+    """Return the JSON that tells of a reply or an exception to a tool's call, and whether it is a failure."""
     if not isinstance(reply, Exception):
         if isinstance(reply, ListReply) and reply.empty_because is not UNSET:
             reply = _with_remedy(reply, client)
         try:
-            return encode(client.offer.renamed(reply, moment)), False
+            return encode(client.offer.renamed(reply, moment, called)), False
         except (ValueError, TypeError) as error:
             reply = error
     failure = tool_failure(reply)

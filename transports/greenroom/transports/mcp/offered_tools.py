@@ -14,7 +14,7 @@ from greenroom.transports.mcp.answer_times import Moment
 from greenroom.transports.mcp.legacy_answers import LegacyAnswers
 from greenroom.transports.mcp.older_parameters import older_form
 from greenroom.transports.mcp.schema import output_schema
-from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, older_names
+from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, SYSTEMS, older_names
 from greenroom.transports.mcp.tools import Tool
 
 KEPT = 64  # combinations of profiles whose offers are kept
@@ -36,6 +36,7 @@ class ToolOffers:
     def __init__(self, tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> None:
         self._tools = tools
         self._profiles = profiles
+        self._older_of_system: dict[str, LegacyAnswers] = {}
         self._entries: dict[str, dict[str, Any]] = {}
         self._made = lru_cache(maxsize=KEPT)(self._make)
         self.usual = self._make(profiles)
@@ -61,11 +62,14 @@ class ToolOffer:
         listed: The names of what is listed, in order, to whoever may call all of it.
         unlisted: The other names.
         older: Writes answers with older names; None where there are none.
+        older_prompts: Whether prompts are listed with the older names of their arguments.
     """
 
     def __init__(
         self, tools: Mapping[str, Tool], profiles: tuple[str, ...], entries: dict[str, dict[str, Any]]
     ) -> None:
+        self._profiles = profiles
+        self._older_of_system: dict[str, LegacyAnswers] = {}
         self._server_tools = tools
         self._entries = entries
         first = PROFILES[profiles[0]]
@@ -75,18 +79,33 @@ class ToolOffer:
         for profile in profiles:
             for name, parameters in PROFILES[profile].parameters.items():
                 if name in tools:
-                    form = older_form(name, parameters)
+                    alias = tools[name].alias
+                    form = older_form(name if alias is None else alias.successor, parameters)
                     self.tools[name] = msgspec.structs.replace(self.tools[name], parameters=form)
         self._descriptions = first.descriptions
         self.listed = _listed(tools, profiles)
         self.unlisted = self.tools.keys() - set(self.listed)
+        self.older_prompts = any(PROFILES[profile].older_prompts for profile in profiles)
         self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
         self.older = LegacyAnswers(names) if names else None
 
-    def renamed(self, reply: Any, moment: Moment) -> Any:
-        """Return a reply, or a failure, as it is answered here."""
-        return reply if self.older is None else self.older.renamed(reply, moment)
+    def renamed(self, reply: Any, moment: Moment, called: str | None = None) -> Any:
+        """Return a reply, or a failure, as it is answered here.
+
+        Args:
+            reply: What is answered.
+            moment: When.
+            called: The name of the tool that was called; an older one has its system's names in any case.
+        """
+        system = SYSTEMS.get(called or "")
+        if system is None or system in self._profiles:
+            older = self.older
+        else:
+            if system not in self._older_of_system:
+                self._older_of_system[system] = LegacyAnswers(older_names((*self._profiles, system)))
+            older = self._older_of_system[system]
+        return reply if older is None else older.renamed(reply, moment)
 
     @cached_property
     def listing(self) -> dict[str, dict[str, Any]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_type_hints
 
 import msgspec
 
 from greenroom.actors import REQUESTS, parse_request
+from greenroom.actors.auth.errors import invalid
 from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.transports.mcp.profiles.profile import OlderParameter
 
@@ -21,20 +23,14 @@ class OlderForm:
 
     Attributes:
         request: The struct whose fields are the parameters of the older form.
+        listed: The same, as they are listed.
     """
 
     def __init__(self, today: type[Any], parameters: tuple[OlderParameter, ...]) -> None:
         self._today = today
         self._parameters = parameters
-        hints = get_type_hints(today, include_extras=True)
-        members = {
-            field.name: (field.name, hints[field.name], _with_default(field))
-            for field in msgspec.structs.fields(today)
-        }
-        members |= {older.name: (older.name, older.kind, None) for older in parameters}
-        self.request = msgspec.defstruct(
-            today.__name__, members.values(), frozen=True, kw_only=True, forbid_unknown_fields=True
-        )
+        self.request = _struct(today, {older.name: older.kind for older in parameters})
+        self.listed = _struct(today, {older.name: older.listed or older.kind for older in parameters})
 
     def parse(self, arguments: bytes) -> Any:
         """Return today's request for a call's arguments.
@@ -44,8 +40,13 @@ class OlderForm:
         """
         values = msgspec.structs.asdict(parse_request(self.request, arguments, most_changes=MOST_CHANGES))
         for older in self._parameters:
-            if (value := older.read(values.pop(older.name))) is not None:
-                values[older.name] = value
+            value = older.read(values.pop(older.name))
+            if value is None:
+                continue
+            for name, each in (value if older.spreads else {older.name: value}).items():
+                if values.get(name):
+                    raise invalid(older.name, f"{older.name}: give {older.name} or {name}, one of them")
+                values[name] = each
         return self._today(**values)
 
 
@@ -53,6 +54,19 @@ class OlderForm:
 def older_form(tool: str, parameters: tuple[OlderParameter, ...]) -> OlderForm:
     """Return the older form of a tool of today that has these parameters besides its own."""
     return OlderForm(REQUESTS[tool], parameters)
+
+
+def _struct(today: type[Any], kinds: Mapping[str, Any]) -> type[Any]:
+    """Return a struct with the fields of another one and further ones, or such of other types."""
+    hints = get_type_hints(today, include_extras=True)
+    members = {
+        field.name: (field.name, hints[field.name], _with_default(field))
+        for field in msgspec.structs.fields(today)
+    }
+    members |= {name: (name, kind, None) for name, kind in kinds.items()}
+    return msgspec.defstruct(
+        today.__name__, members.values(), frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
 
 
 def _with_default(field: msgspec.structs.FieldInfo) -> Any:

@@ -47,7 +47,8 @@ class PromptMethods:
 
     async def list(self, context: Context, params: PaginatedRequestParams) -> ListPromptsResult:
         """Answer a page of the prompts."""
-        page = await self._ask(context, ListPrompts(cursor=params.cursor))
+        older = context.lifespan_context.offer.older_prompts
+        page = await self._ask(context, ListPrompts(cursor=params.cursor, older=older))
         ttl, scope = FRESH
         listed: dict[str, Any] = {
             "prompts": list(map(_listed, page.prompts)),

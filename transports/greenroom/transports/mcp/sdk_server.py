@@ -188,7 +188,7 @@ class SdkServer:
         meta = moment.meta(None if alias is None else alias.meta)
         if isinstance(reply, Content):
             return _content_result(reply, meta)
-        call.reply, failed = encode_answer(reply, client, moment)
+        call.reply, failed = encode_answer(reply, client, moment, tool.name)
         return (_FAILURE if failed else _SUCCESS).model_copy(update={"meta": meta})
 
     async def _list_resources(self, context: Context, params: PaginatedRequestParams) -> ListResourcesResult:

@@ -2,7 +2,8 @@
 
 `PROFILES` is the whole truth. A profile narrows no more than the listing: every tool can be called by its
 name whatever is listed. With several, their tools are listed one profile after the other and the older names
-of all of them are in the answers; where two differ in what a name means, the first named decides.
+of all of them are in the answers; where two differ in what a name means, the first named decides. A call by
+an older name is answered with those of its system besides, whichever profile holds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound
+from greenroom.actors import REQUESTS
+from greenroom.actors.schemas.corpus import ChunkContent, ChunkFound, ChunksFound
 from greenroom.actors.schemas.entities import EntityView
 from greenroom.transports.mcp.profiles.memory_search import MEMORY_SEARCH
 from greenroom.transports.mcp.profiles.profile import Made, OlderName, ToolProfile
@@ -67,6 +69,9 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
             *("find_vendor_info", "find_entity", "suggest_entities", "define_entities"),
         ),
         older={
+            ChunksFound: {
+                "result_ids": Made(list[int], lambda said: [each.chunk_id for each in said.results])
+            },
             ChunkFound: _OF_ENTITIES | {"vendor_names": Made(list[str] | UnsetType, _names_in_full)},
             ChunkContent: _OF_ENTITIES | {"vendor_names": Made(list[str], lambda read: read.vendor_names)},
             EntityView: {
@@ -82,6 +87,11 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
     "universal-memory": UNIVERSAL_MEMORY,
 }
 """Every profile by its name."""
+
+SYSTEMS: Final[Mapping[str, str]] = {
+    name: profile for profile in PROFILES for name in PROFILES[profile].tools or () if name not in REQUESTS
+}
+"""By each name that is no tool of today the profile of the system that it is from."""
 
 DEFAULT: Final = ("core",)
 """What holds where neither a connection nor its key nor the server's settings say anything."""

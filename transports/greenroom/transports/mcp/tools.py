@@ -96,7 +96,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
-        meant = self.alias_for(arguments) or self.parameters
+        older = self.older if self.older is not None and self.older.matches(arguments) else None
+        meant = older or self.parameters or self.alias
         if meant is not None:
             return meant.parse(arguments)
         return parse_request(self.request, arguments, most_changes=MOST_CHANGES)
@@ -110,14 +111,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
         form = self._form
-        takes = form or self.parameters
+        takes = self.request if form is None else form.request
+        if self.parameters is not None and form is self.alias:
+            takes = self.parameters.listed
         reads = not is_write(self.request)
         words = self.description if form is None else f"Older name of {form.successor}, which see."
         return {
             "name": self.name,
             "title": self.title,
             "description": words,
-            "inputSchema": listed_input(self.request if takes is None else takes.request),
+            "inputSchema": listed_input(takes),
             "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,

@@ -24,6 +24,17 @@ FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, OlderName]]] 
 Both have a `retrieve_memory`, and its answer suits both.
 """
 
+EXAMPLES: Final = (
+    "Find memories. mode semantic (the usual one) goes by what is meant: "
+    '{"query": "when may we deploy"}. mode exact finds a text as it stands: '
+    '{"query": "ERR_4711", "mode": "exact"}. mode hybrid lets what was used and rated well rise: '
+    '{"query": "deploy rules", "mode": "hybrid", "quality_boost": 0.5}. Times and tags narrow '
+    'each of them, or stand alone: {"time_expr": "last week", "tags": ["release"]}, '
+    '{"after": "2026-01-01", "before": "2026-06-30", "limit": 50}. include_debug tells how it was found: '
+    '{"query": "deploy rules", "include_debug": true}.'
+)
+"""What the search is for, with a call of each kind."""
+
 MEMORY_SEARCH: Final = ToolProfile(
     tools=(
         "memory_search",
@@ -37,11 +48,7 @@ MEMORY_SEARCH: Final = ToolProfile(
     ),
     defaults={"retrieve_memory": {"n_results": 5}},
     descriptions={
-        "memory_search": "Find memories. mode semantic (the usual one) goes by what is meant: "
-        '{"query": "when may we deploy"}. mode exact finds a text as it stands: '
-        '{"query": "ERR_4711", "mode": "exact"}. mode hybrid lets what was used and rated well rise: '
-        '{"query": "deploy rules", "mode": "hybrid", "quality_boost": 0.5}. Times and tags narrow '
-        'each of them, or stand alone: {"time_expr": "last week", "tags": ["release"]}.',
+        "memory_search": EXAMPLES,
         "retrieve_memory": 'Find memories by what is meant: {"query": "when may we deploy"}. '
         "Older name of memory_search with mode semantic.",
         "recall_memory": 'Find memories by a time in words: {"query": "deploy", "time_expr": "last week"}. '

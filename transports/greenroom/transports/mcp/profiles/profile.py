@@ -48,11 +48,15 @@ class OlderParameter(msgspec.Struct, frozen=True):
         name: Its name.
         kind: What it takes.
         read: Returns what today's parameter of the name is given for a value; None for nothing.
+        spreads: Whether ``read`` returns several of today's parameters by their names.
+        listed: What is listed of it, where that is less than it takes.
     """
 
     name: str
     kind: Any
     read: Callable[[Any], Any] = lambda given: given
+    spreads: bool = False
+    listed: Any = None
 
 
 class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +68,7 @@ class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
             form takes.
         parameters: By tool those parameters that its older form has besides, or takes more in.
         descriptions: What a tool is for, in the words of this system, where its clients' models want others.
+        older_prompts: Whether prompts are listed with the older names of their arguments.
         older: The older names in answers. One that today's answer has as well means something else here.
     """
 
@@ -71,4 +76,5 @@ class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
     defaults: Mapping[str, Mapping[str, Any]] = {}
     parameters: Mapping[str, tuple[OlderParameter, ...]] = {}
     descriptions: Mapping[str, str] = {}
+    older_prompts: bool = False
     older: OlderNames = {}
