@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -194,7 +195,8 @@ class HttpApp:
             logger.debug("a request was refused (%d): %s", error.status, error)
             exchange.drop()
             with suppress(ClientGoneError):
-                await exchange.reply(response_to(error) if endpoint is None else endpoint.refused(error))
+                refused = endpoint.refused if endpoint is not None else partial(response_to, rpc=at_mcp(head))
+                await exchange.reply(refused(error))
         except StoreFailedError as error:
             self._service.fail(error)
             exchange.abort()
@@ -216,7 +218,7 @@ class HttpApp:
         self, exchange: Exchange, caller: Caller, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         head = exchange.head
-        if head.path.removesuffix("/") == PATH:
+        if at_mcp(head):
             self._check_not_stopping()
             caller = await authenticated(exchange, caller, self.authenticator)
             version = head.headers.get(VERSION)
@@ -260,6 +262,11 @@ class HttpApp:
         return Response(
             code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})
         )
+
+
+def at_mcp(head: RequestHead) -> bool:
+    """Return whether a request is for MCP."""
+    return head.path.removesuffix("/") == PATH
 
 
 def check_administrates(caller: Caller) -> None:

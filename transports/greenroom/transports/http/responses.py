@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.mcp.frames import NO_ID, error_line
+from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_REQUEST, NO_ID, error_line
 
 Header = tuple[bytes, bytes]
 
@@ -41,8 +41,17 @@ class RpcRefusedError(HttpRefusedError):
         self.code = code
 
 
-def response_to(error: HttpRefusedError) -> Response:
-    """Return the answer that an error stands for."""
+def response_to(error: HttpRefusedError, *, rpc: bool = False) -> Response:
+    """Return the answer that an error stands for.
+
+    Args:
+        error: The refusal.
+        rpc: Whether clients of MCP ask there. They show people an error of JSON-RPC, and no other body.
+    """
+    if rpc and not isinstance(error, RpcRefusedError):
+        is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
+        error = RpcRefusedError(error.status, code, str(error), **error.headers)
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
     if isinstance(error, RpcRefusedError):
         return Response(error.status, [JSON, *headers], rpc_error(error.code, str(error)))
