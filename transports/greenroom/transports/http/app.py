@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -38,7 +37,7 @@ from greenroom.transports.http.asgi_exchange import (
 from greenroom.transports.http.endpoint import Endpoint, authenticated
 from greenroom.transports.http.passport_links import OpenLink, serve_link
 from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
-from greenroom.transports.http.responses import JSON, Response, response_to
+from greenroom.transports.http.responses import JSON, Response, response_to, rpc_refused
 from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
 from greenroom.transports.http.stateful import StatefulEndpoint
@@ -195,8 +194,7 @@ class HttpApp:
             logger.debug("a request was refused (%d): %s", error.status, error)
             exchange.drop()
             with suppress(ClientGoneError):
-                refused = endpoint.refused if endpoint is not None else partial(response_to, rpc=at_mcp(head))
-                await exchange.reply(refused(error))
+                await exchange.reply(response_to(error) if endpoint is None else endpoint.refused(error))
         except StoreFailedError as error:
             self._service.fail(error)
             exchange.abort()
@@ -218,9 +216,12 @@ class HttpApp:
         self, exchange: Exchange, caller: Caller, scope: dict[str, Any], receive: Receive, send: Send
     ) -> None:
         head = exchange.head
-        if at_mcp(head):
+        if head.path.removesuffix("/") == PATH:
             self._check_not_stopping()
-            caller = await authenticated(exchange, caller, self.authenticator)
+            try:
+                caller = await authenticated(exchange, caller, self.authenticator)
+            except HttpRefusedError as error:
+                raise rpc_refused(error) from None
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)
@@ -262,11 +263,6 @@ class HttpApp:
         return Response(
             code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})
         )
-
-
-def at_mcp(head: RequestHead) -> bool:
-    """Return whether a request is for MCP."""
-    return head.path.removesuffix("/") == PATH
 
 
 def check_administrates(caller: Caller) -> None:

@@ -41,17 +41,15 @@ class RpcRefusedError(HttpRefusedError):
         self.code = code
 
 
-def response_to(error: HttpRefusedError, *, rpc: bool = False) -> Response:
-    """Return the answer that an error stands for.
+def rpc_refused(error: HttpRefusedError) -> RpcRefusedError:
+    """Return the refusal with an error of JSON-RPC: clients of MCP show people no other body."""
+    is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
+    return RpcRefusedError(error.status, code, str(error), **error.headers)
 
-    Args:
-        error: The refusal.
-        rpc: Whether clients of MCP ask there. They show people an error of JSON-RPC, and no other body.
-    """
-    if rpc and not isinstance(error, RpcRefusedError):
-        is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
-        error = RpcRefusedError(error.status, code, str(error), **error.headers)
+
+def response_to(error: HttpRefusedError) -> Response:
+    """Return the answer that an error stands for."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
     if isinstance(error, RpcRefusedError):
         return Response(error.status, [JSON, *headers], rpc_error(error.code, str(error)))
