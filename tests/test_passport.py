@@ -576,7 +576,7 @@ async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None
         await claude.ask(EndSession())
         restored = await claude.ask(RestoreSession(passport=exported.claim))
         with refused("PASSPORT_REDEEMED"):
-            await claude.ask(RestoreSession(passport=exported.claim))
+            await member(here.runtime, user="other").ask(RestoreSession(passport=exported.claim))
         stranger = forged(await text_of(claude, exported), signers("x"))
         with refused("PASSPORT_UNTRUSTED"):
             await claude.ask(RestoreSession(passport=stranger))

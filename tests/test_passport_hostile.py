@@ -135,7 +135,9 @@ async def test_a_server_that_takes_shorter_messages_keeps_nothing(tmp_path: Path
         assert (await there.ask(ListMemories(namespace="agent:alice"))).memories == []
 
 
-async def test_a_changed_byte_and_another_s_signature_are_refused_and_a_repeat_makes_no_second_session(tmp_path: Path) -> None:
+async def test_a_changed_byte_and_another_s_signature_are_refused_and_a_repeat_makes_no_second_session(
+    tmp_path: Path,
+) -> None:
     async with two_servers(tmp_path) as (here, there):
         await here.ask(CreateSession(purpose="p", session_id="s"))
         await say(here, "s", "to be kept")

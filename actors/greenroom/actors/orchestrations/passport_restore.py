@@ -241,7 +241,14 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         if not checked.passport.one_time:
             once = client.idempotency("restore_session here", self.idempotency_key, asked)
         memories = await checked.stage_memories(client, session_id)
-        restored = await resumed(client, session_id, tool, once, memories)
+        try:
+            restored = await resumed(client, session_id, tool, once, memories)
+        except Refusal as refusal:
+            if not checked.passport.one_time or memories is None or refusal.code != "PASSPORT_INVALID":
+                raise
+            # Who restores it at the same time has brought these memories in, and a third began anew.
+            memories = None
+            restored = await resumed(client, session_id, tool)
         if memories is not None:
             await checked.importer(client).written(memories.staging)
         return restored
