@@ -194,7 +194,10 @@ async def test_searching_goes_by_whole_segments_newest_update_first(enter: Enter
         assert await keys("user") == ["k1", "k5", "k4", "k3", "k2", "k0"]
         assert await keys("user", limit=2) == ["k1", "k5"]
         assert await keys("us") == []
-        for wrong in ("", "user:", ":", "user:a b", "a:" * 9):
+        assert await keys("user:alice:") == await keys("user:alice")
+        assert await keys("user:al:") == ["k4"]
+        assert await keys("user:") == await keys("user")
+        for wrong in ("", ":", "user::", "user:alice::", "user:a b", "a:" * 9):
             with refused("VALIDATION_ERROR"):
                 await keys(wrong)
         alice = MemoryService(at.runtime, Principal(agent_id="a", user="alice"))

@@ -476,8 +476,11 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
             assert len(await contents(cursor, session)) == 60
             assert (await cursor.ask(ListSessions())).count == 1
             assert len((await cursor.ask(MemorySearch(query="memory"))).memories) == 1
+            assert (await cursor.ask(RestoreSession(passport=text))).session_id == session
+            assert (await cursor.ask(ListSessions())).count == 1
             with refused("PASSPORT_REDEEMED"):
-                await cursor.ask(RestoreSession(passport=text))
+                other = member(there.runtime, "cursor", user="other", trusted=(signer,))
+                await other.ask(RestoreSession(passport=text))
         if not saboteur.struck:
             assert cut > 5, "there was something to cut"
             break
@@ -573,7 +576,7 @@ async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None
         await claude.ask(EndSession())
         restored = await claude.ask(RestoreSession(passport=exported.claim))
         with refused("PASSPORT_REDEEMED"):
-            await claude.ask(RestoreSession(passport=exported.claim))
+            await member(here.runtime, user="other").ask(RestoreSession(passport=exported.claim))
         stranger = forged(await text_of(claude, exported), signers("x"))
         with refused("PASSPORT_UNTRUSTED"):
             await claude.ask(RestoreSession(passport=stranger))

@@ -84,15 +84,18 @@ async def _is_all_or_nothing(folder: Path, text: str, signer: str) -> int:
         found = (await claude.ask(ListSessions())).count
         lines = await export(runtime, claude.principal)
         assert (found, len(lines)) in {(0, 0), (1, MEMORIES + 1)}
-        restoring = RestoreSession(passport=text, idempotency_key="once")
+        restoring = RestoreSession(passport=text, idempotency_key="once" if int(folder.name) % 2 else None)
         first = await claude.ask(restoring)
         assert (first.messages, first.memories) == (40, MEMORIES + 1)
         assert await claude.ask(restoring) == first
         assert (await claude.ask(ListSessions())).count == 1
         assert len(await export(runtime, claude.principal)) == MEMORIES + 1
-        for agent in (claude, member(runtime, "cursor", user="other", trusted=(signer,))):
+        assert (await claude.ask(RestoreSession(passport=text))).session_id == first.session_id
+        assert (await claude.ask(ListSessions())).count == 1
+        for agent in ("cursor", "claude-code"):
             with refused("PASSPORT_REDEEMED"):
-                await agent.ask(RestoreSession(passport=text))
+                other = member(runtime, agent, user="other", trusted=(signer,))
+                await other.ask(RestoreSession(passport=text))
     return found
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 import trio.testing
 from support.agents import house, refused
+from support.keyed import administrator
 from support.passports import begun, contents, forged, member, signer_of, text_of, two
 
 from greenroom.actors import (
     AddMessage,
     Agent,
     EndSession,
+    EraseUser,
     ExportSession,
     ListSessions,
     ReadResource,
@@ -27,8 +29,10 @@ from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StoreF
 from greenroom.testing import DAY, SECOND, CrashError, Fault, FaultyDisk
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from support.agents import House
     from support.passports import Opens
 
     from greenroom.testing import VirtualClock
@@ -43,16 +47,20 @@ async def test_a_one_time_passport_is_taken_once(open_at: Opens) -> None:
         first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
         again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
         assert again == first
-        for agent, key in ((claude, None), (claude, "l"), (cursor, "k"), (cursor, None)):
+        for key in (None, "l"):
+            again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
+            assert again == first
+        for key in ("k", None):
             with refused("PASSPORT_REDEEMED"):
-                await agent.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
+                await cursor.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
         here.tick(3_600)
     async with open_at() as here:
         claude = member(here.runtime)
-        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
-        assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
-        with refused("PASSPORT_REDEEMED"):
-            await claude.ask(RestoreSession(passport=await text_of(claude, exported)))
+        text = await text_of(claude, exported)
+        for given, key in ((exported.claim, "k"), (exported.claim, None), (text, None)):
+            again = await claude.ask(RestoreSession(passport=given, idempotency_key=key))
+            assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
+        assert (await claude.ask(ListSessions())).count == 1
 
 
 @pytest.mark.promise("passport.one-time")
@@ -257,7 +265,7 @@ async def test_the_taking_up_by_a_passport_may_be_cut_short_anywhere(
         async with house(store, far_clock, embedder="none") as here:
             cursor, zed = member(here.runtime, "cursor"), member(here.runtime, "zed")
             restored: set[str] = set()
-            for agent in (zed, cursor, zed):
+            for agent in (zed, cursor, zed, cursor):
                 try:
                     restored.add((await agent.ask(RestoreSession(passport=claim))).session_id)
                 except Refusal as refusal:
@@ -295,3 +303,125 @@ async def test_of_several_agents_of_one_user_one_redeems_a_one_time_passport(ope
         assert len(made) == 1
         assert refusals == ["PASSPORT_REDEEMED"] * 5
         assert (await member(there.runtime, trusted=(signer,)).ask(ListSessions())).count == 1
+
+
+@asynccontextmanager
+async def one_passport(open_at: Opens, *, elsewhere: bool) -> AsyncIterator[tuple[House, Agent, Agent, Any]]:
+    """Give a server, two agents of it, and a one-time passport that was exported there or elsewhere."""
+    async with two(open_at) as (origin, there, signer):
+        claude = member(origin.runtime)
+        await begun(claude, "hello")
+        await claude.ask(StoreMemory(content="a memory", key="k"))
+        exported = await claude.ask(ExportSession(one_time=True, include_memories=True))
+        text = await text_of(claude, exported)
+        at = there if elsewhere else origin
+        trusted = (signer,)
+        yield at, member(at.runtime, trusted=trusted), member(at.runtime, "zed", trusted=trusted), text
+
+
+@pytest.mark.promise("passport.one-time")
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_who_redeemed_it_gets_the_same_session_for_a_day_and_nobody_else(
+    open_at: Opens, *, elsewhere: bool
+) -> None:
+    async with one_passport(open_at, elsewhere=elsewhere) as (at, claude, zed, text):
+        first = await claude.ask(RestoreSession(passport=text))
+        at.tick(86_400 - 1)
+        again = await claude.ask(RestoreSession(passport=text, tool_id="cursor"))
+        assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
+        assert (again.messages, again.memories) == (first.messages, first.memories)
+        with refused("PASSPORT_REDEEMED") as caught:
+            await zed.ask(RestoreSession(passport=text))
+        assert first.session_id not in caught.value.sentence
+        at.tick(1)
+        for key in (None, "k"):
+            with refused("PASSPORT_REDEEMED") as caught:
+                await claude.ask(RestoreSession(passport=text, idempotency_key=key))
+            assert first.session_id in caught.value.sentence
+            assert "24 hours" in caught.value.sentence
+        assert (await claude.ask(ListSessions())).count == 1
+
+
+@pytest.mark.promise("passport.one-time")
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_repeat_with_an_idempotency_key_ends_after_a_day_too(
+    open_at: Opens, *, elsewhere: bool
+) -> None:
+    async with one_passport(open_at, elsewhere=elsewhere) as (at, claude, _, text):
+        asked = RestoreSession(passport=text, idempotency_key="k")
+        first = await claude.ask(asked)
+        at.tick(86_400 - 1)
+        assert (await claude.ask(asked)).session_id == first.session_id
+        at.tick(2)
+        with refused("PASSPORT_REDEEMED"):
+            await claude.ask(asked)
+
+
+@pytest.mark.promise("passport.one-time", "passport.expiry")
+async def test_a_repeat_is_answered_after_the_passport_expired(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude, zed = member(here.runtime), member(here.runtime, "zed")
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(one_time=True, expires_in=3_600))
+        text = await text_of(claude, exported)
+        here.tick(3_599)
+        first = await claude.ask(RestoreSession(passport=text))
+        here.tick(3_600)
+        for given in (text, exported.claim):
+            assert (await claude.ask(RestoreSession(passport=given))).session_id == first.session_id
+            with refused("PASSPORT_EXPIRED"):
+                await zed.ask(RestoreSession(passport=given))
+        here.tick(86_400)
+        for given in (text, exported.claim):
+            with refused("PASSPORT_EXPIRED"):
+                await claude.ask(RestoreSession(passport=given))
+
+
+@pytest.mark.promise("passport.one-time")
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_repeats_at_once_get_one_session(open_at: Opens, *, elsewhere: bool) -> None:
+    async with one_passport(open_at, elsewhere=elsewhere) as (_, claude, _, text):
+        answers: set[str] = set()
+
+        async def restore() -> None:
+            answers.add((await claude.ask(RestoreSession(passport=text))).session_id)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(6):
+                nursery.start_soon(restore)
+        assert len(answers) == 1
+        assert (await claude.ask(ListSessions())).count == 1
+
+
+@pytest.mark.promise("passport.one-time")
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_repeat_says_that_the_session_has_ended_and_makes_no_other(
+    open_at: Opens, *, elsewhere: bool, key: str | None
+) -> None:
+    async with one_passport(open_at, elsewhere=elsewhere) as (_, claude, _, text):
+        asked = RestoreSession(passport=text, idempotency_key=key)
+        first = await claude.ask(asked)
+        assert "since" not in first.notice
+        await claude.ask(EndSession(session_id=first.session_id))
+        again = await claude.ask(asked)
+        assert again.session_id == first.session_id
+        assert "It is terminated since" in again.notice
+        assert (await claude.ask(ListSessions())).count == 1
+
+
+@pytest.mark.promise("passport.one-time")
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_repeat_makes_no_other_session_once_the_first_was_erased(
+    open_at: Opens, *, elsewhere: bool, key: str | None
+) -> None:
+    async with one_passport(open_at, elsewhere=elsewhere) as (at, claude, _, text):
+        asked = RestoreSession(passport=text, idempotency_key=key)
+        first = await claude.ask(asked)
+        await administrator(at).ask(EraseUser(user="user", confirm=True))
+        with refused("PASSPORT_REDEEMED") as caught:
+            await claude.ask(asked)
+        assert first.session_id in caught.value.sentence
+        assert "not here any more" in caught.value.sentence
+        assert (await claude.ask(ListSessions())).count == 0

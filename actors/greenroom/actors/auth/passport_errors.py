@@ -54,6 +54,26 @@ def redeemed() -> Refusal:
     )
 
 
+def redeemed_long_ago(at: str, session_id: str) -> Refusal:
+    """The same agent redeemed it, too long ago for a repeat."""
+    return Refusal(
+        "PASSPORT_REDEEMED",
+        f"passport: it could be redeemed once, and you did at {at}, as the session {session_id!r}; a repeat "
+        "is answered for 24 hours; export the session again",
+        field="passport",
+    )
+
+
+def redeemed_and_gone(session_id: str) -> Refusal:
+    """The same agent redeemed it, and the session that came of it is not there any more."""
+    return Refusal(
+        "PASSPORT_REDEEMED",
+        f"passport: it could be redeemed once, and you did; its session {session_id!r} is not here any more; "
+        "export the session again",
+        field="passport",
+    )
+
+
 def being_redeemed() -> Refusal:
     """It can be redeemed once, and another agent of the same user has begun to."""
     return Refusal(

@@ -24,7 +24,7 @@ import trio
 
 from greenroom.actors.auth.grants import KeyRecord
 from greenroom.actors.auth.key_format import PURPOSE, fits, new_key, read_key
-from greenroom.actors.base.times import SECOND
+from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.keys.actor import CHANGED, KEYS_ADDRESS
 from greenroom.actors.schemas.keys import NoteKeyUses, ReadKeys
 from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClosedError, SystemClock
@@ -39,10 +39,15 @@ OPEN_SECONDS: Final = 3_600.0
 
 RETRY_SECONDS: Final = 0.5
 _NOTHING: Final = bytes(32)
+_NOT_VALID: Final = "the key is not valid on this server"
 
 
 class KeyRefusedError(Exception):
-    """A key opens nothing. Its sentence says why, but never which part of a key is wrong."""
+    """A key opens nothing: it is not valid, which says nothing of which part is wrong, or it has ended."""
+
+
+class KeyEndedError(KeyRefusedError):
+    """A key whose secret is right was revoked or has expired. Its sentence says when, and what to do."""
 
 
 class KeyCache:
@@ -85,22 +90,18 @@ class KeyCache:
         """Return the record of a key that a client presents.
 
         Raises:
-            KeyRefusedError: it opens nothing.
+            KeyEndedError: it is right, and was revoked or has expired.
+            KeyRefusedError: it is not valid.
         """
         shown = read_key(text)
         known = None if shown is None else self._keys.get(shown.key_id)
         # What is not there takes as long as what is wrong.
         right = fits(shown or self._nobody, self._pepper, _NOTHING if known is None else known.digest)
         if known is None or not right:
-            raise KeyRefusedError("this is no key of this server")
+            raise KeyRefusedError(_NOT_VALID)
         self._check(known)
         self._uses[known.key_id] = self._clock.now()
         return known
-
-    def is_unknown(self, text: str) -> bool:
-        """Return whether a text is a well-formed key that is not cached: it may have been made just now."""
-        shown = read_key(text)
-        return shown is not None and shown.key_id not in self._keys
 
     def find(self, key_id: str) -> KeyRecord:
         """Return a key that opened a connection before.
@@ -110,7 +111,7 @@ class KeyCache:
         """
         known = self._keys.get(key_id)
         if known is None:
-            raise KeyRefusedError("this is no key of this server")
+            raise KeyRefusedError(_NOT_VALID)
         self._check(known)
         return known
 
@@ -135,9 +136,15 @@ class KeyCache:
             self._holds.discard(hold)
 
     def _check(self, key: KeyRecord) -> None:
-        status = key.status(self._clock.now())
-        if status != "active":
-            raise KeyRefusedError(f"the key {key.key_id} is {status}")
+        now = self._clock.now()
+        if key.status(now) == "active":
+            return
+        how, at = ("expired", key.expires) if key.revoked is None else ("was revoked", key.revoked)
+        ended = f"the key {key.key_id} {how} at {to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
+        following = self._keys.get(key.replaced_by or "")
+        if following is not None and following.status(now) == "active":
+            raise KeyEndedError(f"{ended}; the key {following.key_id} replaces it")
+        raise KeyEndedError(f"{ended}; ask for a new one")
 
     def _check_hold(self, hold: Hold) -> None:
         """End a connection whose key or token is no longer valid."""

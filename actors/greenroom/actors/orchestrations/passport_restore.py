@@ -4,7 +4,7 @@ The order is: signature, time, audience, then what is inside. Before the first w
 that could be refused: by this server, which takes the messages to itself, or by whoever reads them. Messages
 and memories are staged, where nobody sees them; the one commit that makes the session decides about the
 memories, too, which then follow whatever happens. Who is interrupted restores again: the same agent goes on
-with the same attempt until it is done.
+with the same attempt until it is done, and is answered the same session for a day after it began.
 
 On the server that exported it, a passport stands for the session itself: who may write that gets it, unless
 it is older than what is in the passport.
@@ -28,7 +28,7 @@ from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
-from greenroom.actors.orchestrations.taking_up import SESSION_DIGITS, quoted, resumed, said_in
+from greenroom.actors.orchestrations.taking_up import SESSION_DIGITS, answer_of, quoted, resumed, said_in
 from greenroom.actors.passport import claims, envelope, packing
 from greenroom.actors.passport.envelope import AnyPassport
 from greenroom.actors.passport.packing import PassportPayload
@@ -38,7 +38,8 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.import_lines import check_line, decode_line
 from greenroom.actors.schemas.passports import SessionRestored
-from greenroom.actors.schemas.transfer import ReleaseImport
+from greenroom.actors.schemas.transfer import NOT_STAGING, ReleaseImport
+from greenroom.actors.session.records import CLOSED
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.actors.transfer.sources import source_of_text
@@ -107,16 +108,17 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         asked = (what, self.tool_id, self.project_id)
         return client.idempotency("restore_session", self.idempotency_key, asked)
 
-    def _is_over(self, expires: datetime, now: datetime) -> bool:
-        """Return whether its time is over for this request; that of a repeat the passport's actor knows."""
-        return self.idempotency_key is None and expires <= now
+    def _is_over(self, expires: datetime, standing: requests.Standing) -> bool:
+        """Return whether its time is over for this request, as far as it may be no repeat."""
+        is_repeat = standing.own is not None and not standing.own.is_late
+        return self.idempotency_key is None and not is_repeat and expires <= standing.now
 
     async def _check_claim(self, client: ClientSessionState, claim: claims.Claim) -> requests.Standing:
         address = requests.passport_address(claim.id)
         asked = requests.AskStanding(text=claim.kind == "passport")
         standing = await client.ask(address, asked)
         expires = to_datetime(claim.expires * SECOND)
-        if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
+        if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing):
             raise passport_errors.expired(envelope.instant(expires))
         return standing
 
@@ -134,20 +136,27 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             whole = f"{idempotency.scope} {idempotency.key}"
             attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
         session_id, place = await self._place(client, checked.passport.session_id, attempt)
-        if place != "made" and await self._is_here(client, checked):
-            session_id, place = checked.passport.session_id, "here"
+        here = place != "made" and await self._is_here(client, checked)
         redeem = requests.Redeem(
             attempt=attempt,
-            session_id=session_id,
+            session_id=checked.passport.session_id if here else session_id,
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
+            here=here,
         )
         redemption = await client.ask(checked.address, redeem, idempotency=idempotency)
         attempt = redemption.attempt
-        if place == "here" and redemption.session_id == session_id:
-            restored = await self._taken_up(client, checked, tool)
-            await self._settle(client, checked, attempt, session_id)
-            return restored
+        earlier = await self._earlier(client, checked, redemption)
+        is_itself = here and redemption.session_id == checked.passport.session_id
+        if is_itself or (redemption.here and checked.passport.one_time):
+            if earlier is not None:
+                restored = _with_status(
+                    await answer_of(client, earlier, tool, redemption.session_id), earlier
+                )
+            else:
+                restored = await self._taken_up(client, checked, tool)
+            await self._settle(client, checked, attempt, redemption.session_id, here=True)
+            return msgspec.structs.replace(restored, memories=len(checked.memories))
         await client.charge_bytes(checked.passport.content.size, attempt)
         making = checked.making(client, attempt, tool, project_id)
         try:
@@ -158,15 +167,15 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             # Somebody else made a session of this id in the meantime.
             made = await self._made(client, redemption.session_id, checked, making)
         session_id = made.read.session_id
-        if made.importing is not None:
+        if made.importing is not None and earlier is None:
             await checked.importer(client).written(made.importing)
         await self._settle(client, checked, attempt, session_id)
-        return SessionRestored(
+        restored = SessionRestored(
             notice=f"Restored {quoted(made.read.purpose)}{said_in(client, made.read, made.restored_at)}.",
             briefing=await client.briefing_of(made.read),
             talk=client.talk_of(made.read),
             session_id=session_id,
-            project_id=project_id,
+            project_id=made.read.project_id,
             context=client.context_of(made.read),
             created_at=made.read.started_at,
             restored_at=made.restored_at,
@@ -176,6 +185,38 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             messages=made.messages,
             memories=len(checked.memories),
         )
+        return _with_status(restored, earlier)
+
+    async def _earlier(
+        self, client: ClientSessionState, checked: Checked, redemption: requests.Redemption
+    ) -> travel.ContextRead | None:
+        """Return the session that a one-time passport has become before; None where it has not.
+
+        Raises:
+            Refusal: ``PASSPORT_REDEEMED``: that session is gone, or a repeat comes too late.
+        """
+        if not checked.passport.one_time:
+            return None
+        own = checked.standing.own or redemption  # by an idempotency key a redemption is as it was at first
+        session_id = redemption.session_id
+        _, place = await self._place(client, session_id, redemption.attempt)
+        if own.is_late and (own.done or place == "made"):
+            await self._settle(client, checked, redemption.attempt, session_id)
+            raise passport_errors.redeemed_long_ago(envelope.instant(own.at), session_id)
+        if not own.done and not redemption.here:
+            return None
+        gone = passport_errors.redeemed_and_gone(session_id)
+        if place != "made" and not redemption.here:
+            raise gone
+        try:
+            read = await client.ask(
+                Address("session", session_id), travel.GetSessionContext(session_id=session_id)
+            )
+        except Refusal as refusal:
+            if refusal.code != "SESSION_NOT_FOUND":
+                raise
+            raise gone from None
+        return read if own.done or read.status in CLOSED else None
 
     async def _is_here(self, client: ClientSessionState, checked: Checked) -> bool:
         """Return whether the session itself is here, the caller's to write, and not an older one."""
@@ -196,15 +237,30 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         """Return the session itself; the memories come in as they would with a copy."""
         session_id = checked.passport.session_id
         asked = (checked.passport.passport_id, self.tool_id, self.project_id)
-        once = client.idempotency("restore_session here", self.idempotency_key, asked)
+        once = None  # the attempt at a one-time passport is repeated until it is done
+        if not checked.passport.one_time:
+            once = client.idempotency("restore_session here", self.idempotency_key, asked)
         memories = await checked.stage_memories(client, session_id)
-        restored = await resumed(client, session_id, tool, once, memories)
+        try:
+            restored = await resumed(client, session_id, tool, once, memories)
+        except Refusal as refusal:
+            if not checked.passport.one_time or memories is None or refusal.code != "PASSPORT_INVALID":
+                raise
+            # Who restores it at the same time has brought these memories in, and a third began anew.
+            memories = None
+            restored = await resumed(client, session_id, tool)
         if memories is not None:
             await checked.importer(client).written(memories.staging)
-        return msgspec.structs.replace(restored, memories=len(checked.memories))
+        return restored
 
     async def _settle(
-        self, client: ClientSessionState, checked: Checked, attempt: str, session_id: str
+        self,
+        client: ClientSessionState,
+        checked: Checked,
+        attempt: str,
+        session_id: str,
+        *,
+        here: bool = False,
     ) -> None:
         """Have it noted that the attempt is done."""
         done = requests.SettleRedemption(
@@ -212,6 +268,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
             session_id=session_id,
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
+            here=here,
         )
         await client.ask(checked.address, done)
 
@@ -253,6 +310,7 @@ class Checked:
         payload: What is inside.
         pieces: The messages, as they are staged.
         memories: Lines for the importer's namespaces.
+        standing: How it stood here when it was checked.
     """
 
     def __init__(
@@ -261,11 +319,13 @@ class Checked:
         payload: PassportPayload,
         pieces: list[list[msgspec.Raw]],
         memories: list[bytes],
+        standing: requests.Standing,
     ) -> None:
         self.passport = passport
         self.payload = payload
         self.pieces = pieces
         self.memories = memories
+        self.standing = standing
 
     @property
     def address(self) -> Address:
@@ -279,7 +339,7 @@ class Checked:
         given: bytes | str | dict[str, Any],
         passphrase: str | None,
         *,
-        is_over: Callable[[datetime, datetime], bool],
+        is_over: Callable[[datetime, requests.Standing], bool],
     ) -> Checked:
         """Check everything that can be checked without writing.
 
@@ -290,14 +350,16 @@ class Checked:
         await run_in_thread(client.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
         standing = await client.ask(address, requests.AskStanding())
-        if is_over(passport.expires_at, standing.now):
+        if not passport.one_time:
+            standing = msgspec.structs.replace(standing, own=None)
+        if is_over(passport.expires_at, standing):
             raise passport_errors.expired(envelope.instant(passport.expires_at))
         _check_audience(passport, client)
         whole, pieces = await run_in_thread(_unpacked, passport, passphrase)
         if whole.memories:
             client.check_scope("a passport with memories", MEMORIES)
         memories = await run_in_thread(_own_memories, whole, passport, client.principal)
-        return cls(passport, whole, pieces, memories)
+        return cls(passport, whole, pieces, memories, standing)
 
     @property
     def newest_id(self) -> int:
@@ -343,10 +405,22 @@ class Checked:
             return await self.importer(client, text).stage()
         except (ImportRefusedError, SourceError) as error:
             raise passport_errors.invalid(f"its memories cannot be imported: {error}") from None
+        except Refusal as refusal:
+            if refusal.code != NOT_STAGING:
+                raise
+            return None  # another attempt at the same import has decided it meanwhile
 
     def importer(self, client: ClientSessionState, text: str = "") -> Importer:
         """Return what imports these lines."""
         return Importer(client.runtime, client.principal, source_of_text(text), on_conflict="skip")
+
+
+def _with_status(restored: SessionRestored, earlier: travel.ContextRead | None) -> SessionRestored:
+    """Return the answer to a repeat, which says if the session has ended since."""
+    if earlier is None or earlier.status not in CLOSED:
+        return restored
+    ended = f"{restored.notice} It is {earlier.status} since: it takes nothing more."
+    return msgspec.structs.replace(restored, notice=ended)
 
 
 def _check_audience(passport: AnyPassport, client: ClientSessionState) -> None:

@@ -44,6 +44,13 @@ async def resumed(
         go_on = continuation.ContinueSession(continues=session_id, tool=tool, holder=client.holder)
         again = idempotency and idempotency._replace(scope=f"{idempotency.scope} continued")
         read = await client.ask(Address("session", new_session_id()), go_on, idempotency=again)
+    return await answer_of(client, read, tool, session_id)
+
+
+async def answer_of(
+    client: ClientSessionState, read: travel.ContextRead, tool: str, session_id: str
+) -> SessionRestored:
+    """Return the answer to who takes a session up, or one that continues it."""
     restored_at = read.migrations[-1].at
     is_new = read.session_id != session_id
     done = "Began a session that continues" if is_new else "Restored"

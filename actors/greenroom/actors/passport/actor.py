@@ -1,7 +1,7 @@
 """The actor of one passport: it keeps what was exported here, or the link to what is, and who redeems it.
 
 What it remembers of redemptions it remembers for longer than the passport is valid, so a one-time passport
-is taken once. Afterwards it is refused because it expired.
+is taken once. Afterwards it is refused because it expired. For a day whoever took it gets the same again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from greenroom.runtime import Actor, Context, Replay, Restate, Slices, handles
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
 """How long pieces are kept of a passport of which the last one does not come."""
+REPEATED_FOR: Final = DAY
+"""How long after its beginning a redemption is answered again to whoever began it."""
 LINK_FOR: Final = HOUR // 4
 """How long the link to a passport is valid."""
 MIME_TYPE: Final = "application/json"
@@ -50,7 +52,8 @@ class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
 class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done.
 
-    ``agent`` stands for which agent of the owner it is; older stores do not say.
+    ``agent`` stands for which agent of the owner it is, ``here`` says whether the session is the exported one
+    itself; older stores say neither.
     """
 
     owner: str
@@ -58,6 +61,18 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     at: int
     done: bool
     agent: str = ""
+    here: bool = False
+
+    def answer(self, attempt: str, now: int, session_id: str) -> requests.Redemption:
+        """Return what whoever began it is answered; `session_id` counts where none is known."""
+        return requests.Redemption(
+            attempt=attempt,
+            session_id=self.session_id or session_id,
+            at=to_datetime(self.at),
+            here=self.here,
+            done=self.done,
+            is_late=self.at + REPEATED_FOR <= now,
+        )
 
 
 class StoredLink(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +89,35 @@ _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
 def _owner(context: Context) -> str:
     """Return the digest of the asking owner: the revocation log names nobody."""
     return _hidden(context, user_namespace(context.principal))
+
+
+def _asker(context: Context) -> tuple[str, str]:
+    """Return the digests of the asking owner and of its agent."""
+    return _owner(context), _hidden(context, agent_namespace(context.principal))
+
+
+def _only(
+    context: Context, attempt: str, stored: StoredRedemption | None
+) -> tuple[str, StoredRedemption | None]:
+    """Return the one attempt that a one-time passport may have, and what is stored of it.
+
+    Raises:
+        Refusal: ``PASSPORT_REDEEMED``: it is another agent's, or too long ago.
+    """
+    owner, agent = _asker(context)
+    if stored is None:
+        for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):
+            if other.owner != owner or (other.done and other.agent != agent):
+                raise passport_errors.redeemed()
+            if other.agent not in {"", agent}:
+                raise passport_errors.being_redeemed()
+            attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
+    if stored is not None and stored.done:
+        if not stored.session_id:  # an older store was put back, and the session is in the newer one
+            raise passport_errors.redeemed()
+        if stored.at + REPEATED_FOR <= context.now:
+            raise passport_errors.redeemed_long_ago(to_datetime(stored.at).isoformat(), stored.session_id)
+    return attempt, stored
 
 
 def _hidden(context: Context, name: str) -> str:
@@ -144,7 +188,15 @@ class PassportActor(Actor):
         text = None
         if request.text and context.get(_HEAD, PassportHeader) is not None:
             text = yield from self._text(context)
-        return requests.Standing(now=to_datetime(context.now), text=text)
+        asker = _asker(context)
+        own = None
+        for key, stored in context.scan(StoredRedemption, prefix=_REDEMPTION):
+            if (stored.owner, stored.agent) == asker:
+                answer = stored.answer(key.removeprefix(_REDEMPTION).decode(), context.now, "")
+                own = answer if own is None or answer.at > own.at else own
+            if context.should_yield():
+                yield
+        return requests.Standing(now=to_datetime(context.now), text=text, own=own)
 
     @handles(resources.ReadResource)
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
@@ -189,21 +241,19 @@ class PassportActor(Actor):
     def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:
         """Let the passport be redeemed, unless it was and may not be again."""
         expires = to_microseconds(request.expires_at)
-        if expires <= context.now:
-            raise passport_errors.expired(to_datetime(expires).isoformat())
-        owner, agent = _owner(context), _hidden(context, agent_namespace(context.principal))
+        owner, agent = _asker(context)
         attempt = request.attempt
         stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
-        if stored is None and request.one_time:
-            for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):
-                if other.owner != owner or other.done:
-                    raise passport_errors.redeemed()
-                if other.agent not in {"", agent}:
-                    raise passport_errors.being_redeemed()
-                attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
-        if stored is not None:
-            return requests.Redemption(attempt=attempt, session_id=stored.session_id or request.session_id)
-        stored = StoredRedemption(owner, request.session_id, context.now, done=False, agent=agent)
+        if request.one_time:
+            attempt, stored = _only(context, attempt, stored)
+        known = None if stored is None else stored.answer(attempt, context.now, request.session_id)
+        if expires <= context.now and (known is None or known.is_late or not request.one_time):
+            raise passport_errors.expired(to_datetime(expires).isoformat())
+        if known is not None:
+            return known
+        stored = StoredRedemption(
+            owner, request.session_id, context.now, done=False, agent=agent, here=request.here
+        )
         context.put(_REDEMPTION + attempt.encode(), stored)
         issued.put_taken(context, _taker(attempt, request.session_id, context), expires)
         self._forget_at(context, expires)
@@ -213,7 +263,7 @@ class PassportActor(Actor):
             )
             context.record_revocation(redeemed, until=expires)
         audit_record.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
-        return requests.Redemption(attempt=attempt, session_id=request.session_id)
+        return stored.answer(attempt, context.now, request.session_id)
 
     @handles(requests.SettleRedemption)
     def settle(self, request: requests.SettleRedemption, context: Context) -> None:
@@ -222,7 +272,9 @@ class PassportActor(Actor):
         stored = context.get(key, StoredRedemption)
         owner = _owner(context)
         if stored is not None and not stored.done and stored.owner == owner:
-            changed = msgspec.structs.replace(stored, session_id=request.session_id, done=True)
+            changed = msgspec.structs.replace(
+                stored, session_id=request.session_id, done=True, here=request.here
+            )
             context.put(key, changed)
             expires = to_microseconds(request.expires_at)
             was = issued.taken(context, request.attempt)
@@ -246,9 +298,9 @@ class PassportActor(Actor):
             key = _REDEMPTION + redeemed.attempt.encode()
             stored = context.get(key, StoredRedemption)
             if stored is None or redeemed.done > stored.done:
-                session_id = "" if stored is None else stored.session_id
+                session_id, here = ("", False) if stored is None else (stored.session_id, stored.here)
                 again = StoredRedemption(
-                    redeemed.owner, session_id, context.now, redeemed.done, redeemed.agent
+                    redeemed.owner, session_id, context.now, redeemed.done, redeemed.agent, here
                 )
                 context.put(key, again)
                 self._forget_at(context, redeemed.expires)

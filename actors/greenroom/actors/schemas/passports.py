@@ -191,11 +191,34 @@ class SessionMigrated(Reply, frozen=True, kw_only=True):
 # -- to the actor of one passport ----------------------------------------
 
 
+class Redemption(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `Redeem`: which attempt this is, and the session that it makes.
+
+    Attributes:
+        at: When it began.
+        here: Whether it takes up the exported session itself.
+        done: Whether it was done before.
+        is_late: Whether it began so long ago that no repeat of it is answered any more.
+    """
+
+    attempt: str
+    session_id: str
+    at: datetime
+    here: bool = False
+    done: bool = False
+    is_late: bool = False
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `AskStanding`: the time, and the text where it is kept here."""
+    """Answers `AskStanding`: the time, and the text where it is kept here.
+
+    Attributes:
+        own: The asker's own redemption, the last one.
+    """
 
     now: datetime
     text: str | None = None
+    own: Redemption | None = None
 
 
 class AskStanding(Message[Standing], frozen=True, kw_only=True):
@@ -247,20 +270,14 @@ class TakeLink(Message[bool], frozen=True, kw_only=True):
     """Use a link up; answers whether it was there: of several who found it, one is told so."""
 
 
-class Redemption(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `Redeem`: which attempt this is, and the session that it makes."""
-
-    attempt: str
-    session_id: str
-
-
 class Redeem(Message[Redemption], frozen=True, kw_only=True):
-    """Redeem a passport that was checked; an attempt of the same agent that is not done is gone on with."""
+    """Redeem a passport that was checked; of a one-time passport the same agent's attempt is gone on with."""
 
     attempt: str
     session_id: str
     one_time: bool
     expires_at: datetime
+    here: bool = False
 
 
 class SettleRedemption(Message[None], frozen=True, kw_only=True):
@@ -270,6 +287,7 @@ class SettleRedemption(Message[None], frozen=True, kw_only=True):
     session_id: str
     one_time: bool
     expires_at: datetime
+    here: bool = False
 
 
 class Redeemed(msgspec.Struct, frozen=True, kw_only=True):

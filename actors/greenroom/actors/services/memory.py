@@ -205,7 +205,7 @@ class MemoryService:
 
         Args:
             namespace_prefix: Whole segments: ``user:al`` finds nothing of ``user:alice``, and ``user``
-                finds what lies in any user's namespace.
+                finds what lies in any user's namespace. A colon at the end changes nothing.
             memory_type: Only of this kind.
             limit: At most so many, from 1 on.
 
@@ -216,7 +216,9 @@ class MemoryService:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
             raise ServiceError("VALIDATION_ERROR", sentence, field="limit")
         found: list[Memory] = []
-        places = await self._places(namespace_prefix)
+        places = await self._places(
+            namespace_prefix.removesuffix(":") if isinstance(namespace_prefix, str) else namespace_prefix
+        )
         for place in places:
             found += await self._newest(place, memory_type, limit)
             if len(places) > 1:

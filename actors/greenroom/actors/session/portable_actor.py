@@ -277,7 +277,7 @@ class PortableSession(EventBatches):
             work = context.get(migrations.WORK, ToolState)
             if work is None or work.attempt != request.attempt:
                 raise auth_errors.session_exists(context.address.key)
-            return (yield from self._restored(context, self._header, work, request.tool))
+            return (yield from self._restored(context, self._visible(context), work, request.tool))
         policy.check_new_session(principal, context.address.key, None, request.project_id)
         if request.memories is not None:
             passport_payload.check_staged(request.memories, context.precheck_answer)

@@ -5,7 +5,8 @@ The rules for hosts and origins are in `origin_check` and come first; this is ab
 Invariants:
 
 - What is shown and wrong is refused, also where nothing would be needed.
-- A caller is told the same whichever part of a key is wrong.
+- A caller is told the same whichever part of a key is wrong, for the same work. That a key was revoked or has
+  expired is told to who shows the whole of it.
 - Whoever is let in because of a key, or because none is needed, leaves when that holds no more
   (`hold_connection`).
 - Whatever somebody with a key sends is counted: requests, and besides everything, of which there may be
@@ -15,6 +16,7 @@ Invariants:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from http import HTTPStatus
@@ -24,8 +26,9 @@ import msgspec
 import trio
 
 from greenroom.actors import KeyCache, KeyRefusedError, Principal
-from greenroom.actors.auth.grants import OAUTH, Credential, check_claims, credential_of
-from greenroom.actors.auth.key_format import PREFIX, read_key
+from greenroom.actors.auth.grants import OAUTH, Credential, KeyRecord, check_claims, credential_of
+from greenroom.actors.auth.key_format import PREFIX, read_key, without_keys
+from greenroom.actors.keys.key_cache import KeyEndedError
 from greenroom.actors.keys.rate_limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
@@ -51,6 +54,8 @@ _SCHEME: Final = "bearer"
 HEADER: Final = "Authorization: Bearer gr_..."
 """What a client with a key is to send, as people are told."""
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
+_NOT_IN_A_DESCRIPTION: Final = re.compile(r"[^ !#-\[\]-~]")
+"""What RFC 6750 does not allow in ``error_description``."""
 
 
 class AuditHook(Protocol):
@@ -257,8 +262,11 @@ class KeyAuthenticator:
         """Return a caller who was authenticated before, see `Authenticator`."""
         caller = msgspec.structs.replace(caller, address=self._address(caller, headers))
         credential = caller.credential
-        if credential is not None and credential.by_key and not self.is_valid(credential.id):
-            raise unauthorized("the key is not valid any more", error="invalid_token", more=self._challenge)
+        if credential is not None and credential.by_key:
+            try:
+                self._key_cache.find(credential.id)
+            except KeyRefusedError as error:
+                raise self._invalid(error) from None
         self._count(caller)
         return caller
 
@@ -386,13 +394,28 @@ class KeyAuthenticator:
             if credential.expires <= self._key_cache.now():
                 raise unauthorized("the token has expired", error="invalid_token", more=self._challenge)
             return credential
-        if self._key_cache.is_unknown(shown) and not self._reloads.take(trio.current_time()):
-            with suppress(GreenroomError):  # it may have been made a moment ago, by another process
-                await self._key_cache.load()
         try:
-            return credential_of(self._key_cache.authenticate(shown))
+            return credential_of(await self._key(shown))
         except KeyRefusedError as error:
-            raise unauthorized(str(error), error="invalid_token", more=self._challenge) from None
+            raise self._invalid(error) from None
+
+    def _invalid(self, error: KeyRefusedError) -> HttpRefusedError:
+        is_whole = isinstance(error, KeyEndedError)
+        return unauthorized(str(error), error="invalid_token", more=self._challenge, header=not is_whole)
+
+    async def _key(self, shown: str) -> KeyRecord:
+        try:
+            return self._key_cache.authenticate(shown)
+        except KeyEndedError:
+            raise
+        except KeyRefusedError:
+            # Another process may have made it a moment ago. A wrong secret of a known id takes this way, too:
+            # else the time would tell which ids there are.
+            if read_key(shown) is None or self._reloads.take(trio.current_time()):
+                raise
+        with suppress(GreenroomError):
+            await self._key_cache.load()
+        return self._key_cache.authenticate(shown)
 
 
 def _tenfold(limit: int | None) -> int | None:
@@ -413,16 +436,23 @@ def too_many_requests(wait: float, sentence: str) -> HttpRefusedError:
     return HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
 
 
-def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> HttpRefusedError:
+def unauthorized(
+    sentence: str, *, error: str | None = None, more: str = "", header: bool = True
+) -> HttpRefusedError:
     """Return a refusal with 401 and its challenge.
 
     Args:
-        sentence: For people; it is added which header opens.
+        sentence: For people.
         error: For programs, as RFC 6750 says; None for who has shown nothing.
         more: Further parameters of the challenge.
+        header: Whether it is added which header opens.
     """
-    sentence = f"{sentence}; send the header {HEADER}"
-    challenge = _CHALLENGE + more + ("" if error is None else f', error="{error}"')
+    if header:
+        sentence = f"{sentence}; send the header {HEADER}"
+    challenge = _CHALLENGE + more
+    if error is not None:
+        described = _NOT_IN_A_DESCRIPTION.sub("'", without_keys(sentence))
+        challenge += f', error="{error}", error_description="{described}"'
     return HttpRefusedError(HTTPStatus.UNAUTHORIZED, sentence, **{"WWW-Authenticate": challenge})
 
 

@@ -37,7 +37,7 @@ from greenroom.transports.http.asgi_exchange import (
 from greenroom.transports.http.endpoint import Endpoint, authenticated
 from greenroom.transports.http.passport_links import OpenLink, serve_link
 from greenroom.transports.http.request_head import VERSION, RequestHead, cors_headers, cors_preflight
-from greenroom.transports.http.responses import JSON, Response, response_to
+from greenroom.transports.http.responses import JSON, Response, response_to, rpc_refused
 from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
 from greenroom.transports.http.stateful import StatefulEndpoint
@@ -218,7 +218,10 @@ class HttpApp:
         head = exchange.head
         if head.path.removesuffix("/") == PATH:
             self._check_not_stopping()
-            caller = await authenticated(exchange, caller, self.authenticator)
+            try:
+                caller = await authenticated(exchange, caller, self.authenticator)
+            except HttpRefusedError as error:
+                raise rpc_refused(error) from None
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)

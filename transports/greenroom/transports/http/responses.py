@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.mcp.frames import NO_ID, error_line
+from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_REQUEST, NO_ID, error_line
 
 Header = tuple[bytes, bytes]
 
@@ -39,6 +39,13 @@ class RpcRefusedError(HttpRefusedError):
     def __init__(self, status: HTTPStatus, code: int, sentence: str, **headers: str) -> None:
         super().__init__(status, sentence, **headers)
         self.code = code
+
+
+def rpc_refused(error: HttpRefusedError) -> RpcRefusedError:
+    """Return the refusal with an error of JSON-RPC: clients of MCP show people no other body."""
+    is_ours = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    code = INTERNAL_ERROR if is_ours else INVALID_REQUEST
+    return RpcRefusedError(error.status, code, str(error), **error.headers)
 
 
 def response_to(error: HttpRefusedError) -> Response:

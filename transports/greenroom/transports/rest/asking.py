@@ -280,7 +280,10 @@ class Asking:
         ended: list[str] = []
         with self._held(visitor, ended.append):
             if ended:
-                raise unauthorized(ended[0])
+                has_shown = visitor.caller.credential is not None
+                raise unauthorized(
+                    ended[0], error="invalid_token" if has_shown else None, header=not has_shown
+                )
 
     # -- changes ---------------------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
 from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.mcp.frames import INVALID_REQUEST, FrameError, Oversized, error_line, parse_frame
 from greenroom.transports.mcp.line_io import LineSink, LineSource
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.stdio.pipe import claim_stdio, duplicate
@@ -48,3 +50,29 @@ async def serve_stdio(
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
             await connection.serve(server, stop=stop, profiles=profiles, folder_of=folder_of)
+
+
+async def refuse_stdio(sentence: str, *, limit: int) -> None:
+    """Answer the first request of a client that cannot be served; its input may end without one.
+
+    Args:
+        sentence: Why it is not served.
+        limit: The longest frame, in bytes.
+
+    Raises:
+        OSError: standard input or output is closed.
+    """
+    with claim_stdio() as pipe:
+        async with (
+            trio.lowlevel.FdStream(duplicate(pipe.input)) as stream,
+            trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
+        ):
+            source = LineSource(stream, limit)
+            while (lines := await source.receive()) is not None:
+                for line in lines:
+                    with suppress(FrameError):
+                        frame = None if isinstance(line, Oversized) else parse_frame(line)
+                        if frame is not None and frame.is_request and frame.id is not None:
+                            with suppress(trio.BrokenResourceError):
+                                await sink.send_all(error_line(frame.id, INVALID_REQUEST, sentence))
+                            return

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol
@@ -46,10 +46,11 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import complain, remark
 from greenroom.transports.cli.support.authentication import (
     Authentication,
+    AuthenticationError,
     check_auth_settings,
     open_authentication,
 )
-from greenroom.transports.cli.support.error_report import run_reported, start_logging
+from greenroom.transports.cli.support.error_report import leaf_errors, run_reported, start_logging
 from greenroom.transports.cli.support.listeners import Sockets, open_sockets
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
@@ -75,7 +76,7 @@ from greenroom.transports.observability.metric_export import export_metrics
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
 from greenroom.transports.rest.link_files import FOLDER, LinkFiles
-from greenroom.transports.stdio.server import serve_stdio
+from greenroom.transports.stdio.server import refuse_stdio, serve_stdio
 
 logger = logging.getLogger(__name__)
 _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
@@ -166,16 +167,15 @@ async def _serve(
         )
         nursery = await stack.enter_async_context(trio.open_nursery())
         access = AccessMeter()
-        authentication = await stack.enter_async_context(
-            open_authentication(
-                settings,
-                runtime,
-                os.environ,
-                on_stdio=_on_stdio(settings),
-                access=access,
-                by_link=purpose.opened is not None,
-            )
+        opening = open_authentication(
+            settings,
+            runtime,
+            os.environ,
+            on_stdio=_on_stdio(settings),
+            access=access,
+            by_link=purpose.opened is not None,
         )
+        authentication = await _enter_or_refuse(stack, opening, settings)
 
         locator = SessionLocator()
         authenticator = authentication.authenticator
@@ -318,6 +318,8 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
 
 
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
+_REFUSAL_SECONDS: Final = 5.0
+"""How long a client on standard input may take for its first request, if all that it hears is why not."""
 
 
 async def _start_control(
@@ -361,6 +363,19 @@ async def _hooks_waiting(folder: Path) -> tuple[int, int]:
 
 def _on_stdio(settings: Settings) -> bool:
     return settings.stdio or (settings.ws is None and settings.http is None)
+
+
+async def _enter_or_refuse(
+    stack: AsyncExitStack, opening: AbstractAsyncContextManager[Authentication], settings: Settings
+) -> Authentication:
+    """Open who is let in; if the key on standard input opens nothing, its client is answered that."""
+    try:
+        return await stack.enter_async_context(opening)
+    except* AuthenticationError as refused:
+        if _on_stdio(settings) and not os.isatty(0):
+            with trio.move_on_after(_REFUSAL_SECONDS):
+                await refuse_stdio(str(leaf_errors(refused)[0]), limit=settings.max_frame)
+        raise
 
 
 async def _serve_stdio(
