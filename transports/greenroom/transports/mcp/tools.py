@@ -15,6 +15,7 @@ import msgspec
 from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_request
 from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.aliases import ALIASES, Alias
@@ -107,8 +108,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             return self.older
         return self.alias
 
-    def listing(self) -> dict[str, Any]:
-        """Return the tool's entry of ``tools/list``."""
+    def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:
+        """Return the tool's entry of ``tools/list``, with the schema of its parameters in a form."""
         form = self._form
         takes = form or self.parameters
         reads = not is_write(self.request)
@@ -117,7 +118,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             "name": self.name,
             "title": self.title,
             "description": words,
-            "inputSchema": listed_input(self.request if takes is None else takes.request),
+            "inputSchema": listed_input(self.request if takes is None else takes.request, schemas),
             "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,
