@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from harness import PATIENCE, clean_environment, greenroom, server_process
 from support.agents import begin
+from support.desk import Desk, NoteTool
 from support.forking import forked_program
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises
@@ -18,10 +19,10 @@ from support.websockets import Peer, told
 
 from greenroom.actors import UpdateSession
 from greenroom.actors.auth.grants import Grant, KeyRecord
-from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
 from greenroom.runtime.actor.message import EncodedReply, decode_reply
-from greenroom.testing import MODERN_META, McpClient
-from greenroom.transports import TOOLS, Tool
+from greenroom.testing import MODERN_META, McpClient, mcp_client
+from greenroom.transports import TOOLS
 from greenroom.transports.mcp.aliases import ALIASES, META_KEY
 from greenroom.transports.mcp.tool_profiles import PROFILES
 
@@ -318,15 +319,23 @@ async def test_a_form_that_is_none_is_refused_with_the_choices(enter: Enter) -> 
 
 
 @pytest.mark.promise("mcp.schemas")
-async def test_a_listing_is_made_once_for_each_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listing_is_made_once_for_each_form() -> None:
+    listed: list[str] = []
+
+    class Counted(NoteTool, frozen=True, kw_only=True):
+        def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:
+            listed.append(schemas)
+            return NoteTool.listing(self, schemas)
+
+    tools = {"echo": Counted(name="echo", title="", description="")}
     for chosen in SCHEMA_FORMS:
-        async with greenroom(tmp_path / chosen, schemas=chosen) as client:
+        async with mcp_client(lambda _: Desk(), tools, schemas=chosen) as client:
             await client.initialize()
-            first = (await client.request("tools/list"))["result"]
-            monkeypatch.setattr(Tool, "listing", None)  # nothing is made again
-            assert (await client.request("tools/list"))["result"] == first
-            assert form(first) == chosen
-        monkeypatch.undo()
+            for _ in range(3):
+                assert [each["name"] for each in (await client.request("tools/list"))["result"]["tools"]] == [
+                    "echo"
+                ]
+    assert listed == list(SCHEMA_FORMS)
 
 
 # -- calls -------------------------------------------------------------------------------------------
