@@ -180,6 +180,7 @@ async def test_a_client_that_can_leave_nothing_out_stores_and_updates_as_others_
         await call("store_memory", key="k", content="We deploy on Thursdays.", tags=["ops"], importance=0.9)
         await call("update_memory", key="k", kind="procedural")
         await call("update_memory", key="k", tags=["release"])
+        assert (await call("get_memory", key="k"))["value"] == "We deploy on Thursdays."
         await call("update_memory", key="k", content="We deploy on Fridays.")
         [memory] = (await call("list_memories"))["memories"]
         assert (memory["tags"], memory["kind"], memory["importance"]) == (["release"], "procedural", 0.9)
