@@ -236,7 +236,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 
 OPENAI_STRICT: Final = Provider(
     r"[A-Za-z0-9_-]{1,64}",
-    (_CLOSED, _ALL_REQUIRED, _TYPED, _ELEMENTS, _STRICT, _FLAT),
+    (_CLOSED, _ALL_REQUIRED, _TYPED, _ELEMENTS, _NESTED_CHOICE, _STRICT, _FLAT),
     "OpenAI API, structured outputs; Azure takes no default there",
 )
 """OpenAI's strict mode, which takes schemas that a client has converted."""

@@ -204,11 +204,13 @@ def _with_plain_pattern(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write ``anyOf: [X, null]`` as X whose type admits null too."""
+    """Write ``anyOf: [X, null]`` as X whose type, or choice, admits null too."""
     choices = schema.get("anyOf")
-    if not isinstance(choices, list) or len(choices) != 2 or {"type": "null"} not in choices:  # noqa: PLR2004
+    if not isinstance(choices, list) or len(choices) != 2 or _NULL not in choices:  # noqa: PLR2004
         return schema
-    other = next(choice for choice in choices if choice != {"type": "null"})
+    other = next(choice for choice in choices if choice != _NULL)
+    if "anyOf" in other:
+        return {**other, **_without(schema, {"anyOf"}), "anyOf": [*other["anyOf"], _NULL]}
     folded = dict(other)
     if isinstance(other.get("type"), str):
         folded["type"] = [other["type"], "null"]
