@@ -30,7 +30,7 @@ TASKS = Path(__file__).with_name("tool_tasks.toml")
 OURS = "memory_search"
 DOCUMENTS = "documents"
 FEW = 3
-MOST_TOOLS, MOST_TOKENS = 16, 5_000
+MOST_TOOLS, MOST_TOKENS = 16, 4_500
 LEAST_FIRST = 90.0
 LEAST_FRESH = 85.0
 """Of the tasks by another hand."""

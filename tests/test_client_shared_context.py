@@ -13,6 +13,8 @@ import pytest
 from mcp import Client
 from support.sdk_clients import MODES, Mode, read, served
 
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
+
 pytestmark = pytest.mark.promise("mcp.profiles")
 
 ORIGINAL: dict[str, dict[str, dict[str, Any]]] = json.loads(
@@ -51,9 +53,9 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(home: Path, mode: Mode = "legacy") -> AsyncIterator[Agent]:
+async def agent(home: Path, mode: Mode = "legacy", *flags: str) -> AsyncIterator[Agent]:
     async with (
-        served(home, "stdio", "--tools", "shared-context") as connect,
+        served(home, "stdio", "--tools", "shared-context", *flags) as connect,
         connect(mode, "scout") as client,
     ):
         yield Agent(client)
@@ -63,14 +65,15 @@ def kinds(schema: dict[str, Any]) -> set[str]:
     """Return the types of JSON that a schema admits."""
     if "anyOf" in schema:
         return set().union(*(kinds(choice) for choice in schema["anyOf"]))
-    if "type" not in schema:
-        return {"null" if each is None else "string" for each in schema["enum"]}
     types = schema["type"]
     return {types} if isinstance(types, str) else set(types)
 
 
-async def test_every_parameter_of_the_original_is_listed_with_its_types(tmp_path: Path) -> None:
-    async with agent(tmp_path) as scout:
+@pytest.mark.parametrize("form", SCHEMA_FORMS)
+async def test_every_parameter_of_the_original_is_listed_with_its_types(
+    tmp_path: Path, form: SchemaForm
+) -> None:
+    async with agent(tmp_path, "legacy", "--schemas", form) as scout:
         tools = {tool.name: tool.input_schema for tool in (await scout.client.list_tools()).tools}
     assert tools.keys() == {*ORIGINAL, *OURS}
     for name, parameters in ORIGINAL.items():
@@ -79,7 +82,11 @@ async def test_every_parameter_of_the_original_is_listed_with_its_types(tmp_path
         assert required - {"session_id", "key"} <= set(schema.get("required", ())) <= required, name
         for parameter, kind in parameters.items():
             admitted = kinds(schema["properties"][parameter])
-            assert set(kind["types"]) <= admitted, (name, parameter)
+            if form == "plain":
+                assert admitted <= set(kind["types"]) or parameter == "value", (name, parameter)
+                assert len(admitted) == 1
+            else:
+                assert set(kind["types"]) <= admitted, (name, parameter)
 
 
 @pytest.mark.parametrize("mode", MODES)

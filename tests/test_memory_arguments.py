@@ -169,7 +169,9 @@ async def test_an_update_that_changes_nothing_is_refused(client: McpClient) -> N
 @pytest.mark.parametrize("tool", ["set_memory", "store_memory", "update_memory"])
 def test_a_value_has_a_type(tool: str) -> None:
     schema = TOOLS[tool].listing()["inputSchema"]["properties"]
-    assert set(schema["value"]["type"]) == VALUE_TYPES
+    assert schema["value"]["type"] == "string"
+    nullable = TOOLS[tool].listing("nullable")["inputSchema"]["properties"]
+    assert set(nullable["value"]["type"]) == VALUE_TYPES
     if tool != "set_memory":
         assert set(FIELDS) <= set(schema)
 

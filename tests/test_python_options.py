@@ -234,6 +234,7 @@ OTHERWISE = {
         OF_A_SERVER,
     ),
     "tools": OF_CLIENTS,
+    "schemas": OF_CLIENTS,
 }
 """Settings that no option of Python stands for, and what does."""
 

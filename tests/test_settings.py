@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES
 from greenroom.actors.base.sizes import show_size
 from greenroom.actors.base.tiers import TierSizes
 from greenroom.runtime import RuntimeOptions
@@ -101,6 +101,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     .filter(bool)
     .map(tuple),
     "tools": st.lists(st.sampled_from(TOOL_PROFILES), min_size=1, unique=True).map(tuple),
+    "schemas": st.sampled_from(SCHEMA_FORMS),
     "savings_baseline": st.sampled_from([("read_file=none",), ("outline=none", "read_file=whole_file")]),
     "token_price": st.floats(0, 1_000_000).map(lambda value: float(f"{value:g}")),
     "audit_days": st.integers(1, 36_500),
@@ -274,6 +275,7 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
             "core,unheard",
             "knowledge, code, shared-context, services, memory-search or universal-memory is allowed",
         ),
+        ("schemas", "strict", "plain or nullable is allowed"),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),
         ("data", "a\0b", "the path of a folder is allowed"),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from harness import PATIENCE, clean_environment, greenroom, server_process
 from support.agents import begin
+from support.desk import Desk, NoteTool
 from support.forking import forked_program
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises
@@ -18,9 +19,9 @@ from support.websockets import Peer, told
 
 from greenroom.actors import UpdateSession
 from greenroom.actors.auth.grants import Grant, KeyRecord
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
 from greenroom.runtime.actor.message import EncodedReply, decode_reply
-from greenroom.testing import MODERN_META, McpClient
+from greenroom.testing import MODERN_META, McpClient, mcp_client
 from greenroom.transports import TOOLS
 from greenroom.transports.mcp.aliases import ALIASES, META_KEY
 from greenroom.transports.mcp.tool_profiles import PROFILES
@@ -265,10 +266,77 @@ async def test_only_what_everybody_gets_may_be_kept_for_everybody(enter: Enter) 
             ("/mcp", public),
             ("/mcp?tools=core,memory-search", public),
             ("/mcp?tools=all", private),
+            ("/mcp?schemas=plain", public),
+            ("/mcp?schemas=nullable", private),
             ("/mcp?tools=memory-search,core", private),  # as many tools
         ):
             result = await over_http(here, path)
             assert (result["ttlMs"], result["cacheScope"]) == kept
+
+
+# -- the form of schemas -----------------------------------------------------------------------------
+
+
+def form(result: dict[str, Any]) -> str:
+    """Return the form of the schemas in a listing."""
+    return (
+        "nullable" if '"null"' in json.dumps([each["inputSchema"] for each in result["tools"]]) else "plain"
+    )
+
+
+@pytest.mark.promise("mcp.schemas")
+async def test_a_url_a_key_and_the_server_choose_the_form_of_schemas_in_this_order(enter: Enter) -> None:
+    async with enter() as at, premises(at, schemas="nullable") as here, premises(at) as plain_here:
+        wants_null = await create_key(at, "*", schemas="nullable")
+        wants_plain = await create_key(at, "*", schemas="plain")
+        says_nothing = await create_key(at, "*")
+        assert [each.key.schemas for each in (wants_null, wants_plain, says_nothing)] == [
+            "nullable", "plain", None,
+        ]  # fmt: skip
+        await here.settled()
+        await plain_here.settled()
+        for way, path in ((over_websocket, "/"), (over_http, "/mcp")):
+            assert form(await way(here, path, **bearer(says_nothing))) == "nullable"
+            assert form(await way(plain_here, path, **bearer(says_nothing))) == "plain"
+            assert form(await way(plain_here, path, **bearer(wants_null))) == "nullable"
+            assert form(await way(here, path, **bearer(wants_plain))) == "plain"
+            assert form(await way(here, f"{path}?schemas=plain", **bearer(wants_null))) == "plain"
+            assert (
+                form(await way(plain_here, path, greenroom_schemas="nullable", **bearer(wants_plain)))
+                == "nullable"
+            )
+            both = await way(plain_here, f"{path}?tools=services&schemas=nullable", **bearer(wants_plain))
+            assert (names(both), form(both)) == (SERVICES, "nullable")
+
+
+@pytest.mark.promise("mcp.schemas")
+async def test_a_form_that_is_none_is_refused_with_the_choices(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        refused = (await (await here.peer()).ask("/?schemas=strict")).decode()
+        assert refused.startswith("HTTP/1.1 400 ")
+        assert "schemas is 'strict', but plain or nullable is allowed" in refused
+        refused = (await (await here.peer()).ask("/?schemas=plain&schemas=nullable")).decode()
+        assert "schemas is given 2 times" in refused
+
+
+@pytest.mark.promise("mcp.schemas")
+async def test_a_listing_is_made_once_for_each_form() -> None:
+    listed: list[str] = []
+
+    class Counted(NoteTool, frozen=True, kw_only=True):
+        def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:
+            listed.append(schemas)
+            return NoteTool.listing(self, schemas)
+
+    tools = {"echo": Counted(name="echo", title="", description="")}
+    for chosen in SCHEMA_FORMS:
+        async with mcp_client(lambda _: Desk(), tools, schemas=chosen) as client:
+            await client.initialize()
+            for _ in range(3):
+                assert [each["name"] for each in (await client.request("tools/list"))["result"]["tools"]] == [
+                    "echo"
+                ]
+    assert listed == list(SCHEMA_FORMS)
 
 
 # -- calls -------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from greenroom.testing import MODERN_META, McpClient
 from greenroom.transports import TOOLS, Tool
 from greenroom.transports.mcp.schema import input_schema, output_schema
 
-INPUT_BUDGET = 13_260
-WHOLE_BUDGET = 23_940
+INPUT_BUDGET = 12_200
+WHOLE_BUDGET = 22_800
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -132,7 +132,6 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
             assert schema["type"] == "object"
             assert "$ref" not in json.dumps(schema)
             assert "(?" not in json.dumps(schema)
-        assert tool["inputSchema"]["additionalProperties"] is False
 
 
 @pytest.mark.promise("mcp.tools", "mcp.eras")

@@ -35,6 +35,7 @@ from greenroom.actors import (
     ResourceList,
 )
 from greenroom.actors.auth.errors import invalid, resource_not_found
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
 from greenroom.transports.mcp.content_blocks import Content
 
@@ -98,7 +99,7 @@ class FixtureTool(Tool, frozen=True, kw_only=True):
         """Return the request in a call's arguments."""
         return Asked(self.name, msgspec.json.decode(arguments, type=ARGUMENTS.get(self.name, Nothing)))
 
-    def listing(self) -> dict[str, Any]:
+    def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:  # noqa: ARG002
         """Return the tool's entry of ``tools/list``."""
         return {"name": self.name, "description": self.description, "inputSchema": self.input_schema}
 

@@ -11,6 +11,7 @@ import msgspec
 import outcome
 import trio
 
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.transports import SubscriberPort, Tool
 
 
@@ -32,7 +33,7 @@ class NoteTool(Tool, frozen=True, kw_only=True):
     def parse(self, arguments: bytes) -> Any:
         return self.name, msgspec.json.decode(arguments, type=Note)
 
-    def listing(self) -> dict[str, Any]:
+    def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:  # noqa: ARG002
         return {"name": self.name, "inputSchema": {"type": "object"}}
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 from support.desk import NoteTool
 
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.transports import TOOLS, Tool
 
 
 class ListedOnce(Tool, frozen=True, kw_only=True):
     """A tool whose listing is made once for all conversations: making it takes a millisecond."""
 
-    def listing(self) -> dict[str, Any]:
-        return _listing(self.name)
+    def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:
+        return _listing(self.name, schemas)
 
 
 class OpenTool(NoteTool, frozen=True, kw_only=True):
@@ -27,8 +28,8 @@ class OpenTool(NoteTool, frozen=True, kw_only=True):
 
 
 @functools.cache
-def _listing(name: str) -> dict[str, Any]:
-    return TOOLS[name].listing()
+def _listing(name: str, schemas: SchemaForm) -> dict[str, Any]:
+    return TOOLS[name].listing(schemas)
 
 
 TOOLS_AND_HOLD: Mapping[str, Tool] = {

@@ -156,7 +156,9 @@ async def premises(
                 is_person=caller.is_person,
             )
 
-        server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
+        server = McpServer(
+            TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools, schemas=chosen.schemas
+        )
         here.meter = server.meter
         here.observed = ObservedServer(server.meter, at.runtime)
         here.observed.told.add_clients(server.connected.seen)

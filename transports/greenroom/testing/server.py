@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 import trio
 from trio.testing import memory_stream_pair
 
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.runtime.base.arguments import check_options
 from greenroom.testing.client import McpClient
 from greenroom.transports.mcp.agent_port import AgentPort
@@ -34,6 +35,7 @@ class ServerOptions(TypedDict, total=False):
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none.
+        schemas: The form of parameters' schemas of clients that chose none.
         lists: The changes of the list of prompts, where that changes.
         extend: Registers what else the SDK's server answers.
         now: Returns the wall clock in nanoseconds since 1970 UTC.
@@ -46,6 +48,7 @@ class ServerOptions(TypedDict, total=False):
     request_timeout: float
     debounce: float
     profiles: tuple[str, ...]
+    schemas: SchemaForm
     lists: ListChanges | None
     extend: Callable[[Any], None] | None
     now: Callable[[], int]

@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import MAX_NAME, Principal
+from greenroom.actors.auth.tool_profiles import SchemaForm
 
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
@@ -59,6 +60,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         projects: The projects whose member it is; None: every one.
         limits: What it may take.
         tools: The tool profiles that its holder is listed; empty: the server's.
+        schemas: The form of schemas that its holder is listed; None: the server's.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     projects: frozenset[str] | None = None
     limits: KeyLimits = KeyLimits()
     tools: tuple[str, ...] = ()
+    schemas: SchemaForm | None = None
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

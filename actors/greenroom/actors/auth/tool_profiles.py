@@ -1,4 +1,4 @@
-"""The names of tool profiles: which tools a client is listed, by the job it does.
+"""The names of tool profiles and of forms of schemas: which tools a client is listed, and how.
 
 What each one lists is a matter of the protocol (`greenroom.transports`); a key only keeps the names.
 """
@@ -10,3 +10,8 @@ ToolProfileName = Literal[
 ]
 
 TOOL_PROFILES: Final[tuple[str, ...]] = get_args(ToolProfileName)
+
+SchemaForm = Literal["plain", "nullable"]
+"""Schemas in the part of JSON Schema that every provider takes, or with null for OpenAI's strict mode."""
+
+SCHEMA_FORMS: Final[tuple[SchemaForm, ...]] = get_args(SchemaForm)

@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, get_origin
 
@@ -49,6 +50,13 @@ GUARDED: Final[Mapping[str, frozenset[str]]] = {
 
 Left out, each lets more people see, deletes more or overwrites more than its sender may have meant.
 """
+
+
+def is_guarded(request: str, names: AbstractSet[object]) -> bool:
+    """Return whether an argument of a request is guarded, given its own name and that of what holds it."""
+    own = GUARDED.get(request, frozenset())
+    return own is EVERYTHING or not names.isdisjoint(GUARDED["*"] | own)
+
 
 coerced_arguments: Counter[str] = Counter()
 """How many arguments were made what their types take, by what they came as."""
@@ -136,9 +144,8 @@ def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
 
 def _may_go(place: ArgumentPlace, request_type: type[Any]) -> bool:
     """Return whether a member has a default and says no more by its absence."""
-    own = GUARDED.get(request_type.__name__, frozenset())
     member = place.steps[-1]
-    if own is EVERYTHING or {place.steps[0], member} & (GUARDED["*"] | own):
+    if is_guarded(request_type.__name__, {place.steps[0], member}):
         return False
     hint: Any = request_type
     for step in place.steps[:-1]:

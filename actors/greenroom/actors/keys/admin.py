@@ -25,7 +25,7 @@ from greenroom.actors.auth.grants import (
 )
 from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, ToolProfileName
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, SchemaForm, ToolProfileName
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
 from greenroom.actors.keys.actor import KEYS_ADDRESS
@@ -72,6 +72,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
         projects: The projects whose member its holder is; null: every one.
         limits: What it may take; null for what the server's settings say.
         tools: The tool profiles that its holder is listed; empty: the server's.
+        schemas: The form of schemas that its holder is listed; null: the server's.
         created_at: When it was made.
         created_by: The agent that made it.
         expires_at: When it ends.
@@ -91,6 +92,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
     projects: list[str] | None
     limits: dict[str, int]
     tools: list[str]
+    schemas: SchemaForm | None
     created_at: datetime
     created_by: str | None
     expires_at: datetime
@@ -140,6 +142,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     max_namespaces: Annotated[Count, Meta(description="that its holder may begin")] | None = None
     max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
+    schemas: Annotated[SchemaForm, Meta(description="their form; null = as the server says")] | None = None
 
     async def run(self, runtime: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
@@ -176,6 +179,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
                 subscriptions=self.max_subscriptions,
             ),
             tools=tuple(dict.fromkeys(self.tools or ())),
+            schemas=self.schemas,
         )
         key = new_key(secrets.choice)
         kept = KeepKey(
@@ -258,6 +262,7 @@ def view_of(record: KeyRecord, now: int) -> ApiKeyView:
         projects=None if grant.projects is None else sorted(grant.projects),
         limits={key: value for key, value in msgspec.structs.asdict(grant.limits).items() if value},
         tools=list(grant.tools),
+        schemas=grant.schemas,
         created_at=to_datetime(record.created),
         created_by=record.created_by,
         expires_at=to_datetime(record.expires),

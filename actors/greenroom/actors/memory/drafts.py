@@ -85,10 +85,12 @@ def merged(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
 def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[bytes, int] | None:
     """Return the given content or value as bytes, and its form; None where neither is given.
 
+    A value of null beside a content is not given: some clients can leave nothing out.
+
     Raises:
         Refusal: ``VALIDATION_ERROR``: both were given, or too much.
     """
-    if content is not None and value is not UNSET:
+    if content is not None and value is not UNSET and bytes(value) != b"null":
         raise auth_errors.invalid("value", "value: give either content or value, not both")
     if content is not None:
         text = content.encode()

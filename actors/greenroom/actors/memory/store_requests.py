@@ -78,8 +78,11 @@ def update(
     given = drafts.content_of(request.content, request.value)
     metadata = drafts.read_metadata(request)
     known, others = metadata.known, metadata.others
-    is_same = given is None and request.kind is request.supersedes is None
-    if is_same and _given(request.unreviewed) is None and drafts.changes_nothing(metadata):
+    is_same = request.kind is request.supersedes is None and _given(request.unreviewed) is None
+    is_same = is_same and drafts.changes_nothing(metadata)
+    if given == (b"null", records.JSON) and not is_same:
+        given = None  # some clients can leave nothing out
+    if given is None and is_same:
         raise auth_errors.invalid(
             "content",
             "content: nothing to change is given; give content, value, metadata, "

@@ -19,7 +19,7 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
 
     ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; what else that
-    holds is kept. As arguments, null means not given.
+    holds is kept. As arguments, null means not given; for ``value`` that is so beside ``content``.
 
     Attributes:
         author: Who writes this version; the agent unless given. The first version's is the memory's. Over a
@@ -53,7 +53,7 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a new version of a memory: new content, new metadata (merged by field), or both.
 
     ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
-    away there by null; as arguments, null means not given.
+    away there by null; as arguments, null means not given, and for ``value`` beside anything else.
     """
 
     memory_id: kinds.MemoryId | None = None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from greenroom.actors.auth.grants import Credential
 from greenroom.actors.auth.key_format import has_key
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError, InvalidValueError
 from greenroom.transports.config.parsers import name, word
 
@@ -24,17 +24,33 @@ NAMELESS_AGENT: Final = "agent"
 Headers = Iterable[tuple[bytes, bytes]]
 """The headers of a request, with names in lower case."""
 
-_IDENTITY: Final = {
+_IDENTITY: Final[Mapping[str, tuple[bytes, Callable[[object], str]]]] = {
     "agent": (b"greenroom-agent", name(100)),
     "agent_type": (b"greenroom-agent-type", name(100)),
     "project": (b"greenroom-project", name(128)),
     "tools": (b"greenroom-tools", word(*TOOL_PROFILES)),
+    "schemas": (b"greenroom-schemas", word(*SCHEMA_FORMS)),
 }
 IDENTITY_HEADERS: Final = frozenset(header for header, _read in _IDENTITY.values())
 _SECRET_PARAMETERS: Final = frozenset(
     {"access_token", "api_key", "apikey", "auth", "authorization", "bearer", "key", "password", "token"}
 )
 _REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
+
+
+class ToolChoice(NamedTuple):
+    """How a client wants tools listed.
+
+    Attributes:
+        profiles: The tool profiles; empty for the server's.
+        schemas: The form of parameters' schemas; None for the server's.
+    """
+
+    profiles: tuple[str, ...] = ()
+    schemas: SchemaForm | None = None
+
+
+NO_CHOICE: Final = ToolChoice()
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +61,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         agent_type: Its agent type, if it gave one.
         projects: The projects that it gave; empty for none.
         tools: The tool profiles that it chose; empty for none.
+        schemas: The form of schemas that it chose, if it did.
         credential: What it showed; None where nothing was needed.
         address: Where it comes from, when known.
         is_single_request: Whether this is one request, and nothing is known of those before it.
@@ -55,6 +72,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     agent_type: str | None = None
     projects: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    schemas: SchemaForm | None = None
     credential: Credential | None = None
     address: str | None = None
     is_single_request: bool = False
@@ -65,9 +83,12 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.identity == other.identity
 
     @property
-    def profiles(self) -> tuple[str, ...]:
-        """The tool profiles that hold for it: its own, else its credential's; empty for the server's."""
-        return self.tools or (() if self.credential is None else self.credential.grant.tools)
+    def tool_choice(self) -> ToolChoice:
+        """How tools are listed to it: as it said itself, else as its credential says."""
+        if self.credential is None:
+            return ToolChoice(self.tools, self.schemas)
+        grant = self.credential.grant
+        return ToolChoice(self.tools or grant.tools, self.schemas or grant.schemas)
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -128,6 +149,7 @@ def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
         tools=_several(
             "tools", [part.strip() for each in given.get("tools", ()) for part in each.split(",")]
         ),
+        schemas=cast("SchemaForm | None", _single("schemas", given)),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from greenroom.actors.auth.principal import MAX_NAME
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES
 from greenroom.actors.schemas.corpus_words import DEFAULT_CORPUS, EntityType
 from greenroom.actors.schemas.hooks import HookName
 from greenroom.actors.schemas.savings import KEPT_DAYS
@@ -518,6 +518,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 "tool profiles that it is listed, with commas between [default those of the server]",
                 "NAMES",
                 list_of(word(*TOOL_PROFILES)),
+            ),
+            "--schemas": Option(
+                "form of the tools' schemas that it is listed [default that of the server]",
+                "FORM",
+                word(*SCHEMA_FORMS),
             ),
         },
         settings=_OPERATES | {"encrypt"},

@@ -17,7 +17,7 @@ from greenroom.transports.config.parsers import boolean
 from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "basics": ("data", "agent", "agent_type", "user", "project", "tools", "ws", "http", "stdio"),
+    "basics": ("data", "agent", "agent_type", "user", "project", "tools", "schemas", "ws", "http", "stdio"),
     "who comes in": (
         *("tls_cert", "tls_key", "require_key", "behind_proxy", "trusted_proxy", "allow_origin"),
         *("rate_limit", "rate_burst", "oauth_issuer", "oauth_resource", "trust_signer"),

@@ -23,6 +23,7 @@ from greenroom.transports.base.errors import InvalidSecretValueError, InvalidVal
 from greenroom.transports.net.addresses import LAST_PORT, HostPort, is_loopback, origin_parts
 
 T = TypeVar("T")
+WordT = TypeVar("WordT", bound=str)
 
 _EMBEDDER: Final = re.compile(
     r"auto|minilm|static|none|(?:https?:)?https?://[^\s/]\S*|python:[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*"
@@ -136,7 +137,7 @@ def number(least: float, most: float, unit: str) -> Reader[float]:
     return Reader(unit.upper(), allowed, convert, (str, int, float), "{:g}".format)
 
 
-def word(*words: str) -> Reader[str]:
+def word(*words: WordT) -> Reader[WordT]:
     """Return a reader of one word out of a fixed set."""
     allowed = f"{', '.join(words[:-1])} or {words[-1]} is allowed"
     return Reader("|".join(words), allowed, {each: each for each in words}.__getitem__)

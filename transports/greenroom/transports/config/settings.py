@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, Literal
 
-from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, TOOL_PROFILES, SchemaForm
 from greenroom.actors.base.paths import default_data, default_models, default_secrets
 from greenroom.actors.base.sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES
 from greenroom.actors.base.tiers import TierSizes
@@ -315,6 +315,13 @@ class Settings:
         f"tool profiles, which say which tools clients are listed: {', '.join(TOOL_PROFILES[:-1])} or "
         f"{TOOL_PROFILES[-1]}; of several the first decides where they differ; those of an API key or in "
         "a client's URL go before these, and every tool can be called in any case",
+    )
+    schemas: SchemaForm = setting(
+        "plain",
+        word(*SCHEMA_FORMS),
+        "form in which tools' parameters are listed: plain, which every model's provider takes, or nullable, "
+        "for OpenAI's strict mode; that of an API key or in a client's URL goes before this, and the same "
+        "arguments are taken in any case",
     )
     savings_baseline: tuple[str, ...] = setting(
         (),

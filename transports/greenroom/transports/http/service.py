@@ -68,7 +68,7 @@ class HttpService:
             self.limits,
             spawn=tasks.spawn,
             on_failure=lambda: self.fail(client.domain.failed),
-            profiles=caller.profiles,
+            tools=caller.tool_choice,
             transport="http",
             is_single_request=caller.is_single_request,
             **options,

@@ -19,7 +19,7 @@ from typing import Any
 
 import trio
 
-from greenroom.transports.auth.caller import RateLimit
+from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_identity import ClientIdentity
@@ -66,7 +66,7 @@ class Client:
         has_room: Whether it reads its answers; while it does not, no large answer is begun.
         changed: Where tasks wait for a change of this client.
         rate_limit: Counts its requests; None where they are not counted, or were before they came here.
-        profiles: The tool profiles that hold for it; empty for the server's own.
+        tools: How tools are listed to it.
         transport: How it is connected.
         is_single_request: Whether it is one request, and ends with that.
         on_failure: Called when the store has failed for good and nothing more may be answered.
@@ -94,12 +94,12 @@ class Client:
         has_room: Callable[[], bool] = lambda: True,
         changed: trio.lowlevel.ParkingLot | None = None,
         rate_limit: RateLimit | None = None,
-        profiles: tuple[str, ...] = (),
+        tools: ToolChoice = NO_CHOICE,
         transport: str = "stdio",
         is_single_request: bool = False,
     ) -> None:
         self.server = server
-        self.offer = server.offers.of(profiles)
+        self.offer = server.offers.of(tools)
         self.limits = limits
         self.sink = sink
         self.spawn = spawn

@@ -18,7 +18,7 @@ from math import inf
 
 import trio
 
-from greenroom.transports.auth.caller import RateLimit
+from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.frames import (
@@ -68,7 +68,7 @@ class Connection:
         agent_for: Callable[[str], AgentPort] | None = None,
         stop: trio.Event | None = None,
         rate_limit: RateLimit | None = None,
-        profiles: tuple[str, ...] = (),
+        tools: ToolChoice = NO_CHOICE,
         folder_of: Callable[[str | None], str | None] = lambda _: None,
         transport: str = "stdio",
     ) -> None:
@@ -81,7 +81,7 @@ class Connection:
             agent_for: Returns this client's agent, where the transport knows who it is.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
             rate_limit: Counts what the client sends; None where nobody does.
-            profiles: The tool profiles that hold for it; empty for the server's own.
+            tools: How tools are listed to it.
             folder_of: As `ClientIdentity.folder_of`.
             transport: How it is connected.
 
@@ -95,7 +95,7 @@ class Connection:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._wait_for_first_frame():
                     agent_for = server.agent_for if agent_for is None else agent_for
-                    self._client = self._new_client(server, agent_for, nursery, profiles, transport)
+                    self._client = self._new_client(server, agent_for, nursery, tools, transport)
                     self._client.identity.folder_of = folder_of
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
@@ -112,7 +112,7 @@ class Connection:
         server: McpServer,
         agent_for: Callable[[str], AgentPort],
         nursery: trio.Nursery,
-        profiles: tuple[str, ...],
+        tools: ToolChoice,
         transport: str,
     ) -> Client:
         return Client(
@@ -125,7 +125,7 @@ class Connection:
             has_room=self._has_room,
             changed=self._changed,
             rate_limit=self._rate_limit,
-            profiles=profiles,
+            tools=tools,
             transport=transport,
         )
 

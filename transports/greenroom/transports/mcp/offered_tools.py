@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
+from greenroom.actors.auth.tool_profiles import SCHEMA_FORMS, SchemaForm
+from greenroom.transports.auth.caller import ToolChoice
 from greenroom.transports.base.tool_names import with_tools
 from greenroom.transports.mcp.answer_times import Moment
 from greenroom.transports.mcp.legacy_answers import LegacyAnswers
@@ -28,25 +30,28 @@ class ToolOffers:
     Args:
         tools: The server's tools by name.
         profiles: The profiles of clients that chose none, neither themselves nor by their keys.
+        schemas: The form of parameters' schemas of clients that chose none, likewise.
 
     Attributes:
         usual: What those clients are offered.
     """
 
-    def __init__(self, tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], profiles: tuple[str, ...], schemas: SchemaForm = "plain"
+    ) -> None:
         self._tools = tools
-        self._profiles = profiles
-        self._older_of_system: dict[str, LegacyAnswers] = {}
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._usual = ToolChoice(profiles, schemas)
+        self._entries: dict[SchemaForm, dict[str, dict[str, Any]]] = {form: {} for form in SCHEMA_FORMS}
         self._made = lru_cache(maxsize=KEPT)(self._make)
-        self.usual = self._make(profiles)
+        self.usual = self._make(profiles, schemas)
 
-    def of(self, profiles: tuple[str, ...]) -> ToolOffer:
-        """Return what a client is offered for which these profiles hold; none are the server's own."""
-        return self.usual if profiles in {(), self._profiles} else self._made(profiles)
+    def of(self, choice: ToolChoice) -> ToolOffer:
+        """Return what a client is offered; the server's own where it chose nothing."""
+        chosen = ToolChoice(choice.profiles or self._usual.profiles, choice.schemas or self._usual.schemas)
+        return self.usual if chosen == self._usual else self._made(*chosen)
 
-    def _make(self, profiles: tuple[str, ...]) -> ToolOffer:
-        return ToolOffer(self._tools, profiles, self._entries)
+    def _make(self, profiles: tuple[str, ...], schemas: SchemaForm) -> ToolOffer:
+        return ToolOffer(self._tools, profiles, schemas, self._entries[schemas])
 
 
 class ToolOffer:
@@ -55,6 +60,7 @@ class ToolOffer:
     Args:
         tools: The server's tools by name.
         profiles: The profiles' names, the first of which decides where they differ.
+        schemas: The form of parameters' schemas.
         entries: The entries of tools in a listing where no profile changes them, as far as they were made.
 
     Attributes:
@@ -66,11 +72,16 @@ class ToolOffer:
     """
 
     def __init__(
-        self, tools: Mapping[str, Tool], profiles: tuple[str, ...], entries: dict[str, dict[str, Any]]
+        self,
+        tools: Mapping[str, Tool],
+        profiles: tuple[str, ...],
+        schemas: SchemaForm,
+        entries: dict[str, dict[str, Any]],
     ) -> None:
         self._profiles = profiles
         self._older_of_system: dict[str, LegacyAnswers] = {}
         self._server_tools = tools
+        self._schemas = schemas
         self._entries = entries
         first = PROFILES[profiles[0]]
         self.tools = {**tools}
@@ -124,11 +135,11 @@ class ToolOffer:
 
     def _entry(self, tool: Tool) -> dict[str, Any]:
         if tool is not self._server_tools[tool.name]:
-            entry = tool.listing()
+            entry = tool.listing(self._schemas)
         elif tool.name in self._entries:
             entry = self._entries[tool.name]
         else:
-            entry = self._entries[tool.name] = tool.listing()
+            entry = self._entries[tool.name] = tool.listing(self._schemas)
         if tool.name in self._descriptions:
             entry = {**entry, "description": self._descriptions[tool.name]}
         if self._is_brief and not tool.is_foreign:

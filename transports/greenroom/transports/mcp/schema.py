@@ -4,6 +4,10 @@ msgspec's own schemas name every struct and refer to it; here each is written wh
 is used, and what a reader can tell without (titles, null defaults) is left out, like
 the structs' docstrings, which speak to programmers. What is listed leaves out limits, too, which
 a refusal tells to those few who come near them.
+
+Parameters are listed in one of two forms, and the same arguments are taken under both. The plain form has one
+type for each value, no null and no choice of schemas: every provider of models takes that. The nullable form
+is for OpenAI's strict mode, which requires each property: there null stands for an argument that is left out.
 """
 
 from __future__ import annotations
@@ -13,6 +17,9 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
+
+from greenroom.actors.auth.tool_profiles import SchemaForm
+from greenroom.actors.base.coercion import is_guarded
 
 _REFERENCE = "#/$defs/"
 _NOISE = frozenset({"title", "examples"})
@@ -24,6 +31,9 @@ _NUMBER = "x-number"
 _LIMITS = frozenset(
     {"minLength", "maxLength", "maxItems", "pattern", "minimum", "maximum", "exclusiveMinimum"}
 )
+_NULL = {"type": "null"}
+_MEMBERS = {"properties": "object", "required": "object", "items": "array", "minItems": "array"}
+"""What stands beside one type alone."""
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
@@ -37,16 +47,15 @@ _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
 
 def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the schema of a tool's parameters, with every limit."""
-    schema = _schema(request, _NOISE)
-    for field in schema["properties"].values():
-        if "enum" in field:  # some models' providers want the type said
-            field["type"] = ["string", "null"] if None in field["enum"] else "string"
-    return schema
+    return _with_enums_typed(_schema(request, _NOISE))
 
 
-def listed_input(request: type[msgspec.Struct]) -> dict[str, Any]:
+def listed_input(request: type[msgspec.Struct], form: SchemaForm) -> dict[str, Any]:
     """Return the schema of a tool's parameters as it is listed."""
-    return {**_listed(input_schema(request)), "additionalProperties": False}
+    listed = _listed(input_schema(request))
+    if form == "plain":
+        return _plain(listed)
+    return {**_nullable(listed, request.__name__), "additionalProperties": False}
 
 
 def output_schema(reply: Any) -> dict[str, Any]:
@@ -57,6 +66,8 @@ def output_schema(reply: Any) -> dict[str, Any]:
 def _listed(schema: dict[str, Any]) -> dict[str, Any]:
     """Leave out limits, and what says that unlisted members are none."""
     listed = _without(schema, _LIMITS | {"additionalProperties"})
+    if isinstance(listed.get("default"), dict):
+        del listed["default"]  # each member has its own
     if "properties" in listed:
         listed["properties"] = {
             name: _listed(field) for name, field in listed["properties"].items() if _RARE not in field
@@ -66,6 +77,69 @@ def _listed(schema: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in listed:
         listed["anyOf"] = [_listed(choice) for choice in listed["anyOf"]]
     return listed
+
+
+def _with_enums_typed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Add the type of words to choose from: some providers want it."""
+    typed = _with_inner(schema, _with_enums_typed)
+    if "enum" in typed:
+        typed["type"] = ["string", "null"] if None in typed["enum"] else "string"
+    return typed
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write a schema with one type for each value, the first of those that are declared."""
+    while "anyOf" in schema:
+        first = next(choice for choice in schema["anyOf"] if choice != _NULL)
+        schema = {**first, **_without(schema, {"anyOf"})}
+    declared = schema["type"]
+    kind = next(each for each in declared if each != "null") if isinstance(declared, list) else declared
+    foreign = {member for member, holder in _MEMBERS.items() if holder != kind}
+    plain = {**_without(schema, foreign), "type": kind}
+    if "enum" in plain:
+        plain["enum"] = [value for value in plain["enum"] if value is not None]
+    return _with_inner(plain, _plain)
+
+
+def _nullable(schema: dict[str, Any], request: str, top: str | None = None) -> dict[str, Any]:
+    """Let each optional parameter be null, where that is the same as leaving it out.
+
+    Defaults are told in words: not every provider takes ``default`` in strict mode.
+    """
+    if "string" in schema.get("type", ()):
+        return schema  # any JSON: its members are no parameters
+    if "items" in schema:
+        schema = {**schema, "items": _nullable(schema["items"], request, top)}
+    if "properties" not in schema:
+        return schema
+    required = schema.get("required", ())
+    properties = {}
+    for name, declared in schema["properties"].items():
+        field = _with_default_told(_nullable(declared, request, top or name))
+        may_be_null = name not in required and not is_guarded(request, {name, top or name})
+        properties[name] = _with_null(field) if may_be_null else field
+    return {**schema, "properties": properties}
+
+
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        choices = schema["anyOf"]
+        return schema if _NULL in choices else {**schema, "anyOf": [*choices, _NULL]}
+    declared = schema["type"]
+    types = declared if isinstance(declared, list) else [declared]
+    if "null" in types:
+        return schema
+    enum = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return {**schema, "type": [*types, "null"], **enum}
+
+
+def _with_default_told(schema: dict[str, Any]) -> dict[str, Any]:
+    if "default" not in schema:
+        return schema
+    value = schema["default"]
+    told = value if isinstance(value, str) and value else msgspec.json.encode(value).decode()
+    words = [each for each in (schema.get("description"), f"default {told}") if each]
+    return {**_without(schema, {"default"}), "description": "; ".join(words)}
 
 
 def _schema(type: Any, noise: AbstractSet[str]) -> dict[str, Any]:
@@ -130,11 +204,13 @@ def _with_plain_pattern(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write ``anyOf: [X, null]`` as X whose type admits null too."""
+    """Write ``anyOf: [X, null]`` as X whose type, or choice, admits null too."""
     choices = schema.get("anyOf")
-    if not isinstance(choices, list) or len(choices) != 2 or {"type": "null"} not in choices:  # noqa: PLR2004
+    if not isinstance(choices, list) or len(choices) != 2 or _NULL not in choices:  # noqa: PLR2004
         return schema
-    other = next(choice for choice in choices if choice != {"type": "null"})
+    other = next(choice for choice in choices if choice != _NULL)
+    if "anyOf" in other:
+        return {**other, **_without(schema, {"anyOf"}), "anyOf": [*other["anyOf"], _NULL]}
     folded = dict(other)
     if isinstance(other.get("type"), str):
         folded["type"] = [other["type"], "null"]

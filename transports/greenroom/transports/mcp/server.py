@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.answer_times import AnswerTimes
 from greenroom.transports.mcp.calls import Call, Deadlines
@@ -48,6 +49,7 @@ class McpServer:
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
+        schemas: The form of parameters' schemas of clients that chose none, likewise.
         lists: The changes of the list of prompts, where that changes.
         extend: Registers what else the SDK's server answers.
         now: Returns the wall clock in nanoseconds since 1970 UTC, for the times that answers say.
@@ -56,7 +58,7 @@ class McpServer:
         hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
 
     Attributes:
-        offers: What clients are offered, by their profiles.
+        offers: What clients are offered, by how they want tools listed.
         agent_for: Returns the agent of a client whose transport does not know who it is.
         lists: The changes of the list of prompts; None where that does not change.
         methods: The methods that need no SDK, by era and name.
@@ -78,6 +80,7 @@ class McpServer:
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
+        schemas: SchemaForm = "plain",
         lists: ListChanges | None = None,
         extend: Callable[[Server[ClientPort]], None] | None = None,
         now: Callable[[], int] = time.time_ns,
@@ -86,7 +89,7 @@ class McpServer:
         hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
-        self.offers = ToolOffers(tools, profiles)
+        self.offers = ToolOffers(tools, profiles, schemas)
         self.profile = profile = profile if lists is None else profile.with_changing_prompts()
         self.lists = lists
         self.request_timeout = request_timeout

@@ -15,6 +15,7 @@ import msgspec
 from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_request
 from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
+from greenroom.actors.auth.tool_profiles import SchemaForm
 from greenroom.actors.base.coercion import MOST_CHANGES
 from greenroom.runtime import reply_type
 from greenroom.transports.mcp.aliases import ALIASES, Alias
@@ -108,8 +109,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             return self.older
         return self.alias
 
-    def listing(self) -> dict[str, Any]:
-        """Return the tool's entry of ``tools/list``."""
+    def listing(self, schemas: SchemaForm = "plain") -> dict[str, Any]:
+        """Return the tool's entry of ``tools/list``, with the schema of its parameters in a form."""
         form = self._form
         takes = self.request if form is None else form.request
         if self.parameters is not None and form is self.alias:
@@ -120,7 +121,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             "name": self.name,
             "title": self.title,
             "description": words,
-            "inputSchema": listed_input(takes),
+            "inputSchema": listed_input(takes, schemas),
             "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,

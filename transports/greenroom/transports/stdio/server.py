@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import trio
 
+from greenroom.transports.auth.caller import NO_CHOICE, ToolChoice
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.mcp.frames import INVALID_REQUEST, FrameError, Oversized, error_line, parse_frame
 from greenroom.transports.mcp.line_io import LineSink, LineSource
@@ -19,7 +20,7 @@ async def serve_stdio(
     *,
     limits: Limits,
     stop: trio.Event | None = None,
-    profiles: tuple[str, ...] = (),
+    tools: ToolChoice = NO_CHOICE,
     folder_of: Callable[[str | None], str | None] = lambda _: None,
 ) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
@@ -33,7 +34,7 @@ async def serve_stdio(
         server: What the client speaks to.
         limits: What the client may take.
         stop: Set it to end gracefully.
-        profiles: The tool profiles of the client's key; empty for the server's own.
+        tools: How tools are listed to the client.
         folder_of: Returns the folder in which a client of this name works, as the process that started
             this one shows.
 
@@ -49,7 +50,7 @@ async def serve_stdio(
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await connection.serve(server, stop=stop, profiles=profiles, folder_of=folder_of)
+            await connection.serve(server, stop=stop, tools=tools, folder_of=folder_of)
 
 
 async def refuse_stdio(sentence: str, *, limit: int) -> None:

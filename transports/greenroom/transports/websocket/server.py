@@ -257,7 +257,7 @@ class WebSocketServer:
                     self._server,
                     agent_for=agent_for,
                     rate_limit=rate_limit,
-                    profiles=caller.profiles,
+                    tools=caller.tool_choice,
                     transport="websocket",
                 )
         except StoreFailedError:

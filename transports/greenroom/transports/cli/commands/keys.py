@@ -63,6 +63,7 @@ def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Calla
                 "max_namespaces": chosen.max_namespaces,
                 "max_subscriptions": chosen.max_subscriptions,
                 "tools": None if chosen.tools is None else list(chosen.tools),
+                "schemas": chosen.schemas,
             }
             said = {name: value for name, value in given.items() if value is not None}
             return CreateApiKey(
@@ -122,4 +123,6 @@ def _holder(key: ApiKeyView) -> str:
         words.append(f"projects {', '.join(map(printable, key.projects))}" if key.projects else "no project")
     if key.tools:
         words.append(f"tools {', '.join(key.tools)}")
+    if key.schemas:
+        words.append(f"{key.schemas} schemas")
     return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])

@@ -230,6 +230,7 @@ async def _serve(
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
+            schemas=settings.schemas,
             lists=lists,
             run_ready=runtime.run_ready,
             hold_dispatch=runtime.hold_dispatch,
@@ -389,8 +390,8 @@ async def _serve_stdio(
             scope.cancel()
 
         with authentication.hold_stdio(lose):
-            profiles = authentication.on_stdio.profiles
-            await serve_stdio(server, limits=limits, stop=stop, profiles=profiles, folder_of=_client_folder)
+            tools = authentication.on_stdio.tool_choice
+            await serve_stdio(server, limits=limits, stop=stop, tools=tools, folder_of=_client_folder)
     return exit_codes.FAILED if scope.cancelled_caught else exit_codes.OK
 
 
