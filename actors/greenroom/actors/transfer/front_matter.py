@@ -109,9 +109,9 @@ class _Costs:
         """End the one that was begun last."""
         self.add(*self._open.pop())
 
-    def refer(self, anchor: str) -> None:
+    def refer(self, anchor: str | None) -> None:
         """Add what an alias stands for; of one that is not known the parser tells."""
-        cost = self._of_anchors.get(anchor, _Cost(0, 0))
+        cost = self._of_anchors.get(anchor or "", _Cost(0, 0))
         if cost is None:
             raise RecordError("its front matter refers to itself")
         self.add(None, cost)

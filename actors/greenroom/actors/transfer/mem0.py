@@ -64,8 +64,9 @@ def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Rec
     Raises:
         SourceError: it is no export.
     """
-    if records and all(isinstance(each, BadRecord) for each in records):
-        raise SourceError(f"{path}, {records[0].place}: {records[0].sentence}")
+    broken = [each for each in records if isinstance(each, BadRecord)]
+    if broken and len(broken) == len(records):
+        raise SourceError(f"{path}, {broken[0].place}: {broken[0].sentence}")
     only = records[0] if len(records) == 1 else None
     if (
         not isinstance(only, Record)
