@@ -255,6 +255,13 @@ def test_a_notebook_has_the_places_of_its_cells_and_nothing_of_its_outputs() -> 
     assert last.last_line > last.first_line > 1
 
 
+def test_a_cell_of_a_notebook_without_text_has_no_word_of_python() -> None:
+    sources = ("words", None, True, ["a ", None, True, "b"], {"x": None})
+    cells = [{"cell_type": "code", "source": source} for source in sources]
+    chunks = chunks_of("notebook", json.dumps({"cells": cells}).encode())
+    assert "\n\n".join(chunk.text for chunk in chunks) == "words\n\na b"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"cells": 1}', '{"cells": [', "[" * 100_000, '{"a":' * 100_000]
 )
