@@ -43,7 +43,8 @@ class Broken(NamedTuple):
 
 
 def lines_of(*records: Any) -> str:
-    return "\n".join(each if isinstance(each, str) else json.dumps(each) for each in records) + "\n"
+    texts = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in records)
+    return "\n".join(texts) + "\n"
 
 
 def written(name: str, broken: str, mended: str) -> Callable[[Path, bool], None]:
@@ -335,8 +336,10 @@ async def test_our_own_lines_may_be_in_utf_16_but_in_no_encoding_that_is_a_guess
         json.dumps(TEA) + json.dumps(MAPS),
         json.dumps(TEA) + ", " + json.dumps(MAPS),
         lines_of(TEA, TEA, MAPS),
+        "\n\n"
+        + lines_of({"type": "entity", "name": "Alice", "observations": ["likes tea"], "by": "\u2028"}, MAPS),
     ],
-    ids=["marker", "array", "pretty array", "array in a line", "joined", "joined by a comma", "repeated"],
+    ids=["marker", "array", "pretty array", "array in a line", "joined", "by a comma", "repeated", "odd end"],
 )
 def test_what_the_family_of_server_memory_writes_is_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "memory.jsonl"

@@ -6,8 +6,10 @@ are records like any others. Of an array that breaks off, what stands before tha
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors.transfer.normalize import BadRecord, next_value, parsed
@@ -25,22 +27,22 @@ class Record(NamedTuple):
 
 def in_line(place: str, line: str, passed: int) -> Iterator[Record | BadRecord]:
     """Yield the values of a line one after another; what follows a broken one cannot be told from it."""
-    values: list[Any] = []
-    fault = ""
+    number, held, fault = 0, None, ""
     position = _end_of(_BETWEEN, line, 0)
     while position < len(line) and not fault:
         try:
             value, position = next_value(line, position)
         except ValueError as error:
             fault = str(error)
-        else:
-            values.append(value)
-            position = _end_of(_BETWEEN, line, position)
-    is_one = len(values) == 1 and not fault
-    for number, value in enumerate(values, start=1):
-        yield Record(place if is_one else f"{place}, value {number}", value)
+            continue
+        if number:
+            yield Record(f"{place}, value {number}", held)
+        number, held = number + 1, value
+        position = _end_of(_BETWEEN, line, position)
+    if number:
+        yield Record(place if number == 1 and not fault else f"{place}, value {number}", held)
     if fault:
-        at = f"{place}, value {len(values) + 1}" if values else place
+        at = f"{place}, value {number + 1}" if number else place
         yield BadRecord(at, f"this is no JSON: {fault}", passed)
 
 
@@ -61,12 +63,8 @@ def in_text(text: str, size: int) -> Iterator[Record | BadRecord]:
 
 
 def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | BadRecord]:
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    first = list(in_line("", lines[0][1], 0)) if lines else []
-    if any(isinstance(each, Record) and isinstance(each.value, dict) for each in first) or _are_records(
-        lines
-    ):
-        for number, line in lines:
+    if any(begins_with_object(line) for _, line in islice(_lines(text), 3)):
+        for number, line in _lines(text):
             yield from in_line(f"line {number}", line, size)
         return
     position = _end_of(_BEFORE_ARRAY, text, 0)
@@ -83,13 +81,14 @@ def _in_broken(text: str, size: int, error: ValueError) -> Iterator[Record | Bad
     yield BadRecord(at, f"from here on this is no JSON: {error}", size)
 
 
-def _are_records(lines: list[tuple[int, str]]) -> bool:
-    """Return whether other lines than the first are whole records, as where only that one is broken."""
-    return any(
-        isinstance(each, Record) and isinstance(each.value, dict)
-        for _, line in lines[1:3]
-        for each in in_line("", line, 0)
-    )
+def begins_with_object(line: str) -> bool:
+    """Return whether the first value of a line is a whole object, as in files of one record a line."""
+    found = next(in_line("", line, 0), None)
+    return isinstance(found, Record) and isinstance(found.value, dict)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(io.StringIO(text), 1) if line.strip())
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:

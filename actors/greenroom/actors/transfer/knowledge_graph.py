@@ -64,17 +64,13 @@ def _records(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
         if not isinstance(line, text_files.TextLine):
             yield line, line.passed
             continue
-        found = list(json_records.in_line(f"line {line.number}", line.text, line.passed))
-        if is_first and not _has_object(found) and path.stat().st_size <= MAX_WHOLE_BYTES:
+        is_of_lines = not is_first or json_records.begins_with_object(line.text)
+        if not is_of_lines and path.stat().st_size <= MAX_WHOLE_BYTES:
             yield from _whole(path)
             return
         is_first = False
-        for each in found:
+        for each in json_records.in_line(f"line {line.number}", line.text, line.passed):
             yield each, line.passed
-
-
-def _has_object(found: list[Record | BadRecord]) -> bool:
-    return any(isinstance(each, Record) and isinstance(each.value, dict) for each in found)
 
 
 def _whole(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:

@@ -186,7 +186,7 @@ def _beginning_of(begin: bytes) -> str:
 
 def _detect_json(begin: str) -> str:
     """Return the format that the first record tells; one that is broken tells nothing."""
-    for line in begin.splitlines():
+    for line in begin.split("\n"):
         for each in json_records.in_line("", line, 0):
             found = _format_of(each.value) if isinstance(each, json_records.Record) else None
             if found is not None:
