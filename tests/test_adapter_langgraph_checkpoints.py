@@ -269,6 +269,15 @@ def _live(saver: BaseCheckpointSaver[str]) -> list[Any]:
     return seen
 
 
+@pytest.mark.parametrize("thread", [None, True, ["t"]])
+def test_what_names_no_thread_is_refused_and_is_no_word_of_python(database: Database, thread: Any) -> None:
+    saver = GreenroomSaver(database, ANN)
+    with pytest.raises(ValueError, match="thread_id: it takes a text, and got"):
+        saver.get_tuple({"configurable": {"thread_id": thread}})
+    with pytest.raises(ValueError, match="thread_id: it takes a text, and got"):
+        saver.delete_thread(thread)
+
+
 @pytest.mark.promise("adapters.langgraph-checkpoints")
 def test_a_graph_is_interrupted_resumed_and_sent_another_way_as_in_the_frameworks_own_saver(
     database: Database,

@@ -335,6 +335,7 @@ def test_filters_go_by_metadata_and_days(memory: Memory) -> None:
     [
         ("add", ("x",), {"user_id": ""}, "Invalid user_id: cannot be empty"),
         ("add", ("x",), {"user_id": "a b"}, "Invalid user_id: cannot contain whitespace"),
+        ("add", ("x",), {"user_id": True}, "Invalid user_id: it takes a text, and got bool"),
         ("add", ("x",), {"user_id": "a", "timestamp": 1}, "timestamp is not supported"),
         ("add", ("x",), {"user_id": "a", "expiration_date": "soon"}, "expiration_date must be a valid date"),
         ("add", ("x" * 1_048_577,), {"user_id": "a"}, "1048576|1,048,576"),

@@ -31,7 +31,7 @@ TRIED_OUT = {
 }
 """Codes that a command on no store ends with."""
 
-CODES_BELOW = {65, 70, 74, 75, 76, 130}
+CODES_BELOW = {3, 65, 70, 74, 75, 76, 130}
 """Those that a test of their own brings about."""
 
 
@@ -69,6 +69,29 @@ def test_plain_ends(tmp_path: Path, code: int, arguments: list[str]) -> None:
 def test_a_file_that_is_missing_is_73(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
     done = run_on_store(tmp_path, *arguments)
     assert (done.returncode, said in sentence(done)) == (code, True), done.stderr
+
+
+@pytest.mark.promise("cli.exit-codes", "exchange.commands")
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        ([], 3, "1 left out; mend them and import the same again"),
+        (["--dry-run"], 3, "1 left out; mend them"),
+        (["--strict"], 1, "nothing was imported, since"),
+    ],
+)
+def test_an_import_that_leaves_out_records_names_them_and_is_3(
+    tmp_path: Path, more: list[str], code: int, told: str
+) -> None:
+    source = tmp_path / "memory.jsonl"
+    source.write_text('{"type":"entity","name":"A\\u001b","observations":["tea"]}\n{"type":"ent')
+    done = run_on_store(tmp_path, "import", str(source), *more)
+    *_, last = done.stderr.splitlines()
+    assert (done.returncode, told in last) == (code, True), done.stderr
+    left_out = "" if more == ["--strict"] else "left out: "
+    assert f"greenroom import: {source}, line 2: {left_out}this is no JSON: " in done.stderr
+    source.write_text('{"type":"ent')
+    assert run_on_store(tmp_path, "import", str(source), "--format", "server-memory").returncode == 1
 
 
 def make_store(home: Path) -> Path:

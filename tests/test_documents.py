@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support.corpora import pdf_file
 
-from greenroom.actors.documents import Kind, UnreadableDocumentError, document_of, kind_of, markdown
+from greenroom.actors.documents import (
+    Kind,
+    UnreadableDocumentError,
+    document_of,
+    kind_of,
+    markdown,
+    unread_parts,
+)
 from greenroom.actors.documents.decode import SourceText
 from greenroom.actors.documents.sections import plain
 from greenroom.actors.documents.splitting import MAX_CHARACTERS
@@ -248,6 +255,13 @@ def test_a_notebook_has_the_places_of_its_cells_and_nothing_of_its_outputs() -> 
     assert last.last_line > last.first_line > 1
 
 
+def test_a_cell_of_a_notebook_without_text_has_no_word_of_python() -> None:
+    sources = ("words", None, True, ["a ", None, True, "b"], {"x": None})
+    cells = [{"cell_type": "code", "source": source} for source in sources]
+    chunks = chunks_of("notebook", json.dumps({"cells": cells}).encode())
+    assert "\n\n".join(chunk.text for chunk in chunks) == "words\n\na b"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"cells": 1}', '{"cells": [', "[" * 100_000, '{"a":' * 100_000]
 )
@@ -279,7 +293,8 @@ _COMPATIBLE = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def word_file(body: str, head: str = "") -> bytes:
+def word_file(body: str, head: str = "", **parts: str) -> bytes:
+    """Return a DOCX file of a body and other parts, such as ``footnotes``, in their own words."""
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         archive.writestr(
@@ -288,6 +303,8 @@ def word_file(body: str, head: str = "") -> bytes:
             '<w:name w:val="heading 1"/></w:style></w:styles>',
         )
         archive.writestr("word/document.xml", f"{head}<w:document {_W}><w:body>{body}</w:body></w:document>")
+        for name, content in parts.items():
+            archive.writestr(f"word/{name}.xml", f"<w:part {_W}>{content}</w:part>")
     return file.getvalue()
 
 
@@ -315,6 +332,122 @@ def test_the_words_of_a_text_box_are_there_once_and_what_is_embedded_is_not_open
     assert chunk.text == "before and after\n\nboxed"
 
 
+def words(*texts: str, more: str = "") -> str:
+    return "".join(f"<w:p><w:r><w:t>{text}</w:t>{more}</w:r></w:p>" for text in texts)
+
+
+def rows(*all_rows: tuple[str, ...]) -> str:
+    cells = ("".join(f"<w:tc>{cell or '<w:p/>'}</w:tc>" for cell in row) for row in all_rows)
+    return "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
+
+
+@pytest.mark.promise("documents.word")
+def test_a_row_of_a_word_table_is_one_line_whatever_its_cells_hold() -> None:
+    table = rows(
+        (words("Product"), words("Price"), words("Stock")),
+        (words("Gizmo", "red"), words("4711 euro"), words("12")),
+        (words("Widget"), "", words("7")),
+        (words("Box"), rows((words("inner"), words("table"))), "<w:sdt>" + words("0") + "</w:sdt>"),
+        ("", "", ""),
+    )
+    (chunk,) = chunks_of("docx", word_file(words("Prices") + table + words("Without tax")))
+    assert chunk.text.splitlines() == [
+        "Prices",
+        "",
+        "Product | Price | Stock",
+        "Gizmo red | 4711 euro | 12",
+        "Widget |  | 7",
+        "Box | inner table | 0",
+        "",
+        "Without tax",
+    ]
+
+
+def test_rows_of_a_long_word_table_are_not_cut() -> None:
+    table = rows(*((words(f"name{number}"), words("x" * 90), words(f"end{number}")) for number in range(60)))
+    lines = [
+        line for chunk in chunks_of("docx", word_file(table)) for line in chunk.text.splitlines() if line
+    ]
+    assert [line.split(" | ")[::2] for line in lines] == [[f"name{n}", f"end{n}"] for n in range(60)]
+
+
+def test_a_word_table_of_one_column_is_paragraphs_with_headings() -> None:
+    heading = '<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr><w:r><w:t>Ziel</w:t></w:r></w:p>'
+    (chunk,) = chunks_of("docx", word_file(rows((heading + words("one", "two"),))))
+    assert (chunk.headings, chunk.text) == (["Ziel"], "one\n\ntwo")
+
+
+@pytest.mark.promise("documents.word")
+def test_notes_of_word_documents_follow_what_they_belong_to_and_margins_come_last() -> None:
+    body = (
+        words("Without tax.", more='<w:footnoteReference w:id="2"/><w:endnoteReference w:id="2"/>')
+        + rows((words("a", more='<w:commentReference w:id="0"/>'), words("b")))
+        + words("After.")
+    )
+    data = word_file(
+        body,
+        footnotes=f'<w:footnote w:type="separator" w:id="0">{words("line")}</w:footnote>'
+        f'<w:footnote w:id="2">{words("Nineteen", "percent")}</w:footnote>'
+        f'<w:footnote w:id="3">{words("Nowhere")}</w:footnote>',
+        endnotes=f'<w:endnote w:id="2">{words("At the end")}</w:endnote>',
+        comments=f'<w:comment w:id="0" w:author="Ann">{words("Really?")}</w:comment>',
+        header1=words("Draft"),
+        header2=words("Draft"),
+        footer1=words("Page 1"),
+    )
+    (chunk,) = chunks_of("docx", data)
+    assert chunk.text.split("\n\n") == [
+        "Without tax.",
+        "Footnote: Nineteen percent",
+        "Endnote: At the end",
+        "a | b",
+        "Comment by Ann: Really?",
+        "After.",
+        "Footnote: Nowhere",
+        "Header: Draft",
+        "Footer: Page 1",
+    ]
+
+
+def test_what_was_moved_or_deleted_in_a_word_document_is_read_once_and_formulas_are() -> None:
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    body = (
+        "<w:p><w:moveFrom><w:r><w:t>twice</w:t></w:r></w:moveFrom>"
+        "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:moveTo><w:r><w:t>once</w:t></w:r></w:moveTo>"
+        f'<m:oMath xmlns:m="{math}"><m:r><m:t>=x²</m:t></m:r></m:oMath></w:p>'
+    )
+    (chunk,) = chunks_of("docx", word_file(body))
+    assert chunk.text == "once=x²"
+
+
+def test_a_word_document_of_the_strict_kind_is_read() -> None:
+    data = io.BytesIO()
+    with ZipFile(data, "w") as archive:
+        w = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'
+        archive.writestr(
+            "word/document2.xml", f"<w:document {w}><w:body>{words('strict')}</w:body></w:document>"
+        )
+    assert chunks_of("docx", data.getvalue())[0].text == "strict"
+
+
+@pytest.mark.promise("documents.word")
+def test_parts_of_a_word_document_that_are_not_read_are_named() -> None:
+    data = io.BytesIO(word_file(words("x"), footnotes="", settings="", commentsExtended=""))
+    with ZipFile(data, "a") as archive:
+        for name in (
+            *("[Content_Types].xml", "_rels/.rels", "word/_rels/document.xml.rels", "docProps/core.xml"),
+            *("word/theme/theme1.xml", "word/media/image1.png", "word/media/image2.png"),
+            *("word/charts/chart1.xml", "word/embeddings/a.xlsx", "word/afchunk.mht"),
+        ):
+            archive.writestr(name, "")
+    assert unread_parts(data.getvalue()) == [
+        "word/afchunk.mht",
+        "word/charts",
+        "word/embeddings",
+        "word/media",
+    ]
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -322,9 +455,10 @@ def test_the_words_of_a_text_box_are_there_once_and_what_is_embedded_is_not_open
         word_file("")[:-30],
         word_file("", '<!DOCTYPE a [<!ENTITY b "c">]>'),
         word_file("<w:p>" + " " * (65 << 20)),
+        word_file("", **{f"header{n}": " " * (22 << 20) for n in range(3)}),
         word_file("<w:p>"),
     ],
-    ids=["none", "cut", "entities", "bomb", "broken"],
+    ids=["none", "cut", "entities", "bomb", "bombs", "broken"],
 )
 def test_what_is_no_word_document_is_told_so(data: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match=r"no Word document|when it is unpacked"):

@@ -117,6 +117,39 @@ def _killed(home: Path, stage: str, share: float, path: Path, folder: Path) -> N
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
 
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+@pytest.mark.parametrize(("stage", "share"), [("checking", 1.0), ("staging", 0.6), ("importing", 0.0)])
+def test_of_a_killed_import_that_leaves_records_out_the_sound_ones_are_there_all_or_none(
+    tmp_path: Path, stage: str, share: float
+) -> None:
+    def record(number: int) -> str:
+        return json.dumps({"type": "entity", "name": f"n{number}", "observations": [f"saw {number} whales"]})
+
+    path, folder = tmp_path / "memory.jsonl", tmp_path / "data"
+    records = [record(number) for number in range(LINES)]
+    broken = [each[:30] if number % 10 == 3 else each for number, each in enumerate(records)]
+    path.write_text("\n".join(broken))
+    _killed(tmp_path, stage, share, path, folder)
+    if stage != "importing":
+        assert _found(folder) == []
+    sound = LINES * 9 // 10
+    command = _command(path, folder, "--json")
+
+    def done() -> Any:
+        ended = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, check=False)
+        return ended.returncode, json.loads(ended.stdout)
+
+    code, said = done()
+    assert (code, said["left_out_count"], sum(said["counts"].values())) == (3, LINES // 10, sound)
+    before = {each["key"]: each for each in _found(folder)}
+    assert len(before) == sound
+    path.write_text("\n".join(records))
+    code, said = done()
+    assert (code, said["counts"]) == (0, {"created": LINES // 10, "skipped": sound})
+    after = {each["key"]: each for each in _found(folder)}
+    assert (len(after), {key: after[key] for key in before}) == (LINES, before)
+
+
 def _found(folder: Path) -> list[dict[str, Any]]:
     async def read() -> list[dict[str, Any]]:
         async with open_greenroom(folder, embedder="none", secrets=secrets_of(folder.parent)) as runtime:

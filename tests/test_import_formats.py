@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.exchanges import ImportRefusedError, memories, read, taken
+from support.exchanges import memories, read, taken
 
 from greenroom.actors import GetMemory
 from greenroom.actors.transfer.sources import FORMATS
@@ -157,17 +157,26 @@ async def test_mcp_memory_service(enter: Enter, tmp_path: Path) -> None:
     )
 
 
-async def test_bytes_in_a_database_are_texts_or_are_refused(enter: Enter, tmp_path: Path) -> None:
+@pytest.mark.parametrize("type", ["BLOB", "TEXT"])
+async def test_bytes_in_a_database_are_texts_or_are_left_out(enter: Enter, tmp_path: Path, type: str) -> None:
     path = tmp_path / "sqlite_vec.db"
     memory_service(path)
+
+    def put(content: bytes) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            put_as = f"UPDATE memories SET content = CAST(? AS {type}) WHERE id = 3"  # noqa: S608  BLOB or TEXT
+            connection.execute(put_as, (content,))
+
     async with enter(embedder="none") as home:
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE memories SET content = ? WHERE id = 3", ("caf\u00e9".encode(),))
-        assert read(path)[2]["content"] == "caf\u00e9"
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE memories SET content = ? WHERE id = 3", (b"caf\xe9",))
-        with pytest.raises(ImportRefusedError, match=f"memory {'c' * 64}: a text holds the lone surrogate"):
-            await taken(home, path)
+        for content in ("caf\u00e9".encode(), b"caf\xe9"):
+            put(content)
+            assert read(path)[2]["content"] == "caf\u00e9"
+        put(b"caf\x81")
+        done = await taken(home, path)
+    assert done.counts == {"created": 2}
+    ((place, sentence, _),) = done.left_out
+    assert place == f"row 3, memory {'c' * 64}"
+    assert sentence.startswith("a text holds the lone surrogate")
 
 
 def test_an_older_file_of_mcp_memory_service_has_fewer_columns(tmp_path: Path) -> None:
@@ -316,4 +325,4 @@ def test_values_of_any_type_in_a_database_are_taken_or_refused(tmp_path: Path) -
             "INSERT INTO agent_memory (agent_id, key, value, old) VALUES ('planner', 'number', 7, '')"
         )
     values = {each["key"]: each["value"] for each in read(path) if "value" in each}
-    assert values == {"deep": "[" * 30_000, "bytes": '"\udcff"', "blob": 1, "number": 7}
+    assert values == {"deep": "[" * 30_000, "bytes": "\u00ff", "blob": 1, "number": 7}

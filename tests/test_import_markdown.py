@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from harness import clean_environment
-from support.exchanges import ANN, memories, read, taken
+from support.exchanges import left_out, memories, read, taken
 from support.forking import forked_program
-
-from greenroom.actors.transfer.normalize import SourceError
-from greenroom.actors.transfer.sources import open_source
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -78,11 +76,10 @@ def test_links_out_of_a_folder_are_not_followed_and_are_told(tmp_path: Path) -> 
     (inside / "folder").symlink_to(outside)
     (inside / "nowhere.md").symlink_to(tmp_path / "nothing")
     (tmp_path / "alias").symlink_to(inside)
-    left_out = ["deep/up.md", "host.md", "via.md"]
+    links = ["deep/up.md", "folder", "host.md", "via.md"]
     for vault in (inside, tmp_path / "alias"):
-        source = open_source(vault, "auto", ANN)
-        assert [json.loads(line.raw)["content"] for line in source.read()] == ["mine", "mine"]
-        assert [name for name in source.left_out if not name.startswith("folder/")] == left_out
+        assert [line["content"] for line in read(vault)] == ["mine", "mine"]
+        assert left_out(vault) == [(name, f"it is a link out of {vault}") for name in links]
     command = [
         *forked_program(),
         "import",
@@ -96,8 +93,9 @@ def test_links_out_of_a_folder_are_not_followed_and_are_told(tmp_path: Path) -> 
         [*command, "--json"], env=clean_environment(tmp_path), capture_output=True, check=False, text=True
     )
     said = json.loads(done.stdout)
-    assert (said["counts"], said["left_out"]) == ({"created": 2}, left_out)
-    assert all(f"{name!r} is left out" in done.stderr for name in left_out)
+    assert (done.returncode, said["counts"], said["left_out_count"]) == (3, {"created": 2}, 4)
+    assert [each["place"] for each in said["left_out"]] == links
+    assert all(f"{name}: left out: it is a link out of" in done.stderr for name in links)
 
 
 def test_one_markdown_file_alone(tmp_path: Path) -> None:
@@ -108,16 +106,28 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
     assert made["expires_at"].startswith("2040-01-01T00:00:00")
 
 
+BOMB = b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
+    b"a%d: &a%d [%b]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 10)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"caf\xe9", "note.md is not UTF-8: .* at byte 3"),
+        (b"caf\x81", "it is not UTF-8: .* at byte 3"),
+        (b"\xff\xfec\xd8d\0", "it is not UTF-16: .* at byte 2"),
         (b"---\ntags: [a\n---\nx", "front matter is no YAML"),
         (b"---\ntags: !!int ''\n---\nx", "front matter is no YAML"),
         (b"---\ntags: !!bool perhaps\n---\nx", "front matter is no YAML"),
         (b"---\ntags: !!timestamp now\n---\nx", "front matter is no YAML"),
-        (b"---\na: &a [x]\nb: [*a, *a]\n---\nx", "refers to itself"),
-        (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "too large"),
+        (b"---\na: &a [*a]\n---\nx", "refers to itself"),
+        (b"---\na: *b\n---\nx", "front matter is no YAML: .*undefined alias"),
+        (b"---\n" + BOMB + b"---\nx", "its aliases stand for too much"),
+        (
+            b"---\na: &a " + b"[" * 40 + b"]" * 40 + b"\nb: " + b"[" * 40 + b"*a" + b"]" * 40 + b"\n---\nx",
+            "too deep",
+        ),
+        (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "100,000 characters and 65,536 are the most"),
         (b"---\nk: " + b"9" * 5_000 + b"\n---\nx", "an integer of 5,000 digits.*put it in quotes"),
         (b"---\nk: -0x" + b"9" * 5_000 + b"\n---\nx", "an integer of 5,003 digits"),
         (b'---\nk: !!int "' + b"9" * 5_000 + b'"\n---\nx', "an integer of 5,000 digits"),
@@ -128,5 +138,7 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes, sentence: str) -> None:
     path = tmp_path / "note.md"
     path.write_bytes(text)
-    with pytest.raises(SourceError, match=sentence):
-        read(path)
+    assert read(path) == []
+    ((place, reason),) = left_out(path)
+    assert place == "note.md"
+    assert re.search(sentence, reason, re.DOTALL)

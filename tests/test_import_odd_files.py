@@ -15,10 +15,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.exchanges import ANN, read
+from support.exchanges import ANN, left_out, read
 
 from greenroom.actors.schemas.import_lines import decode_line
-from greenroom.actors.transfer.normalize import SourceError, SourceLine, key_of, source_line, tags_of, time_of
+from greenroom.actors.transfer.normalize import (
+    RecordError,
+    SourceError,
+    SourceLine,
+    key_of,
+    source_line,
+    tags_of,
+    time_of,
+)
 from greenroom.actors.transfer.sources import open_source
 
 _HUGE = b"9" * 5_000
@@ -30,22 +38,13 @@ _DEEP = b"[" * 30_000 + b"]" * 30_000
     ("format", "content", "sentence"),
     [
         ("mem0", b'{"x": 1}', "holds no list of memories"),
-        ("mem0", b"nonsense", "is no JSON"),
-        ("mem0", b"[1]", "memory 1 is no object"),
-        ("mem0", b"\xff", "is not UTF-8"),
-        ("server-memory", b'{"type": "thing"}', "the type is 'thing'"),
-        ("server-memory", b'{"type": "entity"}', "has no name"),
-        ("server-memory", b'{"type": "relation", "from": "a"}', "from, relationType and to"),
-        ("server-memory", b'{"type": "entity", "name": "a"}\nnonsense', "line 2: this is no JSON"),
+        ("mem0", b"nonsense", "line 1: from here on this is no JSON"),
+        ("mem0", b"\x81", "it is not UTF-8"),
         ("mcp-memory-service", b"nonsense", "cannot be read as SQLite"),
         ("shared-context-server", b"SQLite format 3\0" + b"x" * 5_000, "cannot be read as SQLite"),
-        ("mem0", _DEEP, "is no JSON: it is nested too deeply"),
-        ("mem0", b'[{"id": "1", "memory": ' + _DEEP + b"}]", "is no JSON: it is nested too deeply"),
-        ("server-memory", _DEEP, "line 1: this is no JSON: it is nested too deeply"),
-        ("server-memory", b'{"x": ' + _DEEP + b"}", "is no JSON: it is nested too deeply"),
-        ("auto", _DEEP, "nested too deeply"),
+        ("mem0", _DEEP, "this is no JSON: it is nested too deeply"),
+        ("mem0", b'[{"id": "1", "memory": ' + _DEEP + b"}]", "this is no JSON: it is nested too deeply"),
         ("mem0", b'[{"memory": "x", "n": ' + _HUGE + b"}]", "an integer of 5,000 digits.*put it in quotes"),
-        ("server-memory", b'{"type": "entity", "name": ' + _HUGE + b"}", "an integer of 5,000 digits"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(
@@ -55,6 +54,14 @@ def test_a_file_of_another_kind_is_refused(
     path.write_bytes(content)
     with pytest.raises(SourceError, match=sentence):
         read(path, format)
+
+
+@pytest.mark.promise("exchange.formats")
+@pytest.mark.parametrize(("format", "content"), [("mem0", b"[]"), ("server-memory", b""), ("mem0", b"\n")])
+def test_a_file_without_records_has_no_memories(tmp_path: Path, format: str, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert (read(path, format), left_out(path, format)) == ([], [])
 
 
 @pytest.mark.promise("exchange.formats")
@@ -76,7 +83,7 @@ def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
     value: list[Any] = []
     for _ in range(10_000):
         value = [value]
-    with pytest.raises(SourceError, match="memory 1 is nested too deeply"):
+    with pytest.raises(RecordError, match="it is nested too deeply"):
         source_line("memory 1", 0, value=value)
 
 
@@ -105,9 +112,6 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         ("a.json", "auto", b"\xef\xbb\xbf[\n", "a JSON array is read in one piece"),
         ("a.jsonl", "auto", b"", "line 1 has more than 67,108,864 bytes"),
         ("a.json", "mem0", b"[", "a.json is read in one piece, .* 67,108,864 bytes; split it"),
-        ("a.jsonl", "server-memory", b"", "line 1 has more than 67,108,864 bytes"),
-        ("a.json", "server-memory", b"{\n", "a.json is read in one piece"),
-        ("a.md", "auto", b"# Title\n", "a.md is read in one piece"),
     ],
 )
 @pytest.mark.slow
@@ -121,6 +125,31 @@ def test_no_file_is_read_whole_that_is_too_large_for_it(
     try:
         with pytest.raises(SourceError, match=sentence):
             read(path, chosen)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.promise("exchange.bounded")
+@pytest.mark.parametrize(
+    ("name", "chosen", "begin", "place"),
+    [
+        ("a.jsonl", "server-memory", b"", "line 1"),
+        ("a.json", "server-memory", b"{\n", "line 2"),
+        ("a.md", "auto", b"# Title\n", "a.md"),
+    ],
+)
+def test_a_record_that_is_too_large_is_left_out(
+    tmp_path: Path, name: str, chosen: str, begin: bytes, place: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(begin)
+    os.truncate(path, 130 << 20)
+    tracemalloc.start()
+    try:
+        assert read(path, chosen) == []
+        where, sentence = left_out(path, chosen)[-1]
+        assert (where, "it has more than 67,108,864 bytes" in sentence) == (place, True)
         assert tracemalloc.get_traced_memory()[1] < 200 << 20
     finally:
         tracemalloc.stop()

@@ -136,9 +136,16 @@ async def test_what_has_no_lines_is_cited_by_its_file(tmp_path: Path, docs: Path
     word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     with ZipFile(docs / "plan.docx", "w") as archive:
         archive.writestr("word/document.xml", f'<p xmlns="{word}"><t>whales go south</t></p>')
+        archive.writestr("word/media/whale.png", "")
     async with open_greenroom(tmp_path / "store", embedder="none") as runtime:
         ann = Agent(runtime, Principal(agent_id="a", user="ann"), reach=Reach(roots=[str(docs)]))
-        await ann.ask(IngestDocuments(paths=[str(docs)]))
+        done = await ann.ask(IngestDocuments(paths=[str(docs)]))
+        (unread,) = [each for each in done.named if "plan.docx" in each.path]
+        assert unread.path == f"{docs}/plan.docx/word/media"
+        assert (unread.reason, done.left_out[unread.reason]) == (
+            "it is a part of a document, such as pictures or charts, that is not read",
+            1,
+        )
         found = await ann.ask(SemanticSearch(query="whales", top_k=1))
         read = await ann.ask(GetFullContent(chunk_ids=[found.results[0].chunk_id]))
         assert (read.chunks[0].citation, read.chunks[0].chunk_text) == (

@@ -10,6 +10,7 @@ from greenroom.actors import Principal
 from greenroom.actors.transfer.export_actor import exported
 from greenroom.actors.transfer.import_run import Imported, Importer
 from greenroom.actors.transfer.import_run import ImportRefusedError as ImportRefusedError
+from greenroom.actors.transfer.normalize import BadRecord, SourceLine
 from greenroom.actors.transfer.sources import open_source, source_of_text
 
 if TYPE_CHECKING:
@@ -68,8 +69,11 @@ async def keys(runtime: RuntimeClient, principal: Principal, namespace: str | No
     return [each["key"] for each in await export(runtime, principal, namespace)]
 
 
-async def taken(home: House, path: Path, format: str = "auto", **options: Any) -> Imported:
-    return await Importer(home.runtime, ANN, open_source(path, format, ANN), **options).run()
+async def taken(
+    home: House, path: Path, format: str = "auto", *, dry_run: bool = False, **options: Any
+) -> Imported:
+    source = open_source(path, format, ANN)
+    return await Importer(home.runtime, ANN, source, **options).run(dry_run=dry_run)
 
 
 async def memories(home: House) -> dict[str, dict[str, Any]]:
@@ -77,4 +81,12 @@ async def memories(home: House) -> dict[str, dict[str, Any]]:
 
 
 def read(path: Path, format: str = "auto") -> list[dict[str, Any]]:
-    return [json.loads(made.raw) for made in open_source(path, format, ANN).read()]
+    """Return the lines that a reader makes of a file; see `left_out` for the others."""
+    found = open_source(path, format, ANN).read()
+    return [json.loads(each.raw) for each in found if isinstance(each, SourceLine)]
+
+
+def left_out(path: Path, format: str = "auto") -> list[tuple[str, str]]:
+    """Return what a reader leaves out of a file: places and reasons."""
+    found = open_source(path, format, ANN).read()
+    return [(each.place, each.sentence) for each in found if isinstance(each, BadRecord)]

@@ -10,3 +10,4 @@ from greenroom.actors.documents.errors import MissingReaderError as MissingReade
 from greenroom.actors.documents.errors import UnreadableDocumentError as UnreadableDocumentError
 from greenroom.actors.documents.kinds import Kind as Kind
 from greenroom.actors.documents.kinds import kind_of as kind_of
+from greenroom.actors.documents.word_document import unread_parts as unread_parts

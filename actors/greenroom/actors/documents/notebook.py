@@ -45,8 +45,9 @@ def _written(words: str, first: int, last: int, outline: Outline) -> Iterator[Bl
 
 
 def _source_of(cell: dict[str, Any]) -> str:
-    source = cell.get("source", "")
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+    source = cell.get("source")
+    lines = source if isinstance(source, list) else [source]
+    return "".join(line for line in lines if isinstance(line, str))  # no word of Python for what is none
 
 
 def _cells(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:

@@ -16,6 +16,7 @@ IGNORED: Final = "a .gitignore or .greenroomignore says so"
 COPIED: Final = "it is another work tree of git"
 EMPTY: Final = "it is empty"
 NO_TEXT: Final = "it is no text"
+UNREAD_PART: Final = "it is a part of a document, such as pictures or charts, that is not read"
 
 _SECRET_NAMES: Final = frozenset(
     {

@@ -17,7 +17,13 @@ import msgspec
 
 from greenroom.actors.corpus.facts import packed_facts, source_document
 from greenroom.actors.corpus.preparing import is_large, prepared_at_once
-from greenroom.actors.documents import Kind, MissingReaderError, UnreadableDocumentError, document_of
+from greenroom.actors.documents import (
+    Kind,
+    MissingReaderError,
+    UnreadableDocumentError,
+    document_of,
+    unread_parts,
+)
 from greenroom.actors.schemas.corpus import Document, Prepared
 from greenroom.actors.syntax import (
     AS_TEXT,
@@ -73,6 +79,7 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
         facts: What its syntax says, packed, where it was read by that.
         found: Where it has what it was searched for; None where that could not be looked for.
         refusal: Why the pattern is none, or needs what is not installed.
+        unread: The parts in the file that are not read, though they may say something.
     """
 
     document: Document | None = None
@@ -82,6 +89,7 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     facts: bytes | None = None
     found: list[Found] | None = None
     refusal: str = ""
+    unread: list[str] = []
 
 
 def parsed(job: Job) -> Parsed:
@@ -91,7 +99,8 @@ def parsed(job: Job) -> Parsed:
         if document is None:
             document = _read_as_text(job)
         ready = None if is_large(document) else prepared_at_once(document, is_code=job.is_source)
-        return Parsed(document, prepared=ready, facts=facts)
+        unread = unread_parts(job.data) if job.kind == "docx" else []
+        return Parsed(document, prepared=ready, facts=facts, unread=unread)
     except UnreadableDocumentError as error:
         return Parsed(failure=str(error), stays=isinstance(error, MissingReaderError))
     except MemoryError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
-from greenroom.actors.ingest.exclusions import SECRET
+from greenroom.actors.ingest.exclusions import SECRET, UNREAD_PART
 from greenroom.actors.schemas.ingest import DocumentsIngested, LeftOutFile
 
 MAX_NAMED: Final = 100
@@ -51,6 +52,11 @@ class Report:
             self._secrets.append(LeftOutFile(path, reason))
         elif told and reason != SECRET and len(self._named) < MAX_NAMED:
             self._named.append(LeftOutFile(path, reason))
+
+    def unread(self, path: str, parts: Sequence[str]) -> None:
+        """Count parts of a document that are not read, while the others are."""
+        for part in parts:
+            self.left_out(f"{path}/{part}", UNREAD_PART)
 
     @property
     def changes(self) -> dict[str, Any]:

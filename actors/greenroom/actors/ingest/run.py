@@ -470,6 +470,7 @@ class Ingestion:
         self._known[job.path] = Known(document.digest, reader)
         run.failures.pop(job.path, None)
         run.report.stored(stored.state, stored.chunks, len(job.data))
+        run.report.unread(job.path, parsed.unread)
         return True
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:

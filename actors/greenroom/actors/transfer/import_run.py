@@ -1,7 +1,8 @@
 """The run of an import: read and check everything, stage it, have it decided, wait until it is written.
 
-Nothing is staged before all lines are found good, and nothing takes effect before all are staged. Who
-runs this may die at any moment: begun again with the same source it goes on.
+Nothing is staged before all lines are checked, and nothing takes effect before all are staged. Who runs this
+may die at any moment: begun again with the same source it goes on. Of other programs' files the lines that
+cannot be imported are left out, and the others are one import.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import Any, Final, Literal, NamedTuple
 
@@ -28,17 +28,12 @@ from greenroom.actors.keys.quota import charge_roots
 from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.memory.import_staging import digest_with, topic_of
 from greenroom.actors.schemas import transfer as requests
-from greenroom.actors.schemas.import_lines import (
-    CheckedLine,
-    LineError,
-    check_line,
-    check_namespace,
-    line_error,
-)
+from greenroom.actors.schemas.import_lines import CheckedLine, LineError, check_line, check_namespace
 from greenroom.actors.schemas.transfer import OnConflict
 from greenroom.actors.transfer.import_actor import EXACT_ROOTS
-from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.normalize import Remark, SourceError, SourceLine
 from greenroom.actors.transfer.sources import Source
+from greenroom.actors.transfer.survey import CHECKED_AT_ONCE, MOST_PROBLEMS, Survey
 from greenroom.runtime import (
     ActorFailedError,
     Address,
@@ -57,8 +52,6 @@ Progress = Callable[[Stage, int, int], None]
 BATCH_LINES: Final = 200
 BATCH_BYTES: Final = 262_144
 """A batch is written in one turn of its actor, so it bounds how long others wait for that."""
-CHECKED_AT_ONCE: Final = 1_000
-MOST_PROBLEMS: Final = 10
 LOOK_SECONDS: Final = 5.0
 EMBEDDING_LOOK_SECONDS: Final = 0.2
 _BATCHING: Final = b"200 262144"
@@ -89,6 +82,9 @@ class Imported(NamedTuple):
         digest: SHA-256 of the lines.
         resumed: Whether an earlier attempt had begun with it.
         embedded: Whether all have vectors; None where nobody waited for that, or none are wanted.
+        left_out: The first `MOST_NAMED` records that cannot be imported, where the others were.
+        left_out_count: How many there are.
+        remarks: What is to be known of lines that were imported, of the first `MOST_NAMED`.
     """
 
     lines: int
@@ -97,20 +93,9 @@ class Imported(NamedTuple):
     digest: str
     resumed: bool
     embedded: bool | None
-
-
-@dataclass
-class _Survey:
-    """The findings of the first pass."""
-
-    lines: int = 0
-    namespaces: Counter[str] = field(default_factory=Counter)
-    roots: dict[str, int] = field(default_factory=dict)
-    problems: list[LineError] = field(default_factory=list)
-    denied: Refusal | None = None
-    places: dict[str, str] = field(default_factory=dict)
-    seen: dict[bytes, int] = field(default_factory=dict)
-    digest: Any = field(default_factory=sha256)
+    left_out: list[LineError]
+    left_out_count: int
+    remarks: list[Remark]
 
 
 class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
@@ -138,6 +123,7 @@ class Importer:
         source: What to import.
         namespace: For lines that name none; the importing user's own for None.
         on_conflict: What a key that is there means.
+        is_strict: Whether one line that cannot be imported refuses all, as it always does in JSON Lines.
         progress: Hears how far it is.
 
     Raises:
@@ -152,6 +138,7 @@ class Importer:
         *,
         namespace: str | None = None,
         on_conflict: OnConflict = "skip",
+        is_strict: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self._runtime = runtime
@@ -159,17 +146,19 @@ class Importer:
         self._source = source
         self._namespace = check_namespace(namespace or names.user_namespace(principal))
         self._on_conflict: OnConflict = on_conflict
+        self._is_strict = is_strict or source.is_own
         self._progress = progress or (lambda _stage, _done, _total: None)
 
     async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
-        """Import everything, or nothing.
+        """Import everything that can be, or nothing.
 
         Args:
             dry_run: Only count what would become of the lines.
             wait_embedded: Whether to wait until all that was imported has vectors.
 
         Raises:
-            ImportRefusedError: lines are not fit to be imported.
+            ImportRefusedError: lines are not fit to be imported, and all are wanted or none; or the caller
+                may not import them.
             SourceError: the source is not in its format.
             Refusal: the actors say no: to a namespace, or for lack of space.
             GreenroomError: as `RuntimeClient.ask`.
@@ -178,9 +167,7 @@ class Importer:
         digest = survey.digest.hexdigest()
         if dry_run or not survey.lines:
             counts = await self._tried(survey) if survey.lines else {}
-            return Imported(
-                survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
-            )
+            return _imported(survey, counts, digest, resumed=False, embedded=None)
         await self._paid(survey)
         address = Address(requests.IMPORT, self._import_id(survey))
         begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
@@ -191,7 +178,7 @@ class Importer:
         assert applied is not None, "what is decided is kept until it is long done"
         counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
         embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
-        return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
+        return _imported(survey, counts, digest, resumed=resumed, embedded=embedded)
 
     async def stage(self) -> requests.ReleaseImport | None:
         """Check and stage everything, and leave it to another actor to decide; None if there is nothing.
@@ -221,56 +208,28 @@ class Importer:
 
     # -- checking ----------------------------------------------------------
 
-    async def _checked(self) -> _Survey:
-        """Read everything once, and let no line pass that could be refused later."""
-        survey = _Survey()
-        lines = self._source.read()
+    async def _checked(self) -> Survey:
+        """Read everything once, and let no line pass that could be refused later.
+
+        Raises:
+            ImportRefusedError: see `run`.
+        """
+        survey = Survey(self._principal, self._namespace, is_strict=self._is_strict)
+        items = self._source.read()
         passed: int | None = 0
         while passed is not None and len(survey.problems) < MOST_PROBLEMS:
             self._progress("checking", passed, self._source.size)
-            passed = await trio.to_thread.run_sync(self._check_some, lines, survey)
+            passed = await trio.to_thread.run_sync(survey.check, items)
         if survey.denied is not None:
             denied = audit_record.details_of(survey.denied)
             tell(self._runtime, "import_memories", principal=self._principal, outcome="denied", **denied)
         if survey.problems:
             raise ImportRefusedError(survey.problems, more=passed is not None)
         self._progress("checking", self._source.size, self._source.size)
-        survey.seen.clear()
+        survey.end()
         return survey
 
-    def _check_some(self, lines: Iterator[Any], survey: _Survey) -> int | None:
-        """Check some lines; return how much of the source is behind them, or None at its end."""
-        passed = None
-        for made in itertools.islice(lines, CHECKED_AT_ONCE):
-            passed = made.passed
-            survey.lines += 1
-            try:
-                checked = check_line(made.raw, self._namespace, self._principal)
-            except Refusal as refusal:
-                survey.problems.append(line_error(made.place, refusal))
-                if refusal.is_denial:
-                    survey.denied = refusal
-            else:
-                self._note(made.place, checked, survey)
-            if len(survey.problems) >= MOST_PROBLEMS:
-                break
-        return passed
-
-    def _note(self, place: str, checked: CheckedLine, survey: _Survey) -> None:
-        mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
-        first = survey.seen.setdefault(mark, survey.lines)
-        if first != survey.lines:
-            key = checked.identity[1]
-            sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
-            survey.problems.append(LineError(place, sentence, "key"))
-            return
-        survey.namespaces[checked.namespace] += 1
-        survey.places.setdefault(checked.root, place)
-        survey.roots[checked.root] = survey.roots.get(checked.root, 0) + 1
-        survey.digest.update(checked.raw)
-        survey.digest.update(b"\n")
-
-    async def _paid(self, survey: _Survey) -> None:
+    async def _paid(self, survey: Survey) -> None:
         """Have new namespaces counted; of too many the lines are named that begin them."""
         try:
             await charge_roots(self._runtime, self._principal, survey.roots)
@@ -284,7 +243,7 @@ class Importer:
             problems = [LineError(survey.places[root], refusal.sentence, "namespace") for root in some]
             raise ImportRefusedError(problems, more=len(over) - room > len(some)) from refusal
 
-    def _import_id(self, survey: _Survey) -> str:
+    def _import_id(self, survey: Survey) -> str:
         identity = msgspec.json.encode(self._principal.identity, order="deterministic")
         parts = (identity, survey.digest.digest(), self._on_conflict.encode(), _BATCHING)
         return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
@@ -292,7 +251,7 @@ class Importer:
     # -- staging -------------------------------------------------------------
 
     async def _decided(
-        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+        self, survey: Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, bool]:
         """Stage and decide, unless a parallel import of the same source was faster; return the state then."""
         begun, batches, resumed = await self._staged_whole(survey, address, begun)
@@ -302,7 +261,7 @@ class Importer:
         return begun, resumed
 
     async def _staged_whole(
-        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+        self, survey: Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
         """Stage all, and nothing if a parallel import of the same source was decided meanwhile.
 
@@ -321,7 +280,7 @@ class Importer:
             return found, {}, True
         return begun, batches, resumed
 
-    async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
+    async def _staged(self, survey: Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
         """Stage what is not yet there; return how many batches there are by root, and whether some were."""
         there: dict[str, requests.Staged] = {}
         for root in begun.roots:
@@ -354,9 +313,9 @@ class Importer:
             )
         return batches, any(found.batches for found in there.values())
 
-    async def _batches(self, survey: _Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
+    async def _batches(self, survey: Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
         """Yield the lines again, in batches of one root; the same source makes the same batches."""
-        lines = self._source.read()
+        lines = survey.sound_lines(self._source.read())
         buffers: dict[str, list[msgspec.Raw]] = {}
         sizes: dict[str, int] = {}
         digest = sha256()
@@ -377,7 +336,7 @@ class Importer:
         for root, buffer in buffers.items():
             yield root, buffer
 
-    def _read_some(self, lines: Iterator[Any]) -> list[CheckedLine]:
+    def _read_some(self, lines: Iterator[SourceLine]) -> list[CheckedLine]:
         try:
             return [
                 check_line(made.raw, self._namespace, self._principal)
@@ -386,7 +345,7 @@ class Importer:
         except Refusal as refusal:
             raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
 
-    async def _tried(self, survey: _Survey) -> dict[str, int]:
+    async def _tried(self, survey: Survey) -> dict[str, int]:
         counts: Counter[str] = Counter()
         done = 0
         async with aclosing(self._batches(survey)) as pieces:
@@ -451,7 +410,7 @@ class Importer:
         except StoreError:  # no owner has been reached yet
             return 0
 
-    async def _embedded(self, survey: _Survey) -> bool | None:
+    async def _embedded(self, survey: Survey) -> bool | None:
         """Wait until no memory of these roots waits for vectors; False when the embedder fails."""
         most = 0
         roots = sorted(survey.roots)
@@ -473,6 +432,22 @@ class Importer:
 
     def _may_hear(self, label: Any) -> bool:
         return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
+
+
+def _imported(
+    survey: Survey, counts: dict[str, int], digest: str, *, resumed: bool, embedded: bool | None
+) -> Imported:
+    return Imported(
+        survey.lines,
+        counts,
+        dict(survey.namespaces),
+        digest,
+        resumed,
+        embedded,
+        survey.left_out,
+        survey.left_out_count,
+        survey.remarks,
+    )
 
 
 _WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

@@ -7,121 +7,150 @@ so that they are found together. A relation becomes a memory of three words.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from greenroom.actors.transfer import json_records, text_files
+from greenroom.actors.transfer.json_records import Record
 from greenroom.actors.transfer.normalize import (
     MAX_WHOLE_BYTES,
+    BadRecord,
+    Item,
+    RecordError,
+    Remark,
     SourceError,
     SourceLine,
     key_of,
-    name_of,
-    parsed,
     read_whole,
     source_line,
     tags_of,
+    text_in,
+    wrong_type,
 )
 
+MARKER: Final = "_aim"
+"""The type of a line that says which program's file it is, and holds nothing else."""
+_OF_LISTS: Final = {"entities": "entity", "relations": "relation"}
 
-def read(path: Path) -> Iterator[SourceLine]:
+
+class _Memory(NamedTuple):
+    """A line with what tells it from others."""
+
+    key: str
+    content: str
+    line: SourceLine
+
+
+def read(path: Path) -> Iterator[Item]:
     """Yield a memory for each observation and relation, and for an entity without observations."""
-    seen: set[str] = set()
-    for place, passed, item in _items(path):
-        kind = item.get("type")
-        if kind == "entity":
-            lines = _entity(place, passed, item)
-        elif kind == "relation":
-            lines = iter([_relation(place, passed, item)])
-        else:
-            raise SourceError(f"{path}, {place}: the type is {kind!r}, not entity or relation")
-        for key, line in lines:
-            if key not in seen:  # the server itself takes the first of several
-                seen.add(key)
-                yield line
-
-
-def _items(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    passed = 0
-    with path.open("rb") as file:
-        for number in itertools.count(1):
-            raw = file.readline(MAX_WHOLE_BYTES + 1)
-            if not raw:
-                return
-            if len(raw) > MAX_WHOLE_BYTES:
-                raise SourceError(f"{path}, line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
-            passed += len(raw)
-            text = raw.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else raw.strip()
-            if not text:
+    seen: dict[str, bytes] = {}
+    for found, passed in _records(path):
+        for each in _memories(found, passed) if isinstance(found, Record) else (found,):
+            if not isinstance(each, _Memory):
+                yield each
                 continue
-            try:
-                item = parsed(text)
-            except ValueError as error:
-                if number == 1 and text.startswith(b"{"):
-                    yield from _whole(path)
-                    return
-                raise SourceError(f"{path}, line {number}: this is no JSON: {error}") from None
-            if not isinstance(item, dict):
-                raise SourceError(f"{path}, line {number}: this is no object")
-            if "entities" in item and "type" not in item:
-                yield from _graph(item, passed)
-            else:
-                yield f"line {number}", passed, item
+            mark = blake2b(each.content.encode(errors="surrogatepass"), digest_size=8).digest()
+            if seen.get(each.key) != mark:  # a repeat says nothing new
+                seen.setdefault(each.key, mark)
+                yield each.line
 
 
-def _whole(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    with path.open("rb") as file:
+def _records(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
+    """Yield the records of a file, line by line unless a value of it has several."""
+    is_first = True
+    for line in text_files.lines(path):
+        if not isinstance(line, text_files.TextLine):
+            yield line, line.passed
+            continue
+        is_of_lines = not is_first or json_records.begins_with_object(line.text)
+        if not is_of_lines and path.stat().st_size <= MAX_WHOLE_BYTES:
+            yield from _whole(path)
+            return
+        is_first = False
+        for each in json_records.in_line(f"line {line.number}", line.text, line.passed):
+            yield each, line.passed
+
+
+def _whole(path: Path) -> Iterator[tuple[Record | BadRecord | Remark, int]]:
+    size = path.stat().st_size
+    with text_files.opened(path) as file:
         data = read_whole(file, str(path))
     try:
-        graph = parsed(data)
-    except ValueError as error:
-        raise SourceError(f"{path} is no JSON: {error}") from None
-    if not isinstance(graph, dict) or "entities" not in graph:
-        raise SourceError(f"{path} is no file of server-memory: it holds no entities")
-    yield from _graph(graph, path.stat().st_size)
+        text, is_guess = text_files.narrow_text(data)
+    except RecordError as error:
+        raise SourceError(f"{path}: {error}") from None
+    if is_guess:
+        yield Remark("", text_files.GUESSED, 0), 0
+    for each in json_records.in_text(text, size):
+        yield each, size
 
 
-def _graph(graph: dict[str, Any], passed: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    for name, kind in (("entities", "entity"), ("relations", "relation")):
+def _memories(record: Record, passed: int) -> Iterator[_Memory | BadRecord]:
+    place, item = record
+    try:
+        if not isinstance(item, dict):
+            raise wrong_type("record", "an object", item)
+        kind = item.get("type", "entity" if "entityType" in item else None)
+        if kind is None and item.keys() & _OF_LISTS.keys():
+            yield from _graph(item, passed)
+        elif kind == "entity":
+            yield from _entity(place, passed, item)
+        elif kind == "relation" or (kind is None and "relationType" in item):
+            yield _relation(place, passed, item)
+        elif kind != MARKER:
+            raise wrong_type("type", "entity or relation", kind)
+    except RecordError as error:
+        yield BadRecord(place, str(error), passed)
+
+
+def _graph(graph: dict[str, Any], passed: int) -> Iterator[_Memory | BadRecord]:
+    for name, kind in _OF_LISTS.items():
         items = graph.get(name) or []
         if not isinstance(items, list):
-            raise SourceError(f"the {name} are no list")
+            yield BadRecord(name, str(wrong_type(name, "a list", items)), passed)
+            continue
         for number, item in enumerate(items, start=1):
-            if not isinstance(item, dict):
-                raise SourceError(f"{kind} {number} is no object")
-            yield f"{kind} {number}", passed, {**item, "type": kind}
+            typed = {**item, "type": kind} if isinstance(item, dict) else item
+            yield from _memories(Record(f"{kind} {number}", typed), passed)
 
 
-def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str, SourceLine]]:
-    name, kind = item.get("name"), item.get("entityType")
-    if not isinstance(name, str) or not name:
-        raise SourceError(f"{place}: the entity has no name")
+def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[_Memory | BadRecord]:
+    name, kind = text_in(item, "name"), item.get("entityType")
     observations = item.get("observations") or []
     if not isinstance(observations, list):
-        raise SourceError(f"{place}: the observations are no list")
+        raise wrong_type("observations", "a list", observations)
     about = {"entity": name, "entityType": kind}
-    tags = tags_of(["entity", kind] if kind else ["entity"])
+    kind = kind if isinstance(kind, str) else ""
+    tags = tags_of(["entity", kind])
     if not observations:
-        key = key_of(name)
-        yield key, source_line(place, passed, key=key, content=f"{name} ({kind})", tags=tags, metadata=about)
+        key, content = key_of(name), f"{name} ({kind})" if kind else name
+        yield _Memory(
+            key, content, source_line(place, passed, key=key, content=content, tags=tags, metadata=about)
+        )
     for number, observation in enumerate(observations, start=1):
+        at = f"{place}, observation {number}"
         text = observation.get("content") if isinstance(observation, dict) else observation
-        key = key_of(name, _mark(str(text)))
-        yield (
-            key,
-            source_line(
-                f"{place}, observation {number}",
+        if not isinstance(text, str) or not text:
+            yield BadRecord(at, str(wrong_type("observation", "text", observation)), passed)
+            continue
+        key, content = key_of(name, _mark(text)), f"{name}: {text}"
+        try:
+            made = source_line(
+                at,
                 passed,
                 key=key,
-                content=f"{name}: {text}",
-                created_by=None,
-                conversation_id=name_of(name),
+                content=content,
+                conversation_id=name,
                 position=number - 1,
                 tags=tags,
                 metadata=about,
-            ),
-        )
+            )
+        except RecordError as error:
+            yield BadRecord(at, str(error), passed)
+        else:
+            yield _Memory(key, content, made)
 
 
 def _mark(text: str) -> str:
@@ -129,16 +158,15 @@ def _mark(text: str) -> str:
     return key_of(text + "\n").rpartition("~")[2]
 
 
-def _relation(place: str, passed: int, item: dict[str, Any]) -> tuple[str, SourceLine]:
-    source, relation, target = item.get("from"), item.get("relationType"), item.get("to")
-    if not all(isinstance(part, str) and part for part in (source, relation, target)):
-        raise SourceError(f"{place}: a relation has from, relationType and to")
-    key = key_of(source, relation, target)
-    return key, source_line(
+def _relation(place: str, passed: int, item: dict[str, Any]) -> _Memory:
+    source, relation, target = (text_in(item, name) for name in ("from", "relationType", "to"))
+    key, content = key_of(source, relation, target), f"{source} {relation.replace('_', ' ')} {target}"
+    line = source_line(
         place,
         passed,
         key=key,
-        content=f"{source} {str(relation).replace('_', ' ')} {target}",
+        content=content,
         tags=tags_of(["relation", relation]),
         metadata={"from": source, "relationType": relation, "to": target},
     )
+    return _Memory(key, content, line)

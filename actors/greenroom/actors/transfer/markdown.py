@@ -8,37 +8,36 @@ it says is kept as metadata. Without it the file's own time counts.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from greenroom.actors.base.yaml_errors import MALFORMED
+from greenroom.actors.transfer.front_matter import cut, read_front_matter
 from greenroom.actors.transfer.normalize import (
     KINDS,
-    MAX_DIGITS,
-    SourceError,
+    MAX_WHOLE_BYTES,
+    BadRecord,
+    Item,
+    RecordError,
+    Remark,
     SourceLine,
+    as_text,
     fraction_of,
     key_of,
     name_of,
-    read_whole,
     source_line,
     tags_of,
     time_of,
-    too_long,
 )
+from greenroom.actors.transfer.text_files import GUESSED, text_of
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
-MAX_FRONT_MATTER: Final = 65_536
-MAX_FRONT_MATTER_DEPTH: Final = 50
-_FRONT_MATTER: Final = re.compile(
-    r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
-)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _SCOPES: Final = frozenset({"private", "shared", "public"})
 
 
@@ -65,7 +64,7 @@ _FIELDS: Final = {
     "scope": _Field(("scope",), _one_of(_SCOPES), "scope"),
     "importance": _Field(("importance",), fraction_of, "importance"),
     "updated_at": _Field(("updated", "updated_at", "modified"), time_of),
-    "created_by": _Field(("author", "created_by"), name_of),
+    "created_by": _Field(("author", "created_by"), name_of, "author"),
     "expires_at": _Field(("expires", "expires_at"), time_of),
 }
 _KEY: Final = ("key", "id")
@@ -89,90 +88,91 @@ def files(path: Path) -> list[Path]:
 
     A link out of the folder is not followed: who filled the folder may not be who imports it.
     """
+    return _listed(path)[0]
+
+
+def _listed(path: Path) -> tuple[list[Path], list[BadRecord]]:
+    """Return the files, and what of the folder is left out for what it is."""
     if not path.is_dir():
-        return [path]
-    return [each for each in _candidates(path) if _is_inside(each, path)]
+        return [path], []
+    found: list[Path] = []
+    left_out: list[BadRecord] = []
+
+    def note(error: OSError) -> None:
+        name = Path(error.filename).relative_to(path).as_posix()
+        left_out.append(BadRecord(name, f"it cannot be read: {error.strerror}", 0))
+
+    for folder, folders, names in os.walk(path, onerror=note):
+        linked = [name for name in folders if Path(folder, name).is_symlink()]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in linked]
+        for each in (Path(folder, name) for name in (*linked, *names) if not name.startswith(".")):
+            is_note = each.suffix.lower() in SUFFIXES and each.is_file()
+            if not is_note and each.name not in linked:
+                continue
+            if not each.resolve().is_relative_to(path.resolve()):
+                left_out.append(
+                    BadRecord(each.relative_to(path).as_posix(), f"it is a link out of {path}", 0)
+                )
+            elif is_note:
+                found.append(each)
+    return sorted(found), sorted(left_out)
 
 
-def left_out(path: Path) -> list[str]:
-    """Return the Markdown files of a folder that are links out of it."""
-    if not path.is_dir():
-        return []
-    return [each.relative_to(path).as_posix() for each in _candidates(path) if not _is_inside(each, path)]
-
-
-def _candidates(path: Path) -> list[Path]:
-    return sorted(
-        each
-        for each in path.rglob("*")
-        if each.suffix.lower() in SUFFIXES
-        and each.is_file()
-        and not any(part.startswith(".") for part in each.relative_to(path).parts)
-    )
-
-
-def _is_inside(file: Path, folder: Path) -> bool:
-    return file.resolve().is_relative_to(folder.resolve())
-
-
-def read(path: Path) -> Iterator[SourceLine]:
+def read(path: Path) -> Iterator[Item]:
     """Yield the sections of all files."""
     passed = 0
     taken: dict[str, int] = {}
-    for file in files(path):
+    found, left_out = _listed(path)
+    yield from left_out
+    for file in found:
         name = file.name if file == path else file.relative_to(path).as_posix()
-        with file.open("rb") as opened:
-            data = read_whole(opened, name)
-        passed += len(data)
         try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None
-        about, body = _front_matter(name, text)
-        created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        yield from _sections_of(name, body, about, created, passed, taken)
+            data, changed = _read_file(file)
+            text, is_guess = text_of(data)
+        except RecordError as error:
+            yield BadRecord(name, str(error), passed)
+            continue
+        except OSError as error:
+            yield BadRecord(name, f"it cannot be read: {error.strerror}", passed)
+            continue
+        passed += len(data)
+        if is_guess:
+            yield Remark(name, GUESSED, passed)
+        yield from _file(name, text, changed, passed, taken)
 
 
-def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
-    """Return what the YAML before a text says, and the text; a text that begins with a rule has none."""
-    found = _FRONT_MATTER.match(text)
-    if found is None:
-        return {}, text
-    import yaml  # noqa: PLC0415  only who imports Markdown waits for it
+def _read_file(file: Path) -> tuple[bytes, datetime]:
+    """Return what a file holds, and when it was changed.
 
+    Raises:
+        RecordError: it is too large.
+        OSError: it cannot be read.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(MAX_WHOLE_BYTES + 1)
+        if len(data) > MAX_WHOLE_BYTES:
+            raise RecordError(f"it has more than {MAX_WHOLE_BYTES:,} bytes; split it")
+        return data, datetime.fromtimestamp(os.fstat(opened.fileno()).st_mtime, UTC)
+
+
+def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str, int]) -> Iterator[Item]:
+    front, body = cut(text)
     try:
-        _check_front_matter(name, found[1])
-        about = yaml.safe_load(found[1])
-    except (yaml.YAMLError, ValueError, *MALFORMED) as error:
-        raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
-    if about is not None and not isinstance(about, dict):  # another rule further down
-        return {}, text
-    return {str(key): value for key, value in (about or {}).items()}, text[found.end() :]
-
-
-def _check_front_matter(name: str, text: str) -> None:
-    """Refuse what would cost too much to load, by its events alone."""
-    import yaml  # noqa: PLC0415  as above
-
-    if len(text) > MAX_FRONT_MATTER:
-        raise SourceError(f"{name}: its front matter is too large")
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
-            _check_integer(name, event.value)
-        if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
-            raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
-
-
-def _check_integer(name: str, text: str) -> None:
-    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
-        raise SourceError(f"{name}: its front matter cannot be read: {too_long(len(text))}")
+        about = read_front_matter(front)
+    except RecordError as error:
+        # Its keys stay its own, so that other files have the same ones when it is mended.
+        for _ in _sections_of(name, body, {}, changed, passed, taken):
+            pass
+        yield BadRecord(name, str(error), passed)
+        return
+    if about is None:  # what stands between two rules is text
+        about, body = {}, text
+    yield from _sections_of(name, body, about, changed, passed, taken)
 
 
 def _sections_of(
     name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
-) -> Iterator[SourceLine]:
+) -> Iterator[SourceLine | BadRecord]:
     sections = [section for section in _sections(body) if section.has_body]
     base = _base_key(name, about)
     fields, rest = _common(about, changed)
@@ -182,22 +182,26 @@ def _sections_of(
         metadata = {"path": name, **rest}
         if section.headings:
             metadata["heading"] = " > ".join(section.headings)
-        yield source_line(
-            f"{name}, section {position + 1}",
-            passed,
-            key=_untaken(key, taken),
-            content=section.text,
-            conversation_id=name_of(name),
-            position=position,
-            metadata=metadata,
-            **fields,
-        )
+        place = f"{name}, section {position + 1}"
+        key = _untaken(key, taken)
+        try:
+            yield source_line(
+                place,
+                passed,
+                key=key,
+                content=section.text,
+                conversation_id=name,
+                position=position,
+                metadata=metadata,
+                **fields,
+            )
+        except RecordError as error:
+            yield BadRecord(place, str(error), passed)
 
 
 def _base_key(name: str, about: dict[str, Any]) -> str:
     """Return the key of a file: what its front matter gives, or else its path without the ending."""
-    given = _first(about, _KEY)
-    return key_of(name.rpartition(".")[0].replace("/", ".") if given is None or given == "" else given)
+    return key_of(name_of(_first(about, _KEY)) or name.rpartition(".")[0].replace("/", "."))
 
 
 def _untaken(key: str, taken: dict[str, int]) -> str:
@@ -215,6 +219,9 @@ def _common(about: dict[str, Any], changed: datetime) -> tuple[dict[str, Any], d
         fields[name] = field.read(given)
         if fields[name] is None and field.kept_as is not None and given is not None:
             rest[field.kept_as] = _plain(given)
+    key = _first(about, _KEY)
+    if key is not None and name_of(key) is None:
+        rest["key"] = _plain(key)
     created = time_of(_first(about, _CREATED))
     if created is not None and not isinstance(created, datetime):
         rest["created"] = _plain(created)
@@ -253,12 +260,11 @@ def _section(above: list[tuple[int, str]], lines: list[str]) -> _Section:
 
 def _plain(value: Any) -> Any:
     """Return what YAML made as JSON has it."""
-    if isinstance(value, date):
-        return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): _plain(member) for key, member in value.items()}
+        return {as_text(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | set | tuple):
         return [_plain(member) for member in value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return value
+    is_json = value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
+    return value if is_json else as_text(value)

@@ -6,96 +6,115 @@ conversation, and who said it (``actor_id``, else ``agent_id``, else ``user_id``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from greenroom.actors.transfer import json_records, text_files
+from greenroom.actors.transfer.json_records import Record
 from greenroom.actors.transfer.normalize import (
+    BadRecord,
+    Item,
+    RecordError,
+    Remark,
     SourceError,
     SourceLine,
+    id_in,
     key_of,
     name_of,
     object_of,
-    parsed,
     read_whole,
     source_line,
     tags_of,
+    text_in,
     time_of,
+    wrong_type,
 )
 
 _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", "structured_attributes")
+_LISTS = ("results", "memories")
 
 
-def read(path: Path) -> Iterator[SourceLine]:
+def read(path: Path) -> Iterator[Item]:
     """Yield the memories of an export."""
+    size = path.stat().st_size
     with path.open("rb") as file:
         data = read_whole(file, str(path))
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
-    size = len(text)
-    for number, (place, memory) in enumerate(_memories(path, text), start=1):
-        yield _line(place, size if not number % 100 else 0, memory)
+        text, is_guess = text_files.text_of(data)
+    except RecordError as error:
+        raise SourceError(f"{path}: {error}") from None
+    if is_guess:
+        yield Remark("", text_files.GUESSED, 0)
+    found = _memories(path, list(json_records.in_text(text, size)))
+    for number, each in enumerate(found, start=1):
+        passed = size if not number % 100 else 0
+        if not isinstance(each, Record):
+            yield each
+            continue
+        try:
+            yield _line(*each, passed)
+        except RecordError as error:
+            yield BadRecord(each.place, str(error), passed)
 
 
-def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    try:
-        whole = parsed(text)
-    except ValueError as error:
-        whole = [
-            _parsed(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
-        ]
-        if len(whole) <= 1:
-            raise SourceError(f"{path} is no JSON: {error}") from None
-    relations: list[Any] = []
-    if isinstance(whole, dict):
-        relations = whole.get("relations") or []
-        whole = whole.get("results", whole.get("memories", [whole] if "memory" in whole else None))
-    if not isinstance(whole, list) or not isinstance(relations, list):
+def _memories(path: Path, records: Sequence[Record | BadRecord]) -> Iterator[Record | BadRecord]:
+    """Yield the memories and relations among the records of a file.
+
+    Raises:
+        SourceError: it is no export.
+    """
+    broken = [each for each in records if isinstance(each, BadRecord)]
+    if broken and len(broken) == len(records):
+        raise SourceError(f"{path}, {broken[0].place}: {broken[0].sentence}")
+    only = records[0] if len(records) == 1 else None
+    if (
+        not isinstance(only, Record)
+        or not isinstance(only.value, dict)
+        or only.value.keys() & {"id", "memory"}
+    ):
+        yield from records
+        return
+    relations = only.value.get("relations") or []
+    memories = next((only.value[name] for name in _LISTS if name in only.value), None)
+    if not isinstance(memories, list) or not isinstance(relations, list):
         raise SourceError(f"{path} is no export of mem0: it holds no list of memories")
-    for number, memory in enumerate(whole, start=1):
-        yield f"memory {number}", memory
-    for number, relation in enumerate(relations, start=1):
-        yield f"relation {number}", relation
+    yield from (Record(f"memory {number}", memory) for number, memory in enumerate(memories, 1))
+    yield from (Record(f"relation {number}", relation) for number, relation in enumerate(relations, 1))
 
 
-def _parsed(path: Path, number: int, line: str) -> Any:
-    try:
-        return parsed(line)
-    except ValueError as error:
-        raise SourceError(f"{path}, line {number}: this is no JSON: {error}") from None
-
-
-def _line(place: str, passed: int, memory: Any) -> SourceLine:
+def _line(place: str, memory: Any, passed: int) -> SourceLine:
     if not isinstance(memory, dict):
-        raise SourceError(f"{place} is no object")
+        raise wrong_type("memory", "an object", memory)
     if place.startswith("relation"):
-        source, target = memory.get("source"), memory.get("target", memory.get("destination"))
-        relation = memory.get("relationship", memory.get("relation"))
-        return source_line(
-            place,
-            passed,
-            key=key_of(source, relation, target),
-            content=f"{source} {relation} {target}",
-            tags=tags_of(["relation", relation]),
-            metadata={"source": source, "relationship": relation, "target": target},
-        )
+        return _relation(place, memory, passed)
     metadata = object_of(memory.get("metadata"))
     metadata.update({name: memory[name] for name in _KEPT if memory.get(name) is not None})
-    created = time_of(memory.get("created_at"))
-    updated = time_of(memory.get("updated_at"))
     author = next((memory[name] for name in ("actor_id", "agent_id", "user_id") if memory.get(name)), None)
     return source_line(
         place,
         passed,
-        key=key_of(memory.get("id", "")),
-        content=memory.get("memory", memory.get("text")),
-        created_at=created,
-        updated_at=updated,
+        key=key_of(id_in(memory, "id")),
+        content=text_in(memory, "memory" if "memory" in memory else "text"),
+        created_at=time_of(memory.get("created_at")),
+        updated_at=time_of(memory.get("updated_at")),
         created_by=name_of(author),
         conversation_id=name_of(memory.get("run_id")),
         tags=tags_of(memory.get("categories")),
         expires_at=time_of(memory.get("expiration_date")),
         metadata=metadata or None,
+    )
+
+
+def _relation(place: str, relation: dict[str, Any], passed: int) -> SourceLine:
+    source = text_in(relation, "source")
+    target = text_in(relation, "target" if "target" in relation else "destination")
+    kind = text_in(relation, "relationship" if "relationship" in relation else "relation")
+    return source_line(
+        place,
+        passed,
+        key=key_of(source, kind, target),
+        content=f"{source} {kind} {target}",
+        tags=tags_of(["relation", kind]),
+        metadata={"source": source, "relationship": kind, "target": target},
     )

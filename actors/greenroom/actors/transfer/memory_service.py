@@ -13,6 +13,9 @@ from typing import Any
 
 from greenroom.actors.transfer.normalize import (
     KINDS,
+    BadRecord,
+    Item,
+    RecordError,
     SourceError,
     SourceLine,
     fraction_of,
@@ -20,14 +23,16 @@ from greenroom.actors.transfer.normalize import (
     object_of,
     source_line,
     tags_of,
+    text_in,
     time_of,
 )
-from greenroom.actors.transfer.sqlite_file import opened, rows, tables_of
+from greenroom.actors.transfer.sqlite_file import opened, remarks, rows, tables_of
 
+_SHOWN = 80
 _IMPORTANCE = ("importance_score", "importance", "quality_score")
 
 
-def read(path: Path) -> Iterator[SourceLine]:
+def read(path: Path) -> Iterator[Item]:
     """Yield the memories that are not deleted, oldest first."""
     if "memories" not in tables_of(path):
         raise SourceError(f"{path} is no file of mcp-memory-service: it has no table memories")
@@ -40,13 +45,23 @@ def read(path: Path) -> Iterator[SourceLine]:
         (count,) = connection.execute(f"SELECT count(*) FROM memories {there}").fetchone()  # noqa: S608
         successors = _successors(connection, columns)
         number = 0
-        for row in rows(connection, "memories", "rowid"):
-            if row.get("deleted_at") is None:
-                number += 1
-                yield _line(row, size * number // count, successors.get(row["content_hash"]))
+        for row in rows(connection, "memories"):
+            if row.values.get("deleted_at") is not None:
+                continue
+            number += 1
+            name = row.values["content_hash"]
+            place = f"row {row.number}" + (f", memory {name[:_SHOWN]}" if isinstance(name, str) else "")
+            passed = size * number // max(1, count)
+            try:
+                line = _line(place, row.values, passed, successors)
+            except RecordError as error:
+                yield BadRecord(place, str(error), passed)
+            else:
+                yield from remarks(place, row, passed)
+                yield line
 
 
-def _successors(connection: Any, columns: set[str]) -> dict[str, str]:
+def _successors(connection: Any, columns: set[str]) -> dict[Any, Any]:
     """Return what each memory supersedes, where that is one."""
     if not {"superseded_by", "deleted_at"} <= columns:
         return {}
@@ -57,7 +72,7 @@ def _successors(connection: Any, columns: set[str]) -> dict[str, str]:
     return {row["superseded_by"]: row["content_hash"] for row in connection.execute(query)}
 
 
-def _line(row: dict[str, Any], passed: int, superseded: str | None) -> SourceLine:
+def _line(place: str, row: dict[str, Any], passed: int, successors: dict[Any, Any]) -> SourceLine:
     metadata = object_of(row.get("metadata"))
     importance = next(
         (value for name in _IMPORTANCE if (value := fraction_of(metadata.get(name))) is not None), None
@@ -65,20 +80,20 @@ def _line(row: dict[str, Any], passed: int, superseded: str | None) -> SourceLin
     kind = row.get("memory_type")
     if kind:
         metadata.setdefault("memory_type", kind)
-    created = time_of(row.get("created_at")) or time_of(row.get("created_at_iso"))
-    updated = time_of(row.get("updated_at")) or time_of(row.get("updated_at_iso"))
+    name = text_in(row, "content_hash")
+    superseded = successors.get(name)
     return source_line(
-        f"memory {row['content_hash']}",
+        place,
         passed,
-        key=key_of(row["content_hash"]),
-        content=row["content"],
-        created_at=created,
-        updated_at=updated,
+        key=key_of(name),
+        content=text_in(row, "content"),
+        created_at=time_of(row.get("created_at")) or time_of(row.get("created_at_iso")),
+        updated_at=time_of(row.get("updated_at")) or time_of(row.get("updated_at_iso")),
         tags=tags_of(_tags(row.get("tags"))),
         kind=kind if kind in KINDS else None,
         importance=importance,
         metadata=metadata or None,
-        supersedes=None if superseded is None else key_of(superseded),
+        supersedes=key_of(superseded) if isinstance(superseded, str) and superseded != name else None,
     )
 
 

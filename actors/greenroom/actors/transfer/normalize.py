@@ -1,9 +1,11 @@
-"""What the readers of other programs' files share: keys, times, tags."""
+"""What the readers of other programs' files share: keys, times, tags, and what a bad record is."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from hashlib import blake2b
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -12,6 +14,7 @@ import msgspec
 
 from greenroom.actors.base.strict_json import DOUBLE_DIGITS
 from greenroom.actors.base.times import read_time
+from greenroom.actors.base.validation_messages import shown
 
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
@@ -30,6 +33,10 @@ MAGIC: Final = b"SQLite format 3\0"
 
 class SourceError(Exception):
     """A file is not in its format at all, or cannot be read; nothing was imported."""
+
+
+class RecordError(Exception):
+    """One record of a file cannot be imported, whatever becomes of the others; the sentence says why."""
 
 
 class SourceUnreadableError(SourceError):
@@ -54,10 +61,22 @@ def parsed(text: str | bytes) -> Any:
     """Return what a text of JSON says.
 
     Raises:
-        ValueError: it is none, too much of it stands in each other, or an integer is too long.
+        ValueError: it is none, too much of it stands in each other, or a number is none that JSON knows.
     """
     try:
-        return json.loads(text, parse_int=_integer)
+        return _decoder.decode(text if isinstance(text, str) else text.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def next_value(text: str, position: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at a position of a text, and where it ends.
+
+    Raises:
+        ValueError: as `parsed`.
+    """
+    try:
+        return _decoder.raw_decode(text, position)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -73,12 +92,44 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits[:MAX_DIGITS])
+
+
+_decoder: Final = json.JSONDecoder(parse_int=_integer, parse_float=_fraction, parse_constant=_no_number)
+
+
 class SourceLine(NamedTuple):
     """A line: where it stands, its JSON, and how many bytes of the source were passed."""
 
     place: str
     raw: bytes
     passed: int
+
+
+class BadRecord(NamedTuple):
+    """A record that cannot be imported: where it stands, why, and how many bytes were passed."""
+
+    place: str
+    sentence: str
+    passed: int
+
+
+class Remark(NamedTuple):
+    """Something to be known of a record that is taken, or of a whole file."""
+
+    place: str
+    sentence: str
+    passed: int
+
+
+Item = SourceLine | BadRecord | Remark
+"""What a reader finds: a line to import, one that is left out, or something to be known."""
 
 
 def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
@@ -88,7 +139,7 @@ def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
     kept in the metadata; the field gets what fits of it.
 
     Raises:
-        SourceError: a value is nested too deeply.
+        RecordError: a value is nested too deeply.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     metadata = dict(given.pop("metadata", None) or {})
@@ -107,7 +158,7 @@ def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
     try:
         return SourceLine(place, _encode(given), passed)
     except RecursionError:
-        raise SourceError(f"{place} is nested too deeply") from None
+        raise RecordError("it is nested too deeply") from None
     except UnicodeEncodeError:
         # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
         return SourceLine(place, json.dumps(given, default=str).encode(), passed)
@@ -125,8 +176,8 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def key_of(*parts: object) -> str:
-    """Return a key made of texts of any kind: what a key cannot hold becomes a dot.
+def key_of(*parts: str | int) -> str:
+    """Return a key made of names of any kind: what a key cannot hold becomes a dot.
 
     Where that loses something, or the key would be too long, it ends with a digest, so that different
     texts have different keys.
@@ -139,18 +190,64 @@ def key_of(*parts: object) -> str:
     return f"{key[: MAX_KEY - len(digest) - 1]}~{digest}"
 
 
+def text_in(record: Mapping[str, Any], field: str) -> str:
+    """Return the text of a record's field.
+
+    Raises:
+        RecordError: it has none, or something else.
+    """
+    given = record.get(field)
+    if isinstance(given, str) and given:
+        return given
+    raise wrong_type(field, "text", given)
+
+
+def id_in(record: Mapping[str, Any], field: str) -> str | int:
+    """Return what a record's field names it by: a text or a whole number.
+
+    Raises:
+        RecordError: it has neither.
+    """
+    given = record.get(field)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    return text_in(record, field)
+
+
+def wrong_type(field: str, wanted: str, given: object) -> RecordError:
+    """Return the error of a field that holds something else than what it takes."""
+    return RecordError(f"{field}: it takes {wanted} and got {shown(as_text(given, quoted=True).encode())}")
+
+
+def as_text(given: object, *, quoted: bool = False) -> str:
+    """Return a value as text: a text as it is unless quotes are wanted, anything else as JSON writes it."""
+    if isinstance(given, str) and not quoted:
+        return given
+    if isinstance(given, date):  # of YAML, as are numbers that JSON does not know
+        return given.isoformat()
+    if isinstance(given, float) and not math.isfinite(given):
+        return ".nan" if math.isnan(given) else ".inf" if given > 0 else "-.inf"
+    try:
+        return json.dumps(given, ensure_ascii=False, default=as_text)
+    except (RecursionError, ValueError):
+        return "a value that is nested too deeply"
+
+
 def name_of(given: object) -> str | None:
-    """Return a name as text; None for nothing."""
-    return None if given is None or given == "" else str(given)
+    """Return a name, or several with commas; None for nothing and for what names nobody."""
+    if isinstance(given, list) and all(isinstance(each, str) for each in given):
+        return ", ".join(given) or None
+    is_name = isinstance(given, str | int | float | date) and not isinstance(given, bool)
+    return (as_text(given) or None) if is_name else None
 
 
 def tags_of(*groups: object) -> list[str] | None:
     """Return tags given as a list, or as a text with commas; each once, in their order."""
     found: dict[str, None] = {}
     for group in groups:
-        given = group.split(",") if isinstance(group, str) else group if isinstance(group, list) else []
+        given = group.split(",") if isinstance(group, str) else group if isinstance(group, list) else [group]
         for tag in given:
-            if text := str(tag).strip():
+            if tag is not None and (text := as_text(tag).strip()):
                 found[text] = None
     return list(found) or None
 
@@ -158,7 +255,7 @@ def tags_of(*groups: object) -> list[str] | None:
 def time_of(given: object) -> Any:
     """Return a time given as seconds since 1970, as ISO text (UTC if it does not say), or as YAML's own.
 
-    What cannot be read comes back as it is, for `made` to keep; nothing comes back as None.
+    What cannot be read comes back as it is, for `source_line` to keep; nothing comes back as None.
     """
     if given is None or given == "":
         return None
@@ -169,7 +266,7 @@ def time_of(given: object) -> Any:
     try:
         if isinstance(given, int | float) and not isinstance(given, bool):
             return datetime.fromtimestamp(given, UTC)
-        return read_time(str(given).strip())
+        return read_time(given.strip()) if isinstance(given, str) else given
     except (ValueError, OverflowError, OSError):
         return given
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,17 +18,22 @@ import msgspec
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.transfer.normalize import (
+    BadRecord,
+    Item,
+    RecordError,
     SourceError,
     SourceLine,
+    id_in,
     key_of,
     name_of,
     object_of,
     parsed,
     source_line,
     tags_of,
+    text_in,
     time_of,
 )
-from greenroom.actors.transfer.sqlite_file import opened, rows, tables_of
+from greenroom.actors.transfer.sqlite_file import opened, remarks, rows, tables_of
 
 _COLUMNS: Final = {
     "agent_memory": {
@@ -41,7 +47,7 @@ _COLUMNS: Final = {
 }
 
 
-def read(path: Path, principal: Principal) -> Iterator[SourceLine]:
+def read(path: Path, principal: Principal) -> Iterator[Item]:
     """Yield the memories of agents, then the sessions' purposes and messages, in their order."""
     tables = tables_of(path)
     if not {"agent_memory", "messages"} & tables:
@@ -57,25 +63,27 @@ def read(path: Path, principal: Principal) -> Iterator[SourceLine]:
         counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in wanted]  # noqa: S608
         size, total, number = path.stat().st_size, sum(counts) or 1, 0
         for table in wanted:
-            for row in rows(connection, table, "rowid"):
+            for row in rows(connection, table):
                 number += 1
                 passed = size * number // total
-                if table == "agent_memory":
-                    yield _memory(row, passed, principal)
+                place = f"{table}, row {row.number}"
+                try:
+                    line = _LINES[table](place, row.values, passed, principal)
+                except RecordError as error:
+                    yield BadRecord(place, str(error), passed)
                 else:
-                    yield (_session if table == "sessions" else _message)(row, passed)
+                    yield from remarks(place, row, passed)
+                    yield line
 
 
-def _memory(row: dict[str, Any], passed: int, principal: Principal) -> SourceLine:
-    agent, session, value = row["agent_id"], row["session_id"], row["value"]
-    try:
-        content, text = parsed(value), value.encode()
-    except (ValueError, TypeError):  # that server takes any text, and SQLite any type
-        content, text = value, json.dumps(value).encode()
+def _memory(place: str, row: dict[str, Any], passed: int, principal: Principal) -> SourceLine:
+    agent, session, key = text_in(row, "agent_id"), row["session_id"], text_in(row, "key")
+    content, text = _value(row["value"])
     is_own = agent == principal.agent_id
-    key = row["key"] if session is None else f"{session}.{row['key']}"
+    if session is not None:
+        key = f"{text_in(row, 'session_id')}.{key}"
     return source_line(
-        f"agent_memory {row['id']}",
+        place,
         passed,
         key=key_of(key) if is_own else key_of(agent, key),
         value=msgspec.Raw(text) if is_own or not isinstance(content, str) else None,
@@ -84,18 +92,26 @@ def _memory(row: dict[str, Any], passed: int, principal: Principal) -> SourceLin
         created_at=time_of(row["created_at"]),
         updated_at=time_of(row["updated_at"]),
         expires_at=time_of(row["expires_at"]),
-        created_by=name_of(agent),
+        created_by=agent,
         conversation_id=name_of(session),
         metadata=object_of(row["metadata"]) or None,
     )
 
 
-def _session(row: dict[str, Any], passed: int) -> SourceLine:
+def _value(given: Any) -> tuple[Any, bytes]:
+    """Return what is stored, and its JSON: that server takes any text, and SQLite any type."""
+    if isinstance(given, str):
+        with suppress(ValueError):
+            return parsed(given), given.encode()
+    return given, json.dumps(given).encode()
+
+
+def _session(place: str, row: dict[str, Any], passed: int, _: Principal) -> SourceLine:
     return source_line(
-        f"session {row['id']}",
+        place,
         passed,
-        key=key_of(row["id"], "purpose"),
-        content=row["purpose"],
+        key=key_of(text_in(row, "id"), "purpose"),
+        content=text_in(row, "purpose"),
         kind="episodic",
         created_at=time_of(row["created_at"]),
         created_by=name_of(row["created_by"]),
@@ -106,16 +122,16 @@ def _session(row: dict[str, Any], passed: int) -> SourceLine:
     )
 
 
-def _message(row: dict[str, Any], passed: int) -> SourceLine:
+def _message(place: str, row: dict[str, Any], passed: int, _: Principal) -> SourceLine:
     metadata = object_of(row["metadata"])
     metadata["visibility"] = row["visibility"]
     if row.get("parent_message_id") is not None:
         metadata["parent_message_id"] = row["parent_message_id"]
     return source_line(
-        f"message {row['id']}",
+        place,
         passed,
-        key=key_of(row["session_id"], row["id"]),
-        content=row["content"],
+        key=key_of(text_in(row, "session_id"), id_in(row, "id")),
+        content=text_in(row, "content"),
         kind="episodic",
         created_at=time_of(row["timestamp"]),
         created_by=name_of(row["sender"]),
@@ -124,3 +140,6 @@ def _message(row: dict[str, Any], passed: int) -> SourceLine:
         tags=tags_of([row["message_type"]]),
         metadata=metadata,
     )
+
+
+_LINES: Final = {"agent_memory": _memory, "sessions": _session, "messages": _message}

@@ -2,29 +2,41 @@
 
 `open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
 size is read once from the front and never held whole. They raise `SourceError` for what is not in their
-format at all; what is wrong with a single memory is found when the line is checked.
+format at all; a record that cannot be imported they name, and go on. What is wrong with a single memory is
+found when the line is checked.
 
-JSON Lines, the format of our own, come from a text or a file, or as the same objects in one JSON array.
+JSON Lines, the format of our own, come from a text or a file, or as the same objects in one JSON array. Of
+these either all are imported or none.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, get_args
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
 from greenroom.actors.auth.principal import Principal
-from greenroom.actors.transfer import knowledge_graph, markdown, mem0, memory_service, shared_context
+from greenroom.actors.transfer import (
+    json_records,
+    knowledge_graph,
+    markdown,
+    mem0,
+    memory_service,
+    shared_context,
+    text_files,
+)
 from greenroom.actors.transfer.normalize import (
     MAGIC,
     MAX_WHOLE_BYTES,
+    Item,
     SourceError,
     SourceLine,
     SourceUnreadableError,
-    parsed,
     read_whole,
 )
 from greenroom.actors.transfer.sqlite_file import tables_of
@@ -41,6 +53,7 @@ Format = Literal[
 ]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 _LOOKED_AT_BYTES: Final = 1 << 16
+_GRAPH: Final = re.compile(r'"(?:entities|entityType|relationType)"\s*:|"type"\s*:\s*"_aim"')
 
 
 class Source(NamedTuple):
@@ -50,13 +63,16 @@ class Source(NamedTuple):
         format: In which format it is.
         size: Its bytes, about; what `read` has passed is told as part of that.
         read: Reads it from the front.
-        left_out: Files of a folder that are not read, since they are links out of it.
     """
 
     format: str
     size: int
-    read: Callable[[], Iterator[SourceLine]]
-    left_out: Sequence[str] = ()
+    read: Callable[[], Iterator[Item]]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is in the format of our own, of which all is imported or nothing."""
+        return self.format == "jsonl"
 
 
 def source_of_text(text: str) -> Source:
@@ -67,7 +83,7 @@ def source_of_text(text: str) -> Source:
 
 def file_lines(path: Path) -> Iterator[SourceLine]:
     """Yield the lines of a file."""
-    with path.open("rb") as file:
+    with text_files.opened(path) as file:
         yield from _read(file)
 
 
@@ -120,10 +136,9 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         _check_kind(path)
         found = _detect(path) if chosen == "auto" else chosen
         size = _size(path)
-        left_out = markdown.left_out(path) if found == "markdown" else ()
     except OSError as error:
         raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
-    readers: dict[str, Callable[[], Iterator[SourceLine]]] = {
+    readers: dict[str, Callable[[], Iterator[Item]]] = {
         "jsonl": lambda: file_lines(path),
         "mem0": lambda: mem0.read(path),
         "mcp-memory-service": lambda: memory_service.read(path),
@@ -131,12 +146,12 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         "shared-context-server": lambda: shared_context.read(path, principal),
         "markdown": lambda: markdown.read(path),
     }
-    return Source(found, size, readers[found], left_out)
+    return Source(found, size, readers[found])
 
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        return sum(each.stat().st_size for each in markdown.files(path))
+        return sum(each.stat().st_size for each in markdown.files(path) if each.exists())
     return path.stat().st_size
 
 
@@ -158,25 +173,38 @@ def _detect(path: Path) -> str:
         if {"agent_memory", "messages"} <= tables:
             return "shared-context-server"
         raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
-    return _detect_json(begin.removeprefix(b"\xef\xbb\xbf").lstrip())
+    return _detect_json(_beginning_of(begin))
 
 
-def _detect_json(begin: bytes) -> str:
-    first = begin.split(b"\n", 1)[0].strip()
-    try:
-        line = parsed(first)
-    except ValueError:
-        line = None
-    if isinstance(line, dict):
-        if line.get("type") in {"entity", "relation"}:
+def _beginning_of(begin: bytes) -> str:
+    """Return what a file's first bytes say, as far as it can be read."""
+    mark = begin[:2]
+    if mark in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
+        return begin.decode("utf-16", errors="replace").lstrip()
+    return begin.decode("utf-8-sig", errors="replace").lstrip()
+
+
+def _detect_json(begin: str) -> str:
+    """Return the format that the first record tells; one that is broken tells nothing."""
+    for line in begin.split("\n"):
+        for each in json_records.in_line("", line, 0):
+            found = _format_of(each.value) if isinstance(each, json_records.Record) else None
+            if found is not None:
+                return found
+    if begin.startswith(("{", "[")):
+        if '"key"' not in begin and _GRAPH.search(begin):
             return "server-memory"
-        if "key" in line:
-            return "jsonl"
-        if "memory" in line and "id" in line:
+        if '"memory"' in begin and '"key"' not in begin:
             return "mem0"
-    head = begin.decode(errors="replace")
-    if begin.startswith(b"{") and '"entities"' in head:
-        return "server-memory"
-    if begin.startswith((b"[", b"{")) and '"memory"' in head and '"key"' not in head:
-        return "mem0"
     return "jsonl"  # whose errors name the line
+
+
+def _format_of(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    kind = record.get("type")
+    if kind in ("entity", "relation", knowledge_graph.MARKER) or "entities" in record:
+        return "server-memory"
+    if "key" in record:
+        return "jsonl"
+    return "mem0" if "memory" in record and "id" in record else None

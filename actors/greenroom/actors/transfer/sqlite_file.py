@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.normalize import RecordError, Remark, SourceError
+from greenroom.actors.transfer.text_files import GUESSED, narrow_text
+
+_NUMBER: Final = "greenroom_number"
+_UNREAD: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def tables_of(path: Path) -> set[str]:
@@ -32,18 +37,45 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     try:  # whichever thread has its turn reads on
         with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
             connection.row_factory = sqlite3.Row
+            connection.text_factory = _escaped  # a text that is no UTF-8 would end the whole reading
             yield connection
     except sqlite3.Error as error:
         raise SourceError(f"{path} cannot be read as SQLite: {error}") from None
 
 
-def rows(connection: sqlite3.Connection, table: str, order: str) -> Iterator[dict[str, Any]]:
-    """Yield a table's rows as objects: columns come and go between the versions of a program.
+class Row(NamedTuple):
+    """A row with its number in the file, and the columns whose encoding is a guess."""
 
-    Texts that were stored as bytes are texts; what is no UTF-8 in them is refused where it is used.
+    number: int
+    values: dict[str, Any]
+    guessed: list[str]
+
+
+def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
+    """Yield a table's rows in their order: columns come and go between the versions of a program.
+
+    Texts that were stored as bytes are texts; one in no known encoding is refused where it is used.
     """
-    for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608  names of ours
-        yield {
-            name: value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
-            for name, value in dict(row).items()
-        }
+    found = connection.execute(f"SELECT rowid AS {_NUMBER}, * FROM {table} ORDER BY rowid")  # noqa: S608
+    for row in found:
+        values: dict[str, Any] = dict(row)
+        number = values.pop(_NUMBER)
+        guessed = []
+        for name, value in values.items():
+            text = _escaped(value) if isinstance(value, bytes) else value
+            if isinstance(text, str) and _UNREAD.search(text):
+                with suppress(RecordError):
+                    text, _ = narrow_text(text.encode(errors="surrogateescape"))
+                    guessed.append(name)
+            values[name] = text
+        yield Row(number, values, guessed)
+
+
+def remarks(place: str, row: Row, passed: int) -> Iterator[Remark]:
+    """Yield what is to be known of the encodings of a row's texts."""
+    for name in row.guessed:
+        yield Remark(place, f"{name}: {GUESSED}", passed)
+
+
+def _escaped(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")

@@ -73,7 +73,9 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         thread_id = config["configurable"]["thread_id"]
         namespace = config["configurable"].get("checkpoint_ns", "")
         only = None if self._channels is None else [*self._channels]
-        read = await self._service.read(str(thread_id), namespace, get_checkpoint_id(config) or None, only)
+        read = await self._service.read(
+            _thread_name(thread_id), namespace, get_checkpoint_id(config) or None, only
+        )
         return None if read is None else self._tuple(thread_id, read)
 
     async def alist(
@@ -110,7 +112,9 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             metadata = self._loads(head.metadata)
             if filter and any(metadata.get(name) != value for name, value in filter.items()):
                 continue
-            read = await self._service.read(str(thread.thread_id), head.namespace, head.checkpoint_id)
+            read = await self._service.read(
+                _thread_name(thread.thread_id), head.namespace, head.checkpoint_id
+            )
             if read is not None:  # else it was deleted since
                 left = None if left is None else left - 1
                 yield self._tuple(thread.thread_id, read)
@@ -134,7 +138,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         run_id = stored.get("run_id")
         await self._service.put(
             PutCheckpoint(
-                thread_id=str(thread_id),
+                thread_id=_thread_name(thread_id),
                 namespace=namespace,
                 checkpoint_id=checkpoint["id"],
                 parent_id=configurable.get("checkpoint_id"),
@@ -163,7 +167,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         configurable = config["configurable"]
         await self._service.put_writes(
             PutWrites(
-                thread_id=str(configurable["thread_id"]),
+                thread_id=_thread_name(configurable["thread_id"]),
                 namespace=configurable.get("checkpoint_ns", ""),
                 checkpoint_id=configurable["checkpoint_id"],
                 writes=[
@@ -181,7 +185,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete all that is kept of a thread."""
-        await self._service.delete_thread(str(thread_id))
+        await self._service.delete_thread(_thread_name(thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what some runs made, in all threads.
@@ -192,7 +196,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all that is kept of a thread into another one."""
-        await self._service.copy_thread(str(source_thread_id), str(target_thread_id))
+        await self._service.copy_thread(_thread_name(source_thread_id), _thread_name(target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete the past of threads: with ``delete`` everything.
@@ -207,7 +211,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             raise ValueError(f"the strategy is {strategy!r}, and there are 'keep_latest' and 'delete'")
         remove = self._service.prune if strategy == "keep_latest" else self._service.delete_thread
         for thread_id in thread_ids:
-            await remove(str(thread_id))
+            await remove(_thread_name(thread_id))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -331,7 +335,7 @@ class _Listing:
     async def peek(self) -> CheckpointHead | None:
         """Return the next one, or None where there is none."""
         if not self._page and not self._has_ended:
-            page = await self._service.page(str(self.thread_id), self._asked)
+            page = await self._service.page(_thread_name(self.thread_id), self._asked)
             self._has_ended = not page
             self._page = page[::-1]
             if page:
@@ -352,6 +356,17 @@ async def _newest(threads: list[_Listing]) -> tuple[_Listing, CheckpointHead] | 
     newest = max(found, key=lambda each: each[1].checkpoint_id)
     newest[0].take()
     return newest
+
+
+def _thread_name(thread_id: Any) -> str:
+    """Return the id of a thread as text.
+
+    Raises:
+        ValueError: it is nothing, or of a kind that names none.
+    """
+    if thread_id is None or isinstance(thread_id, bool | list | dict):
+        raise ValueError(f"thread_id: it takes a text, and got {type(thread_id).__name__}")
+    return str(thread_id)
 
 
 def _config(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableConfig:

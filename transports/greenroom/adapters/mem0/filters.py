@@ -16,10 +16,12 @@ def identity(value: Any, name: str) -> str | None:
     """Return an id as a text without blanks around it; None for none.
 
     Raises:
-        ValueError: it is blank, or has blanks inside.
+        ValueError: it is blank, has blanks inside, or is of a kind that names nobody.
     """
     if value is None:
         return None
+    if isinstance(value, bool | list | dict):
+        raise ValueError(f"Invalid {name}: it takes a text, and got {type(value).__name__}.")  # noqa: TRY004
     trimmed = str(value).strip()
     if not trimmed:
         raise ValueError(f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier.")

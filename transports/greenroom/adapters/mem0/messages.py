@@ -43,9 +43,9 @@ def read(messages: Any) -> list[Kept]:
             "Convert your input to a string, dictionary, or list of dictionaries.",
         )
     return [
-        Kept(text, each["role"], each.get("name") or None)
+        Kept(text, each["role"], name if isinstance(name := each.get("name"), str) and name else None)
         for each in messages
-        if isinstance(each, dict) and each.get("role") not in {None, "system"}
+        if isinstance(each, dict) and isinstance(each.get("role"), str) and each["role"] != "system"
         if (text := _text(each.get("content"))).strip()
     ]
 

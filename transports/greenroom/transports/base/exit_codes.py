@@ -21,6 +21,7 @@ from greenroom.transports.base.errors import FileAccessError
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
+LEFT_OUT: Final = 3
 DAMAGED: Final = 65
 INTERNAL: Final = 70
 NO_ACCESS: Final = 73
@@ -33,6 +34,7 @@ MEANINGS: Final = {
     OK: "done; also after end of input, SIGINT or SIGTERM",
     FAILED: "the command was understood and could not be carried out",
     USAGE: "an option, a GREENROOM_ variable or the configuration file is wrong",
+    LEFT_OUT: "`import` took what is sound and left out other records, which it names; see `--strict`",
     DAMAGED: "the store is damaged, or `repair` did not find all of it; see `greenroom verify` and `restore`",
     INTERNAL: "a fault of this program",
     NO_ACCESS: "a folder or a file cannot be made, opened, read or written, or has no room",

@@ -374,7 +374,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         examples=("entities find strpe", "entities find '*' --json"),
     ),
     "import": Command(
-        "import memories from a file or a folder, all of them or none",
+        "import memories from a file or a folder",
         ("transfer", "import_memories"),
         {"file": "JSON Lines, a file of another program, or a folder of Markdown"},
         options={
@@ -388,6 +388,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 word("skip", "overwrite", "version"),
                 default="skip",
             ),
+            "--strict": Option("import nothing if a record of another program's file has to be left out"),
             "--dry-run": Option("only count what would happen"),
         },
         settings=_WORKS_WITH_MEMORIES,

@@ -31,6 +31,7 @@ from greenroom.transports.cli.support.error_report import with_flags
 from greenroom.transports.cli.support.identity import principal_of
 from greenroom.transports.cli.support.open_store import embedder_choice, open_for_dry_run, open_store
 from greenroom.transports.cli.support.progress_bar import ProgressDisplay, show_progress
+from greenroom.transports.cli.support.terminal import printable
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
 
@@ -38,13 +39,11 @@ TO_STANDARD_OUTPUT: Final = "-"
 
 
 async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Import a file or a folder, all of it or nothing; return the exit code."""
+    """Import a file or a folder; return the exit code."""
     settings = resolved.settings
     path, principal = Path(chosen.file), principal_of(settings)
     try:
         source = open_source(path, chosen.format, principal)
-        for name in source.left_out:
-            remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
         with show_progress() as shows:
             embedder = embedder_choice(settings, os.environ)
             opening = (
@@ -62,12 +61,13 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
                     source,
                     namespace=chosen.namespace,
                     on_conflict=chosen.on_conflict,
+                    is_strict=chosen.strict,
                     progress=shows,
                 )
                 done = await importer.run(dry_run=chosen.dry_run)
     except ImportRefusedError as error:
         for problem in error.problems:
-            remark(f"greenroom import: {path}, {problem.place}: {problem.sentence}")
+            _name(path, problem.place, problem.sentence)
         more = "; there may be more" if error.more else ""
         return complain(
             "import", f"nothing was imported, since {path} has such lines{more}", exit_codes.FAILED
@@ -78,20 +78,35 @@ async def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
     except Refusal as refusal:
         sentence = f"nothing was imported: {with_flags(refusal.sentence, chosen)}"
         return complain("import", sentence, exit_codes.FAILED)
-    _show_import(chosen, source, done)
-    if not done.lines:
-        others = ", ".join(each for each in FORMATS if each not in {"auto", source.format})
-        sentence = f"{path}, read as {source.format}, holds no memories; --format may say {others}"
-        return complain("import", f"nothing was imported: {sentence}", exit_codes.FAILED)
-    return exit_codes.FAILED if done.counts.get("refused") else exit_codes.OK
+    _show_import(chosen, path, source, done)
+    if done.lines:
+        code = exit_codes.LEFT_OUT if done.left_out_count else exit_codes.OK
+        return exit_codes.FAILED if done.counts.get("refused") else code
+    if done.left_out_count:
+        sentence = f"nothing was imported, since nothing in {path} can be"
+        return complain("import", sentence, exit_codes.FAILED)
+    others = ", ".join(each for each in FORMATS if each not in {"auto", source.format})
+    sentence = f"{path}, read as {source.format}, holds no memories; --format may say {others}"
+    return complain("import", f"nothing was imported: {sentence}", exit_codes.FAILED)
 
 
-def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
+def _name(path: Path, place: str, sentence: str) -> None:
+    remark(printable(f"greenroom import: {path}{place and ', '}{place}: {sentence}"))
+
+
+def _show_import(chosen: argparse.Namespace, path: Path, source: Source, done: Imported) -> None:
+    for each in done.remarks:
+        _name(path, each.place, each.sentence)
+    for problem in done.left_out:
+        _name(path, problem.place, f"left out: {problem.sentence}")
+    if done.left_out_count:
+        remark(f"greenroom import: {done.left_out_count:,} left out; mend them and import the same again")
     if done.counts.keys() == {"skipped"}:
         remark("greenroom import: nothing is new: the store has every key already (see --on-conflict)")
     if chosen.json:
         said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
-        said["left_out"] = list(source.left_out)
+        said["left_out"] = [{"place": each.place, "reason": each.sentence} for each in done.left_out]
+        said["remarks"] = [{"place": each.place, "remark": each.sentence} for each in done.remarks]
         say(json.dumps(said, indent=2))
         return
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
