@@ -16,6 +16,7 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
     contextmanager,
+    suppress,
 )
 from pathlib import Path
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack
@@ -24,18 +25,27 @@ import trio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import checkpoint
 
+from greenroom.actors.base.hosting import RuntimeHost
 from greenroom.actors.open import open_checked
 from greenroom.actors.options import GreenroomOptions, check_greenroom_options
 from greenroom.actors.presence.telling import tell_of_program
 from greenroom.actors.services.memory import MemoryService
 from greenroom.actors.services.session import SessionService
-from greenroom.runtime import Address, Message, Procedure, Query, RuntimeClosedError, SharedRuntime
+from greenroom.runtime import (
+    Address,
+    Message,
+    Procedure,
+    Query,
+    RuntimeClient,
+    RuntimeClosedError,
+    SharedRuntime,
+)
 
 R = TypeVar("R")
 Arguments = TypeVarTuple("Arguments")
 
 
-class Database:
+class Database(RuntimeHost):
     """Sessions and memories in a folder, for a program on asyncio or on trio.
 
     Its runtime has a thread of its own, and is called from any thread and event loop. It ends by `close` or
@@ -100,6 +110,7 @@ class Database:
         await self.close()
 
     def __enter__(self) -> Self:
+        _check_may_block()
         self._blocking.enter_context(self._new_keeper().blocking())
         atexit.register(self._blocking.close)  # runs before what the thread has registered
         self._blocking.callback(atexit.unregister, self._blocking.close)
@@ -114,8 +125,10 @@ class Database:
         For threads without an event loop: one that runs it would stand still meanwhile.
 
         Raises:
+            RuntimeError: trio runs in this thread.
             RuntimeClosedError: the database is not open, or closed before the function returned.
         """
+        _check_may_block()
         keeper = self._open_keeper()
         with self._closing(keeper):
             return keeper.portal.call(function, *arguments)
@@ -129,23 +142,31 @@ class Database:
         Raises:
             RuntimeClosedError: the database is not open, or closed before the function returned.
         """
-        return await self._call(lambda _: function(*arguments))
+        return await self.with_runtime(lambda _: function(*arguments))
 
     async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
         """Return an actor's reply, as `RuntimeClient.ask` does."""
-        return await self._call(lambda runtime: runtime.ask(address, message, principal=principal))
+        return await self.with_runtime(lambda runtime: runtime.ask(address, message, principal=principal))
 
     async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
         """Return the answer of a query, as `RuntimeClient.query` does."""
-        return await self._call(lambda runtime: runtime.query(query, principal=principal))
+        return await self.with_runtime(lambda runtime: runtime.query(query, principal=principal))
 
-    async def _call(self, function: Callable[[SharedRuntime], Awaitable[R]]) -> R:
+    async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
+        """Run an async function of the open runtime in its thread, as `call_async` does."""
         keeper = self._open_keeper()
         await checkpoint()  # who is cancelled already begins nothing
         if keeper.thread == threading.get_ident():
             return await function(keeper.runtime)
         with self._closing(keeper):
             return await keeper.portal.call_async(function, keeper.runtime)
+
+    def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
+        """Have a function of the runtime called in its thread soon; nothing, where none is open."""
+        keeper = self._keeper
+        if keeper is not None and keeper.is_open:
+            with suppress(trio.RunFinishedError):  # it closes just now
+                keeper.token.run_sync_soon(function, keeper.runtime)
 
     def _new_keeper(self) -> _Keeper:
         if self._keeper is not None and not self._keeper.has_ended:
@@ -173,6 +194,16 @@ class Database:
             ) from error
 
 
+def _check_may_block() -> None:
+    """Check that this thread may wait for that of a database.
+
+    Raises:
+        RuntimeError: trio runs in it, which does not let one thread wait for another.
+    """
+    if trio.lowlevel.in_trio_run():
+        raise RuntimeError("this would stop trio, which runs in this thread: use `async with`, and await")
+
+
 class _Keeper:
     """Keeps a runtime open in a thread of its own.
 
@@ -181,6 +212,7 @@ class _Keeper:
     Attributes:
         portal: Where the thread is reached.
         thread: Its identity.
+        token: Where functions of the thread are left that it calls soon.
         runtime: What is kept open.
         is_open: Whether it takes calls.
         failure: Why it could not be opened, or ended by itself.
@@ -188,6 +220,7 @@ class _Keeper:
     """
 
     portal: BlockingPortal
+    token: trio.lowlevel.TrioToken
     runtime: SharedRuntime
 
     def __init__(self, opening: AbstractAsyncContextManager[SharedRuntime]) -> None:
@@ -240,6 +273,7 @@ class _Keeper:
 
     async def _open(self) -> None:
         self.thread = threading.get_ident()
+        self.token = trio.lowlevel.current_trio_token()
         trio.lowlevel.spawn_system_task(self._run, name="greenroom")
         await self._settled.wait()
         if self.failure is not None:
