@@ -383,5 +383,7 @@ if TYPE_CHECKING:
     from greenroom.actors.session.directory import ListSessions as ListSessions
     from greenroom.actors.workspace.keeper import Workspaces as Workspaces
     from greenroom.actors.workspace.keeper import open_workspaces as open_workspaces
+
+    __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__ = exports(__name__)
+    __getattr__, __dir__, __all__ = exports(__name__)
