@@ -1,4 +1,4 @@
-"""A folder of sessions and memories for a program on asyncio or on trio.
+"""A folder of sessions and memories for a program, with an event loop or without.
 
 The runtime runs on trio, here in a thread of its own; anyio's portal carries calls, cancellations and errors
 across. So a handler is never interrupted by Ctrl-C, which Python raises in the main thread.
@@ -7,8 +7,9 @@ across. So a handler is never interrupted by Ctrl-C, which Python raises in the 
 from __future__ import annotations
 
 import atexit
+import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import (
     AbstractAsyncContextManager,
@@ -18,8 +19,23 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self, TypeVar, TypeVarTuple, Unpack
+from types import MethodType
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    TypeVarTuple,
+    Unpack,
+    cast,
+    overload,
+)
+from weakref import WeakSet
 
 import trio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -30,7 +46,9 @@ from greenroom.actors.open import open_checked
 from greenroom.actors.options import GreenroomOptions, check_greenroom_options
 from greenroom.actors.presence.telling import tell_of_program
 from greenroom.actors.services.memory import MemoryService
+from greenroom.actors.services.search import MemoryMatch
 from greenroom.actors.services.session import SessionService
+from greenroom.actors.services.short_forms import StoredMemory, find_texts, store_text
 from greenroom.runtime import (
     Address,
     Message,
@@ -41,17 +59,52 @@ from greenroom.runtime import (
     SharedRuntime,
 )
 
+P = ParamSpec("P")
 R = TypeVar("R")
 Arguments = TypeVarTuple("Arguments")
 
 
+class _EitherWay(Generic[P, R]):
+    """A method that is awaited; in a plain ``with`` block it waits by itself and returns the result."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
+    @overload
+    def __get__(  # type: ignore[overload-overlap]  # what takes any `Database` awaits, as its own blocks do
+        self, instance: BlockingDatabase, owner: type
+    ) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, instance: Database, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+
+    def __get__(self, instance: Database | None, owner: type) -> Callable[..., Any]:
+        if instance is None:
+            return self._function
+        method = MethodType(self._function, instance)
+        if not instance.is_blocking:
+            return method
+
+        @wraps(method)
+        def wait(*arguments: P.args, **options: P.kwargs) -> R:
+            return instance.call(partial(method, *arguments, **options))
+
+        return wait
+
+
 class Database(RuntimeHost):
-    """Sessions and memories in a folder, for a program on asyncio or on trio.
+    """Sessions and memories in a folder, for a program with or without an event loop.
+
+    In a plain ``with`` block `remember` and `search` return their results, in an ``async with`` block, on
+    asyncio or on trio, they are awaited. Everything else is asked through `sessions`, `memory`, other
+    services or an `Agent`, which are awaited, or waited for by `call`.
 
     Its runtime has a thread of its own, and is called from any thread and event loop. It ends by `close` or
-    with an ``async with`` block; failing that, with the event loop that opened it, or with the program. A
-    program without an event loop opens it by a plain ``with`` block, and asks by `call`. A
-    program on trio that wants the runtime in its own loop takes `open_greenroom`.
+    with its block; failing that, with the event loop that opened it, or with the program. A process that is
+    forked opens a database of its own. A program on trio that wants the runtime in its own loop takes
+    `open_greenroom`.
 
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is cancelled in the runtime, too: what was
     not begun is not done, and what was begun is done whole or not at all. What was committed stays so.
@@ -64,6 +117,7 @@ class Database(RuntimeHost):
         sessions: The sessions in it, asked as the agent ``app``. For another one make a `SessionService` with
             the database in the place of a runtime.
         memory: The memories in it; likewise by `MemoryService`.
+        is_blocking: Whether a plain ``with`` block has it open.
 
     Raises:
         TypeError: there is no such option, two decide the same, or one is of a wrong type.
@@ -76,6 +130,7 @@ class Database(RuntimeHost):
         self._keeper: _Keeper | None = None
         self._life: AbstractAsyncContextManager[None] | None = None
         self._blocking = ExitStack()
+        self.is_blocking = False
         self.sessions = SessionService(self)
         self.memory = MemoryService(self)
 
@@ -109,15 +164,67 @@ class Database(RuntimeHost):
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> BlockingDatabase:
         _check_may_block()
         self._blocking.enter_context(self._new_keeper().blocking())
         atexit.register(self._blocking.close)  # runs before what the thread has registered
         self._blocking.callback(atexit.unregister, self._blocking.close)
-        return self
+        self.is_blocking = True
+        return cast("BlockingDatabase", self)
 
     def __exit__(self, *exception: object) -> None:
+        self.is_blocking = False
         self._blocking.close()
+
+    @_EitherWay
+    async def remember(
+        self,
+        content: str,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        key: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> StoredMemory:
+        """Store a text for a user, a project, or this program; it is on disk when this returns.
+
+        Args:
+            content: The text, up to 1 MB.
+            user: Whose it is: searches for others do not find it. Agents that work for this user do.
+            project: Which project it is of, and shared with. With ``user``, it is that user's own.
+            key: Its name there. What has the name gets a new version; without one it is a new memory.
+            tags: Labels, by which searches are narrowed.
+
+        Raises:
+            ServiceError: an argument breaks a rule. It is a ``ValueError``, and nothing was stored.
+        """
+        return await store_text(self, content, user, project, key, tags)
+
+    @_EitherWay
+    async def search(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        tags: Sequence[str] = (),
+        limit: int = 10,
+    ) -> list[MemoryMatch]:
+        """Find by words and meaning what was stored for a user, a project, or this program; best first.
+
+        `SearchService` searches by time as well, and everywhere that a principal may see.
+
+        Args:
+            query: A question, or some words.
+            user: Whose memories, those of their projects included.
+            project: Those of the project; with ``user``, that user's own of it.
+            tags: With any of these labels.
+            limit: How many at most, 1-100.
+
+        Raises:
+            ServiceError: an argument breaks a rule. It is a ``ValueError``.
+        """
+        return await find_texts(self, query, user, project, tags, limit)
 
     def call(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, and wait: ``database.call(store.get, "key")``.
@@ -131,7 +238,12 @@ class Database(RuntimeHost):
         _check_may_block()
         keeper = self._open_keeper()
         with self._closing(keeper):
-            return keeper.portal.call(function, *arguments)
+            call = keeper.portal.start_task_soon(function, *arguments)
+            try:
+                return call.result()
+            except BaseException:  # Ctrl-C among them: then it is cancelled in the runtime, too
+                call.cancel()
+                raise
 
     async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, on trio there, and await it.
@@ -177,8 +289,16 @@ class Database(RuntimeHost):
     def _open_keeper(self) -> _Keeper:
         keeper = self._keeper
         if keeper is None or not keeper.is_open:
+            if keeper is not None and keeper.is_parents:
+                raise RuntimeClosedError(
+                    f"the database {self._path} is open in the process of which this is a fork; open it "
+                    "here by a block of its own"
+                )
             why = None if keeper is None else keeper.failure
-            raise RuntimeClosedError(f"the database {self._path} is not open: await initialize()") from why
+            raise RuntimeClosedError(
+                f"the database {self._path} is not open: use it in a `with` or `async with` block, or await "
+                "initialize()"
+            ) from why
         return keeper
 
     @contextmanager
@@ -192,6 +312,13 @@ class Database(RuntimeHost):
             raise RuntimeClosedError(
                 f"the database {self._path} closed before the reply; look whether the call took effect"
             ) from error
+
+
+class BlockingDatabase(Database):
+    """What a plain ``with`` block has, for type checkers: `remember` and `search` return results.
+
+    It is the `Database` itself: nothing is made of this class.
+    """
 
 
 def _check_may_block() -> None:
@@ -217,7 +344,10 @@ class _Keeper:
         is_open: Whether it takes calls.
         failure: Why it could not be opened, or ended by itself.
         has_ended: Whether the thread is done with.
+        is_parents: Whether the thread is in the process that this one was forked from.
     """
+
+    _every: ClassVar[WeakSet[_Keeper]] = WeakSet()
 
     portal: BlockingPortal
     token: trio.lowlevel.TrioToken
@@ -233,6 +363,19 @@ class _Keeper:
         self.thread = 0
         self.is_open = False
         self.has_ended = False
+        self.is_parents = False
+        self._every.add(self)
+
+    @classmethod
+    def leave_to_parent(cls) -> None:
+        """Let go of every runtime in a child that was forked: the thread stayed with the parent.
+
+        Who would wait for it would wait for ever.
+        """
+        for keeper in cls._every:
+            if not keeper.has_ended:
+                keeper.is_open, keeper.has_ended, keeper.is_parents = False, True, True
+                keeper.portal.start_task_soon = _refuse_in_child  # type: ignore[method-assign]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -245,8 +388,8 @@ class _Keeper:
             with self._started():
                 async with AsyncExitStack() as life:
                     # What `start_blocking_portal` does at its end it cannot do in a thread where trio runs.
-                    life.push_async_callback(lambda: self.portal.call_async(self.portal.stop))
-                    life.push_async_callback(self.portal.call_async, self._close)
+                    life.push_async_callback(self._in_thread, self.portal.stop)
+                    life.push_async_callback(self._in_thread, self._close)
                     await self.portal.call_async(self._open)
                     yield
         finally:
@@ -257,7 +400,7 @@ class _Keeper:
         """Keep it open while the block runs, in a thread that has no event loop."""
         try:
             with self._started(), ExitStack() as life:
-                life.callback(self.portal.call, self._close)
+                life.callback(self._close_blocking)
                 self.portal.call(self._open)
                 yield
         finally:
@@ -270,6 +413,14 @@ class _Keeper:
             atexit.register(thread.close)
             thread.callback(atexit.unregister, thread.close)
             yield
+
+    async def _in_thread(self, function: Callable[[], Awaitable[None]]) -> None:
+        if not self.is_parents:
+            await self.portal.call_async(function)
+
+    def _close_blocking(self) -> None:
+        if not self.is_parents:
+            self.portal.call(self._close)
 
     async def _open(self) -> None:
         self.thread = threading.get_ident()
@@ -308,3 +459,11 @@ class _Keeper:
             self.is_open = False
             self._settled.set()
             self._ended.set()
+
+
+def _refuse_in_child(*_: object, **__: object) -> Any:
+    """Refuse calls into a thread that a forked child does not have; so anyio takes the portal for ended."""
+    raise RuntimeError("the thread of the database stayed with the parent")
+
+
+os.register_at_fork(after_in_child=_Keeper.leave_to_parent)
