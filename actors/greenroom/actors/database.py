@@ -74,9 +74,7 @@ class _EitherWay(Generic[P, R]):
     @overload
     def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
     @overload
-    def __get__(  # type: ignore[overload-overlap]  # what takes any `Database` awaits, as its own blocks do
-        self, instance: BlockingDatabase, owner: type
-    ) -> Callable[P, R]: ...
+    def __get__(self, instance: BlockingDatabase, owner: type) -> Callable[P, R]: ...
     @overload
     def __get__(self, instance: Database, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
 
@@ -89,7 +87,8 @@ class _EitherWay(Generic[P, R]):
 
         @wraps(method)
         def wait(*arguments: P.args, **options: P.kwargs) -> R:
-            return instance.call(partial(method, *arguments, **options))
+            result: R = instance.call(partial(method, *arguments, **options))
+            return result
 
         return wait
 
