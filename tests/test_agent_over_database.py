@@ -35,7 +35,6 @@ from greenroom.actors import (
     MemorySearch,
     Principal,
     ReadResource,
-    SetMemory,
     StartSession,
     StoreMemory,
     open_greenroom,
@@ -228,7 +227,7 @@ def test_errors_are_those_of_the_runtime(loop: Any, tmp_path: Path) -> None:
                 await agent.ask(CreateSession(session_id="talk", purpose="talk"))
             assert caught.value.code == "KEY_EXISTS"
             with pytest.raises(Refusal, match="key"):
-                await agent.ask(SetMemory(key="a/b", value=1))
+                await agent.ask(StoreMemory(key="a/b", content="no"))
             with pytest.raises(TypeError, match="Principal is not a request that agents ask"):
                 await agent.ask(ANN)  # type: ignore[arg-type]
             reader = Agent(

@@ -1,93 +1,72 @@
-"""What an interactive shell and ``import *`` see of the packages, whose names are imported when asked for."""
+"""`greenroom completion`: a shell that has read the script completes command lines."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from harness import clean_environment
+from support.commands import run, sentence
 
-pytestmark = pytest.mark.promise("service.completion")
-
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("greenroom.runtime", "greenroom.actors", "greenroom.transports", "greenroom.testing")
-MOST_MODULES = 8
-of_each_package = pytest.mark.parametrize("package", PACKAGES)
-
-LOADED = """
-import json, sys
-before = set(sys.modules)
-import {package} as package
-dir(package), package.__all__, package.__version__
-print(json.dumps(sorted(set(sys.modules) - before)))
+ASK = """
+eval "$(greenroom completion bash)"
+while IFS= read -r line; do
+  COMP_LINE=$line COMP_POINT=${#line} COMP_TYPE=9
+  COMPREPLY=()
+  _python_argcomplete greenroom
+  echo "$line|${COMPREPLY[*]}"
+done
 """
-HEAVY = {"trio", "msgspec", "lmdb", "anyio", "numpy", "mcp"}
+"""What bash does when somebody types a line and then TAB, for each line that it reads."""
+
+LINES = {
+    "greenroom comp": ["completion"],
+    "greenroom passport ": ["export", "restore", "show", "signer"],
+    "greenroom setup claude-c": ["claude-code", "claude-code-project"],
+    "greenroom serve --max-": ["--max-connections", "--max-frame", "--max-in-flight", "--max-size"],
+    "greenroom serve --durability p": ["power", "process"],
+    "greenroom import x --on-conflict ": ["overwrite", "skip", "version"],
+    "greenroom serve --data f": ["folder/"],
+    "greenroom backup f": ["file", "folder/"],
+    "greenroom serve --agent f": [],
+}
 
 
-@of_each_package
-def test_completion_offers_every_public_name_and_each_can_be_had(package: str) -> None:
-    module = import_module(package)
-    assert {"Database"} <= set(module.__all__) or package != "greenroom.actors"
-    assert {*module.__all__, "__version__", "__doc__"} <= set(dir(module))
-    assert len(module.__all__) == len(set(module.__all__)) > 15
-    for name in module.__all__:
-        assert getattr(module, name) is not None
-    assert module.__version__ == version("greenroom")
-    with pytest.raises(AttributeError, match=r"has no attribute 'Databse'"):
-        module.Databse  # noqa: B018
-
-
-@of_each_package
-def test_a_star_imports_the_public_names(package: str) -> None:
-    names: dict[str, object] = {}
-    exec(f"from {package} import *", names)  # noqa: S102
-    assert names.keys() - {"__builtins__"} == set(import_module(package).__all__)
-
-
-@pytest.mark.slow
-@of_each_package
-def test_importing_and_completing_loads_no_module_of_the_names(package: str) -> None:
+@pytest.mark.promise("cli.completion")
+def test_bash_completes_commands_flags_values_clients_and_files(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    programs = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(package=package)],
+        ["bash", "--norc", "-c", ASK],
+        input="\n".join(LINES) + "\n",
         capture_output=True,
         text=True,
+        cwd=tmp_path,
+        env=clean_environment(tmp_path, PATH=programs),
         check=True,
     )
-    loaded = json.loads(done.stdout)
-    assert package in loaded
-    assert len([name for name in loaded if name.startswith("greenroom.")]) <= MOST_MODULES, loaded
-    assert not {name.split(".")[0] for name in loaded} & HEAVY
+    answers = dict(line.split("|") for line in done.stdout.splitlines())
+    assert {line: sorted(words.split()) for line, words in answers.items()} == LINES
+    assert done.stderr == ""
 
 
-def test_greenroom_itself_is_a_namespace() -> None:
-    assert list(ROOT.glob("*/greenroom/__init__.py")) == []
-    namespace = import_module("greenroom")
-    assert namespace.__file__ is None
-    assert len(list(namespace.__path__)) >= 1
+def test_other_shells_get_a_script_of_their_own_and_unknown_ones_are_told(tmp_path: Path) -> None:
+    assert run(tmp_path, "completion", "zsh").stdout.startswith("#compdef greenroom\n")
+    assert "complete --command greenroom" in run(tmp_path, "completion", "fish").stdout
+    assert "'csh', but bash, zsh or fish is allowed" in sentence(run(tmp_path, "completion", "csh"))
 
 
-PROGRAM = """\
-import greenroom.actors as actors
-import greenroom.runtime as runtime
-from greenroom.actors import *
-from typing import assert_type
-
-assert_type(actors.__version__, str)
-assert_type(runtime.__version__, str)
-database: actors.Database = Database("store")
-actors.Databse  # wrong
-"""
-
-
-@pytest.mark.slow
-def test_type_checkers_see_the_names(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", str(program)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    errors = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error: " in line]
-    assert errors == [PROGRAM[: PROGRAM.index("# wrong")].count("\n") + 1], done.stdout + done.stderr
+def test_nothing_of_it_is_imported_when_nobody_completes(tmp_path: Path) -> None:
+    code = "import sys, greenroom.transports.cli.main as cli; cli.main(['config']); print([*sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=clean_environment(tmp_path),
+        check=True,
+    )
+    assert "'greenroom.transports.cli.commands.config'" in done.stdout
+    assert "argcomplete" not in done.stdout

@@ -34,7 +34,7 @@ def at(folder: Path) -> Database:
     return Database(folder, embedder="none")
 
 
-def contents(found: list[MemoryMatch]) -> list[str | None]:
+def contents(found: list[MemoryMatch]) -> list[str]:
     return sorted(memory.content or "" for memory in found)
 
 
@@ -103,7 +103,7 @@ def test_where_trio_runs_it_is_said_what_to_do_instead(tmp_path: Path) -> None:
 
 
 def test_each_finds_their_own(tmp_path: Path) -> None:
-    places: list[dict[str, str]] = [
+    places: list[dict[str, Any]] = [
         {"user": "ada"},
         {"user": "bob"},
         {"project": "atlas"},

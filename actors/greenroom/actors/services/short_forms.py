@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from greenroom.actors.auth.errors import invalid
 from greenroom.actors.auth.namespaces import AGENT, PROJECT, USER, memory_address, segment
@@ -110,6 +111,6 @@ def _principal(user: str | None) -> Principal:
     return Principal(agent_id=APP, user=user)
 
 
-def _as_given(tags: Sequence[str]) -> object:
+def _as_given(tags: Any) -> Any:
     """Return tags as JSON has them; what is no sequence of them is left to be refused by name."""
     return list(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags
