@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 import subprocess
 import sys
 import threading
@@ -216,6 +217,32 @@ def test_it_is_closed_in_order_whatever_ends_the_block(tmp_path: Path) -> None:
             asyncio.run(as_coroutine(db.search("tea", user="ada")))
     with db as opened:
         assert len(opened.search("tea", user="ada")) == 3
+
+
+def test_ctrl_c_cancels_what_is_waited_for(tmp_path: Path) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+    waiting_thread = threading.get_ident()
+
+    async def wait() -> None:
+        begun.set()
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            cancelled.set()
+            raise
+
+    def press() -> None:
+        begun.wait()
+        signal.pthread_kill(waiting_thread, signal.SIGINT)
+
+    with at(tmp_path) as db:
+        pressing = threading.Thread(target=press)
+        pressing.start()
+        with pytest.raises(KeyboardInterrupt):
+            db.call(wait)
+        pressing.join()
+        cancelled.wait()
+        assert db.remember("tea").created
 
 
 async def as_coroutine(awaited: Any) -> None:

@@ -237,11 +237,17 @@ class Database(RuntimeHost):
         _check_may_block()
         keeper = self._open_keeper()
         with self._closing(keeper):
-            call = keeper.portal.start_task_soon(function, *arguments)
+            scope = trio.CancelScope()
+
+            async def cancellable() -> R:
+                with scope:
+                    return await function(*arguments)
+                raise AssertionError("nobody waits for what was cancelled")
+
             try:
-                return call.result()
-            except BaseException:  # Ctrl-C among them: then it is cancelled in the runtime, too
-                call.cancel()
+                return keeper.portal.call(cancellable)
+            except BaseException:  # Ctrl-C among them, which may come before anything is begun there
+                keeper.run_soon(scope.cancel)
                 raise
 
     async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
@@ -276,8 +282,7 @@ class Database(RuntimeHost):
         """Have a function of the runtime called in its thread soon; nothing, where none is open."""
         keeper = self._keeper
         if keeper is not None and keeper.is_open:
-            with suppress(trio.RunFinishedError):  # it closes just now
-                keeper.token.run_sync_soon(function, keeper.runtime)
+            keeper.run_soon(partial(function, keeper.runtime))
 
     def _new_keeper(self) -> _Keeper:
         if self._keeper is not None and not self._keeper.has_ended:
@@ -412,6 +417,11 @@ class _Keeper:
             atexit.register(thread.close)
             thread.callback(atexit.unregister, thread.close)
             yield
+
+    def run_soon(self, function: Callable[[], object]) -> None:
+        """Have a function called in the thread, unless that has ended."""
+        with suppress(trio.RunFinishedError):
+            self.token.run_sync_soon(function)
 
     async def _in_thread(self, function: Callable[[], Awaitable[None]]) -> None:
         if not self.is_parents:
