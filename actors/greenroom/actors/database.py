@@ -215,7 +215,7 @@ class Database(RuntimeHost):
 
         Args:
             query: A question, or some words.
-            user: Whose memories, those of their projects included.
+            user: Whose memories, those of any project included.
             project: Those of the project; with ``user``, that user's own of it.
             tags: With any of these labels.
             limit: How many at most, 1-100.
