@@ -48,6 +48,15 @@ async def work():
         number += 1
         await append(number)
 
+def work_in_a_plain_block():
+    with database:
+        database.call(begin_blocking)
+        number = 0
+        while True:
+            number += 1
+            database.remember(f"memory {number}", user="ada", key=f"k{number}")
+            database.call(append, number)
+
 async def work_in_a_block():
     async with database:
         await database.sessions.create_session("s", "app", "ada")
@@ -72,6 +81,7 @@ WORKING = {
     "asyncio, by hand": "asyncio.new_event_loop().run_until_complete(work())",
     "trio": "trio.run(work)",
     "trio, in a block": "trio.run(work_in_a_block)",
+    "no event loop, in a block": "work_in_a_plain_block()",
 }
 
 
@@ -151,3 +161,65 @@ def test_programs_that_embed_it_tell_of_themselves_until_they_end(folder: Path, 
             assert (client.name, client.transport) == ("crew.py", "embedded")
             process.communicate("\n")
         assert len(told(os.getpid())) == 1
+
+
+FORKING = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is what this is about
+
+def child(do):
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    do()
+    sys.exit(7)
+
+def use():
+    try:
+        database.remember("written by the child", user="ada")
+    except RuntimeClosedError as error:
+        assert "fork" in str(error), error
+    else:
+        sys.exit(8)
+    with Database(sys.argv[1], embedder="none") as own:
+        own.remember("written by a database of its own", user="ada")
+    with database:
+        database.remember("written by the same object, opened anew", user="ada")
+
+def use_async():
+    async def main():
+        try:
+            await database.ask(None, None)
+        except RuntimeClosedError as error:
+            assert "fork" in str(error), error
+        else:
+            sys.exit(8)
+        await database.close()
+    asyncio.run(main())
+
+with database:
+    database.remember("written by the parent", user="ada")
+    print(child(use), child(use_async), child(lambda: sys.exit(7)))
+    print(*sorted(memory.content for memory in database.search("written", user="ada")), sep="\\n")
+"""
+
+
+@pytest.mark.promise("service.database-ends")
+def test_a_forked_child_hears_that_the_database_is_its_parents_and_ends(folder: Path) -> None:
+    program = PROGRAM.replace(
+        "import Database", "import Database\nfrom greenroom.runtime import RuntimeClosedError\nimport os"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program + FORKING, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "7 7 7",
+        "written by a database of its own",
+        "written by the parent",
+        "written by the same object, opened anew",
+    ]

@@ -23,6 +23,8 @@ RUNS = [
     ("team", "review.py"),
     ("embedding", "help_desk.py", "asyncio"),
     ("embedding", "help_desk.py", "trio"),
+    ("web", "try_it.py", "1"),
+    ("web", "try_it.py", "2"),
 ]
 MOST_TOKENS = 5_000
 LEAST_ANSWERED = 8

@@ -1,6 +1,12 @@
 """Shared sessions and agent memory: actors, their requests, and who may see what.
 
-A program that embeds it:
+The shortest way for a program, which needs no event loop:
+
+    with Database(folder) as db:
+        db.remember("Ada takes no sugar in her tea.", user="ada")
+        print(db.search("How does Ada like tea?", user="ada")[0].content)
+
+A program on trio that embeds it, and asks as agents do:
 
     async with open_greenroom(folder) as runtime:
         agent = Agent(runtime, Principal(agent_id="planner"))
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from greenroom.actors.corpus.upkeep import VerifyCorpora as VerifyCorpora
     from greenroom.actors.corpus.workspace_listing import ListWorkspaces as ListWorkspaces
     from greenroom.actors.corpus.workspace_listing import WorkspaceFiles as WorkspaceFiles
+    from greenroom.actors.database import BlockingDatabase as BlockingDatabase
     from greenroom.actors.database import Database as Database
     from greenroom.actors.embedding.embedder import EmbedderChoice as EmbedderChoice
     from greenroom.actors.embedding.embedder import read_choice as read_choice
@@ -378,10 +385,13 @@ if TYPE_CHECKING:
     from greenroom.actors.services.session import Event as Event
     from greenroom.actors.services.session import Session as Session
     from greenroom.actors.services.session import SessionService as SessionService
+    from greenroom.actors.services.short_forms import StoredMemory as StoredMemory
     from greenroom.actors.session.actor import SessionActor as SessionActor
     from greenroom.actors.session.browsing import FindSessions as FindSessions
     from greenroom.actors.session.directory import ListSessions as ListSessions
     from greenroom.actors.workspace.keeper import Workspaces as Workspaces
     from greenroom.actors.workspace.keeper import open_workspaces as open_workspaces
+
+    __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__ = exports(__name__)
+    __getattr__, __dir__, __all__ = exports(__name__)

@@ -15,6 +15,7 @@ from greenroom.actors.addressing import Addressing, idempotency_scope
 from greenroom.actors.audit.actor import record_denial, record_unread_denial
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.hosting import Hosted, RuntimeHost
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.threads import run_in_thread
@@ -83,8 +84,11 @@ def _learns_nothing(*, passed: bool) -> None:
 class Agent:
     """An agent at work in a runtime: asks in the name of one principal.
 
+    Over a `Database` it asks from any event loop: `ask` and `close` alone work there, callbacks are called in
+    the database's thread, and the session that it works in is left when the database is closed.
+
     Args:
-        runtime: What `open_greenroom` opened.
+        runtime: What `open_greenroom` opened, or a `Database`.
         principal: Who the agent is.
         timezone: The name of the time zone in which its searches mean words such as "yesterday", where they
             name none; the machine's for None.
@@ -107,7 +111,7 @@ class Agent:
 
     def __init__(
         self,
-        runtime: RuntimeClient,
+        runtime: RuntimeClient | RuntimeHost,
         principal: Principal,
         *,
         timezone: str | None = None,
@@ -125,6 +129,30 @@ class Agent:
         prompts: PromptSource | None = None,
         notes: WorkNotes | None = None,
     ) -> None:
+        self.principal = principal
+        self._quota = quota
+        self._hosted: Hosted[Agent] | None = None
+        if isinstance(runtime, RuntimeHost):
+            make = partial(
+                Agent,
+                principal=principal,
+                timezone=timezone,
+                client=client,
+                passports=passports,
+                quota=quota,
+                locator=locator,
+                on_export=on_export,
+                reach=reach,
+                workspaces=workspaces,
+                savings=savings,
+                server=server,
+                is_person=is_person,
+                learns_workflows=learns_workflows,
+                prompts=prompts,
+                notes=notes,
+            )
+            self._hosted = Hosted(runtime, make)
+            return
         looks_on = principal.seen_by is not None  # then nothing of it is counted, nor recorded as the agent's
         if looks_on:
             locator = None
@@ -132,8 +160,6 @@ class Agent:
             passports = passports._replace(base_url=None)
         self._runtime = runtime
         self._savings = None if looks_on or is_person else savings
-        self._quota = quota
-        self.principal = principal
         self._closed = (closed_to_onlookers if looks_on else closed_to)(principal.scopes)
         self._scope = idempotency_scope(principal)
         self._lookup = FallbackLookup(runtime, principal, NAMES)
@@ -162,7 +188,10 @@ class Agent:
         An agent that is not closed holds the one that it started until the runtime is closed, and no other
         tool's start takes that up.
         """
-        self._client_state.close()
+        if self._hosted is not None:
+            self._hosted.post(Agent.close)
+        else:
+            self._client_state.close()
 
     def must_ask(self, request: object) -> bool:
         """Return whether a request cannot be posted, because one actor alone cannot answer it."""
@@ -186,6 +215,7 @@ class Agent:
         Raises:
             Refusal: ``PERMISSION_DENIED``; it is recorded.
         """
+        self._check_is_here()
         if request not in self._closed:
             return
         try:
@@ -216,6 +246,10 @@ class Agent:
         """
         if type(request) not in ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
+        if self._hosted is not None:
+            return await self._hosted.call(
+                lambda agent: agent.ask(request, checked=checked, on_accepted=on_accepted)
+            )
         learn, note = self._learner(request), self._noting(request)
         try:
             answer: R = await self._ask(request, checked=checked, on_accepted=on_accepted)
@@ -267,6 +301,7 @@ class Agent:
             TypeError: the request is none of these, or one that an agent `must_ask`.
             GreenroomError: it was not accepted, as `Runtime.post` says.
         """
+        self._check_is_here()
         route = ROUTES.get(type(request))
         if route is None or self.must_ask(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
@@ -297,6 +332,7 @@ class Agent:
 
         A key that is not where its request looks first may lie elsewhere, and an empty answer says why.
         """
+        self._check_is_here()
         if not isinstance(first, Refusal):
             return partial(self._explained, request, first) if _lacks_reason(request, first) else None
         if type(request) not in fallback_lookup.BY_KEY or not fallback_lookup.is_missed(request, first):
@@ -313,6 +349,7 @@ class Agent:
         Raises:
             RuntimeClosedError: the runtime is closed.
         """
+        self._check_is_here()
         limit = None if self._quota is None else self._quota.subscriptions
         return ResourceSubscriber(
             self._runtime, self._runtime.subscriber(window), self._addressing.reader, limit
@@ -448,6 +485,15 @@ class Agent:
             self._addressing.address_of_resource(request.uri)
             return await savings_resource(self._client_state, request.uri)
         return await self._runtime.query(self._addressing.in_full(request), principal=self.principal)
+
+    def _check_is_here(self) -> None:
+        """Check that the agent works in a runtime of this event loop.
+
+        Raises:
+            TypeError: it works over a `Database`.
+        """
+        if self._hosted is not None:
+            raise TypeError("an agent over a Database can only ask; make one over what open_greenroom opens")
 
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)

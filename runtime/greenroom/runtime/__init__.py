@@ -120,5 +120,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.store.integrity import TableReport as TableReport
     from greenroom.runtime.store.integrity import check_store as check_store
     from greenroom.runtime.store.store import Store as Store
+
+    __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__ = exports(__name__)
+    __getattr__, __dir__, __all__ = exports(__name__)

@@ -12,8 +12,9 @@ No part of Greenroom imports this package, so a server never loads it.
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+
+from greenroom.runtime.base.lazy import exports
 
 if TYPE_CHECKING:
     from greenroom.testing.client import MODERN_META as MODERN_META
@@ -34,21 +35,6 @@ if TYPE_CHECKING:
     from greenroom.testing.server import mcp_client as mcp_client
     from greenroom.testing.server import mcp_server as mcp_server
 
-_NAMES = {
-    "clock": "DAY HOUR SECOND START VirtualClock",
-    "committer": "CrashError Fault FaultyDisk GatedCommitter",
-    "client": "MODERN_META McpClient",
-    "server": "ClientOptions InMemoryServer ServerOptions import_sdk mcp_client mcp_server",
-}
-"""The public names of each module. A module is imported when one of its names is first asked for."""
-
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-if not TYPE_CHECKING:  # a type checker would take it for any name at all
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
+    __version__: str
+else:  # a type checker would take it for any name at all
+    __getattr__, __dir__, __all__ = exports(__name__)

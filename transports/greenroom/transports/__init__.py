@@ -36,5 +36,7 @@ if TYPE_CHECKING:
     from greenroom.transports.websocket.client import websocket_client as websocket_client
     from greenroom.transports.websocket.server import WebSocketOptions as WebSocketOptions
     from greenroom.transports.websocket.server import WebSocketServer as WebSocketServer
+
+    __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__ = exports(__name__)
+    __getattr__, __dir__, __all__ = exports(__name__)

@@ -22,7 +22,7 @@ from greenroom.actors.schemas.presence import (
     Traffic,
 )
 from greenroom.runtime import GreenroomError, RuntimeClient
-from greenroom.runtime.sharing.frames import program_version
+from greenroom.runtime.base.version import program_version
 
 LEAVE_SECONDS: Final = 0.1
 """How long the owner may take to hear that this process ends: it forgets it soon in any case."""

@@ -6,24 +6,48 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from greenroom.runtime.base.version import program_version
 
 _EXPORT: Final = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
+_VERSION: Final = "__version__"
 
 
-def exports(package: str) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package that re-exports its names under ``if TYPE_CHECKING``.
+class Exports(NamedTuple):
+    """What a package that re-exports its names lazily has in the place of them.
+
+    Attributes:
+        load: Its `__getattr__`.
+        listed: Its `__dir__`, for completion.
+        names: Its `__all__`.
+    """
+
+    load: Callable[[str], object]
+    listed: Callable[[], list[str]]
+    names: list[str]
+
+
+def exports(package: str) -> Exports:
+    """Return what makes a package re-export its names under ``if TYPE_CHECKING``, and its `__version__`.
 
     What stands there for type checkers is read from the source, so that there is one list of the names.
     """
-    spec: Any = sys.modules[package].__spec__
-    homes = {name: module for module, name in _EXPORT.findall(spec.loader.get_source(package))}
+    module = sys.modules[package]
+    spec: Any = module.__spec__
+    homes = {name: home for home, name in _EXPORT.findall(spec.loader.get_source(package))}
 
     def load(name: str) -> object:
-        if name not in homes:
+        if name == _VERSION:
+            value: object = program_version()
+        elif name in homes:
+            value = getattr(import_module(homes[name]), name)
+        else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(homes[name]), name)
-        setattr(sys.modules[package], name, value)
+        setattr(module, name, value)
         return value
 
-    return load
+    def listed() -> list[str]:
+        return sorted({*vars(module), *homes, _VERSION})
+
+    return Exports(load, listed, sorted(homes))

@@ -29,6 +29,7 @@ from greenroom.runtime.base.errors import (
     UnknownKindError,
 )
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
+from greenroom.runtime.base.version import program_version
 from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope
@@ -185,7 +186,7 @@ class Follower:
         return frames.Hello(
             frames.PROTOCOL,
             frames.OLDEST,
-            frames.program_version(),
+            program_version(),
             frames.FORMAT_VERSION,
             self.relay,
             os.getpid(),

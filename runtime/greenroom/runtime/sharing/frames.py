@@ -13,7 +13,6 @@ an older one passes over, and new words once both have said in their greetings t
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -197,17 +196,6 @@ def encode_frame(words: list[RelayMessage]) -> bytes:
     """Return the words as one frame."""
     payload = _encode(words)
     return len(payload).to_bytes(LENGTH_BYTES) + payload
-
-
-@functools.cache
-def program_version() -> str:
-    """Return the version of this program."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  not needed to own a folder
-
-    try:
-        return version("greenroom")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 _WIRE_NAMES: dict[type[BaseException], str] = {errors.ActorQuarantinedError: "ActorSetAsideError"}

@@ -19,6 +19,7 @@ import trio
 
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.runtime.base.version import program_version
 from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Result
@@ -179,7 +180,7 @@ class Leader:
             wire.send(
                 frames.Welcome(
                     protocol,
-                    frames.program_version(),
+                    program_version(),
                     FORMAT_VERSION,
                     os.getpid(),
                     self._statistics(),
@@ -237,7 +238,7 @@ class Leader:
 
 def _no_common_protocol(hello: frames.Hello) -> str:
     return (
-        f"process {os.getpid()}, which owns the folder, is greenroom {frames.program_version()} and speaks "
+        f"process {os.getpid()}, which owns the folder, is greenroom {program_version()} and speaks "
         f"versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; greenroom {hello.program} "
         f"speaks {hello.oldest} to {hello.protocol}. End the older program, or upgrade it"
     )

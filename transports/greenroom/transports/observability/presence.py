@@ -12,7 +12,7 @@ from typing import Final
 from greenroom.actors.presence.telling import is_owner, tell_of_process
 from greenroom.actors.schemas.presence import ConnectedClient, ProcessPresence
 from greenroom.runtime import RuntimeClient
-from greenroom.runtime.sharing.frames import program_version
+from greenroom.runtime.base.version import program_version
 from greenroom.transports.observability.history import RequestHistory
 
 MOST_CLIENTS: Final = 1_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from greenroom.actors import GetEmbedding, Imitations
-from greenroom.runtime.sharing.frames import program_version
+from greenroom.runtime.base.version import program_version
 from greenroom.transports.observability.access import AccessMeter, AccessStatistics
 from greenroom.transports.observability.history import RequestHistory
 from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter

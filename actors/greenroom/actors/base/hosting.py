@@ -1,0 +1,68 @@
+"""A runtime that another thread keeps open, and what is made of it and used there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from greenroom.runtime import RuntimeClient
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class RuntimeHost(ABC):
+    """Keeps a runtime open in a thread of its own, and may open it anew: a `Database`."""
+
+    @abstractmethod
+    async def with_runtime(self, function: Callable[[RuntimeClient], Awaitable[R]]) -> R:
+        """Run an async function of the open runtime in its thread, on trio there, and await it.
+
+        Raises:
+            RuntimeClosedError: it is not open, or closed before the function returned.
+        """
+
+    @abstractmethod
+    def post_to_runtime(self, function: Callable[[RuntimeClient], object]) -> None:
+        """Have a function of the runtime called in its thread soon; nothing, where none is open."""
+
+
+class Hosted(Generic[T]):
+    """Something that works in a runtime, for callers in other threads.
+
+    What it holds is of one runtime: it is made again when the host has opened another one.
+
+    Args:
+        host: Keeps the runtime open.
+        make: Makes it; called in the thread of the runtime.
+    """
+
+    def __init__(self, host: RuntimeHost, make: Callable[[RuntimeClient], T]) -> None:
+        self._host = host
+        self._make = make
+        self._made: tuple[RuntimeClient, T] | None = None
+
+    async def call(self, function: Callable[[T], Awaitable[R]]) -> R:
+        """Run an async function of it in the thread of the runtime, and await it.
+
+        Raises:
+            RuntimeClosedError: as `RuntimeHost.with_runtime`.
+        """
+        return await self._host.with_runtime(lambda runtime: function(self._made_of(runtime)))
+
+    def post(self, function: Callable[[T], object]) -> None:
+        """Have a function of it called in the thread of the runtime soon, if it is in use there."""
+        self._host.post_to_runtime(self._posted(function))
+
+    def _posted(self, function: Callable[[T], object]) -> Callable[[RuntimeClient], object]:
+        def call(runtime: RuntimeClient) -> None:
+            if self._made is not None and self._made[0] is runtime:
+                function(self._made[1])
+
+        return call
+
+    def _made_of(self, runtime: RuntimeClient) -> T:
+        if self._made is None or self._made[0] is not runtime:
+            self._made = runtime, self._make(runtime)
+        return self._made[1]
