@@ -78,13 +78,8 @@ def parts_in(folder: Path) -> int:
 
 @pytest.mark.parametrize("options", [{}, {"encryption_key": bytes(range(32))}])
 async def test_it_comes_back_whole_also_after_a_start(tmp_path: Path, options: dict[str, Any]) -> None:
-    events = [
-        small("a"),
-        photo("b"),
-        photo("c", 7 * MB + 1),
-        small("d"),
-        Event(**{**dict(photo("e", MB - 50)), "event_type": "action"}),
-    ]
+    below = Event(**{**dict(photo("e", MB - 200)), "event_type": "action"})  # as it is, in its message
+    events = [small("a"), photo("b"), photo("c", 7 * MB + 1), small("d"), below]
     async with opened(tmp_path, **options) as runtime:
         service = await begun(runtime)
         await service.append_events("s", events[:-1])
@@ -99,6 +94,16 @@ async def test_it_comes_back_whole_also_after_a_start(tmp_path: Path, options: d
         assert kept(session.events) == kept(events)
         for limit in range(1, 6):
             assert kept(await service.get_events("s", limit)) == kept(events[-limit:])
+
+
+async def test_an_encrypted_store_shows_neither_the_content_nor_who_may_see_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, encryption_key=bytes(range(32)), secrets=tmp_path) as runtime:
+        await begun(runtime)
+        private = Event(**{**dict(photo("zebra")), "visibility": "private"})
+        await SessionService(runtime, Principal(agent_id="okapi", user="ada")).append_event("s", private)
+    stored = (tmp_path / "greenroom.mdb").read_bytes()
+    assert b"zebra" not in stored
+    assert b"okapi" not in stored
 
 
 async def test_agents_read_and_find_the_words_that_stand_for_it(tmp_path: Path) -> None:
