@@ -241,8 +241,8 @@ def test_items_that_cannot_be_kept_are_refused_with_the_reason_and_none_of_the_c
         before = await session.get_items()
         assert before == [nested(90), large, said("\0\u2028\ufffe\U0001f438")]
         hostile: list[tuple[Any, str]] = [
-            (said("x" * MB), "1,048,576"),
-            ({"type": "function_call_output", "output": "x" * MB}, "1,048,576"),
+            (said("x" * 16 * MB), "16,777,216"),
+            ({"type": "function_call_output", "output": "x" * 16 * MB}, "16,777,216"),
             (nested(200), "nests deeper"),
             (nested(100_000), "no value for JSON"),
             (said("half a \ud83d frog"), "lone surrogate"),
@@ -259,6 +259,34 @@ def test_items_that_cannot_be_kept_are_refused_with_the_reason_and_none_of_the_c
             await session.add_items([large] * 17)
         await session.add_items([])
         assert await session.get_items() == before
+
+    run(tmp_path, main)
+
+
+@pytest.mark.promise("adapters.openai-agents-session", "adapters.openai-agents-seen")
+def test_a_photo_is_an_item_as_any_other_and_agents_see_none_of_its_base64(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        session = GreenroomSession(opened, "talk")
+        picture = {"type": "input_image", "image_url": "data:image/png;base64," + "QUJD" * MB}
+        photo = {"role": "user", "content": [{"type": "input_text", "text": "see this"}, picture]}
+        output = {"type": "function_call_output", "call_id": "c1", "output": "QUJD" * MB}
+        items: list[Any] = [said("first"), photo, output, said("long " * MB), said("last")]
+        await session.add_items(items)
+        assert await session.get_items() == items
+        for limit in range(1, 6):
+            assert await session.get_items(limit) == items[-limit:]
+        shown = await opened.ask(
+            Address("session", "talk"), GetMessages(session_id="talk"), principal=Principal(agent_id="x")
+        )
+        assert [message.content for message in shown.messages][:2] == ["first", "see this"]
+        assert "QUJD" not in str(shown)
+        assert len(str(shown)) < 20_000
+        for item in reversed(items):
+            assert await session.pop_item() == item
+        assert await session.get_items() == []
+        await session.add_items([photo])
+        await session.clear_session()
+        assert await session.get_items() == []
 
     run(tmp_path, main)
 

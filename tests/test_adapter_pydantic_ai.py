@@ -315,11 +315,35 @@ def test_other_users_and_other_sessions_are_left_alone(tmp_path: Path) -> None:
     run(tmp_path, main)
 
 
+@pytest.mark.promise("adapters.pydantic-ai-equal")
+def test_a_photo_comes_back_and_agents_see_none_of_its_base64(tmp_path: Path) -> None:
+    async def main(opened: Database) -> None:
+        store = GreenroomConversations(opened, HELPER)
+        photo = BinaryContent(data=b"ABC" * 700_000, media_type="image/png")
+        asked = ModelRequest(parts=[UserPromptPart(content=["see this", photo])])
+        for messages in ([asked], [asked, ModelResponse(parts=[TextPart("long " * 400_000)]), asked]):
+            conversation = await store.load("album") or Conversation(conversation_id="album")
+            conversation.messages[:] = messages
+            await store.save(conversation)
+            loaded = await store.load("album")
+            assert loaded is not None
+            dump = ModelMessagesTypeAdapter.dump_json
+            assert dump(loaded.messages) == dump(messages)
+        session = store.session_of("album")
+        shown = await opened.ask(
+            Address("session", session), GetMessages(session_id=session), principal=HELPER
+        )
+        assert shown.messages[0].content.startswith("see this")
+        assert "QUJD" not in str(shown)
+
+    run(tmp_path, main)
+
+
 @pytest.mark.promise("adapters.pydantic-ai-contract")
 def test_what_cannot_be_kept_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     async def main(opened: Database) -> None:
         store = GreenroomConversations(opened, HELPER)
-        for text, why in (("\ud800", "surrogates"), ("x" * 2_000_000, "MB|bytes|characters")):
+        for text, why in (("\ud800", "surrogates"), ("x" * 17_000_000, "16,777,216 bytes")):
             conversation = Conversation(
                 messages=[ModelRequest.user_text_prompt("fine"), ModelRequest.user_text_prompt(text)],
                 conversation_id="refused",

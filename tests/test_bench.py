@@ -12,7 +12,7 @@ from harness import PATIENCE
 from support.forking import forked_program
 
 from bench import notes
-from bench.__main__ import NAMES
+from bench.command import NAMES
 from bench.comparison import OldReport, OldRun, compared
 from bench.harness import Report, Table
 
@@ -22,7 +22,7 @@ ALONE = {"chaos", "damage", "start"}
 
 FORGETFUL_PEER = """
 import sys
-from bench import __main__ as program, durable_sqlite
+from bench import command as program, durable_sqlite
 durable_sqlite.INSERT = "INSERT INTO records SELECT ?1, ?2 WHERE substr(?1, -1) <> x'37'"
 sys.exit(program.main())
 """

@@ -44,11 +44,11 @@ from greenroom.actors.index.document import analyse
 from greenroom.actors.index.merge import MANY, first_merged, first_of_many
 from greenroom.actors.index.terms import joined, place_of
 from greenroom.actors.schemas.memory_types import Vectors
-from greenroom.actors.text.analyze import use_languages
-from greenroom.runtime import ActorFailedError, Address
+from greenroom.actors.text.analyze import text_settings
+from greenroom.runtime import ActorFailedError, Address, apply_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
 pytestmark = pytest.mark.slow
 
@@ -586,36 +586,24 @@ async def test_a_search_of_nothing_writes_nothing(reopen: Open) -> None:
         assert await runtime.ask(HERE, Keys()) == []
 
 
-@pytest.fixture
-def languages() -> Iterator[Callable[[Sequence[str]], None]]:
-    """Sets languages, until the test is over."""
-    yield use_languages
-    use_languages(["english"])
-
-
 @pytest.mark.promise("index.languages")
-async def test_an_index_is_made_anew_for_other_languages(
-    reopen: Open, languages: Callable[[Sequence[str]], None]
-) -> None:
+async def test_an_index_is_made_anew_for_other_languages(reopen: Open) -> None:
     given = [document(1, "Häuser und the книги"), document(2, "running houses")]
     async with reopen(actors=[Healing]) as runtime:
         await runtime.ask(HERE, Put(given))
         look = await runtime.ask(HERE, Look())
         assert look["terms"]["text"][1].keys() == {"hauser", "und", "книги"}
-    languages(["english", "german", "russian"])
-    async with reopen(actors=[Healing]) as runtime:
+    async with reopen(actors=[Healing], settings=text_settings(("english", "german", "russian"))) as runtime:
         assert await runtime.ask(HERE, Check()) == []  # it is what it says that it is
         look = await runtime.ask(HERE, Look())
         assert look["terms"]["text"][1].keys() == {"haus", "und", "книг"}
         assert look["terms"]["text"][2].keys() == {"run", "hous"}
         assert await runtime.ask(HERE, Check()) == []
-    languages(["german"])
-    assert expected(given)["terms"]["text"][1].keys() == {"haus", "und", "the", "книги"}
+    with apply_settings(text_settings(("german",))):
+        assert expected(given)["terms"]["text"][1].keys() == {"haus", "und", "the", "книги"}
 
 
-async def test_an_index_of_source_code_has_words_and_names_of_its_own_rules(
-    reopen: Open, languages: Callable[[Sequence[str]], None]
-) -> None:
+async def test_an_index_of_source_code_has_words_and_names_of_its_own_rules(reopen: Open) -> None:
     given = [document(1, "class HTTPServer: URLs", tags=("HTTPServer", "App.create_app", "App.", "_"))]
     async with reopen(actors=[OfSource]) as runtime:
         await runtime.ask(HERE, Put(given))
@@ -624,21 +612,21 @@ async def test_an_index_of_source_code_has_words_and_names_of_its_own_rules(
         assert look["terms"]["labels"][1].keys() == {"httpserver", "createapp"}
         assert look["terms"]["tags"][1]["app"] == 3
         assert await runtime.ask(HERE, Check()) == []
-    languages(["german"])
-    async with reopen(actors=[OfSource]) as runtime:
+    german = text_settings(("german",))
+    async with reopen(actors=[OfSource], settings=german) as runtime:
         assert await runtime.ask(HERE, Check()) == []  # it is what it says that it is
         look = await runtime.ask(HERE, Look())
         assert look["terms"]["text"][1].keys() >= {"http", "url"}
         assert "httpserver" in look["terms"]["labels"][1]
         assert await runtime.ask(HERE, Check()) == []
-    async with reopen(actors=[Healing]) as runtime:
+    async with reopen(actors=[Healing], settings=german) as runtime:
         look = await runtime.ask(HERE, Look())
         assert look["terms"]["labels"][1].keys() == set(given[0].tags), "made anew for other rules"
 
 
 def test_a_language_without_a_stemmer_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no language 'klingon'; there are arabic,"):
-        use_languages(["klingon"])
+        text_settings(("klingon",))
 
 
 OTHER = records.ChunkRecord(

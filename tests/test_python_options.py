@@ -222,6 +222,7 @@ OF_AN_AGENT = {
 OTHERWISE = {
     "data": "the first argument",
     "log_level": "Python's logging, under the name greenroom",
+    "log_format": "a format of the command's own log",
     **dict.fromkeys(("agent", "agent_type", "user", "project"), OF_THE_CALLER),
     **OF_AN_AGENT,
     **dict.fromkeys(

@@ -107,6 +107,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "audit_days": st.integers(1, 36_500),
     "audit_size": st.integers(1 << 20, 16 << 40),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
+    "log_format": st.sampled_from(["text", "json"]),
 }
 some_settings = st.fixed_dictionaries({}, optional=VALUES)
 

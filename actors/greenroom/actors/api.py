@@ -478,9 +478,11 @@ class Agent:
         if isinstance(request, CompleteCode):
             self._addressing.check_resource_kind("workspace")
         if isinstance(request, ClientOrchestration):
-            return await request.carry_out(self._client_state)
+            with self._runtime.apply_settings():
+                return await request.carry_out(self._client_state)
         if isinstance(request, Orchestration):
-            return await request.run(self._runtime, self.principal)
+            with self._runtime.apply_settings():
+                return await request.run(self._runtime, self.principal)
         if isinstance(request, ReadResource) and is_of_savings(request.uri):
             self._addressing.address_of_resource(request.uri)
             return await savings_resource(self._client_state, request.uri)

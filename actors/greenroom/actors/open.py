@@ -48,7 +48,8 @@ from greenroom.actors.embedding.service import EmbeddingService, GetEmbedding, o
 from greenroom.actors.hooks.actor import HookActor
 from greenroom.actors.hooks.answering import AnswerHook
 from greenroom.actors.hooks.offering import FindKept
-from greenroom.actors.hooks.taking import TakeHookEvent, use_extractor
+from greenroom.actors.hooks.store_settings import store_settings
+from greenroom.actors.hooks.taking import TakeHookEvent
 from greenroom.actors.hooks.why import ListTold, WhyGiven
 from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.map.request import MemoryMap
@@ -80,7 +81,6 @@ from greenroom.actors.session import directory, migrations
 from greenroom.actors.session.browsing import FindSessions
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.erasure import ErasableSession
-from greenroom.actors.text.analyze import use_languages
 from greenroom.actors.transfer import import_actor
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
@@ -172,8 +172,7 @@ def open_greenroom(
 async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterator[SharedRuntime]:
     """Open a runtime as `open_greenroom` does, with options that were checked."""
     check_choice(options.embedder)
-    use_languages(options.languages)
-    use_extractor(options.extractor)
+    settings = store_settings(options.languages, options.extractor)
     own = {"content_limit": options.content_limit, "tiers": options.tiers}
     async with open_shared_runtime(
         path,
@@ -251,6 +250,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
         secrets=_secret_places(path, options.secrets),
         journals=[audit_record.journal(ttl=options.audit_days * DAY, max_bytes=options.audit_bytes)],
         may=options.may,
+        settings=settings,
         **options.common,
     ) as runtime:
         yield runtime

@@ -57,12 +57,12 @@ class GreenroomOptions(CommonConfig, total=False):
         embedder_model: The name of the model that an endpoint is to embed with.
         embedder_key: The API key that an endpoint asks for.
         models: The folder of installed models; in the user's data folder unless given.
-        language: Snowball's names of the languages whose words are reduced to their stems, for all that
-            this process has open; ``english`` unless given. After another choice an index is made anew when
+        language: Snowball's names of the languages whose words are reduced to their stems, in this store;
+            ``english`` unless given. After another choice an index is made anew when
             it is wanted.
         languages: The same.
-        extractor: Finds what is worth a memory in what hooks tell, in this process; plain rules do unless
-            given.
+        extractor: Finds what is worth a memory in what hooks tell about this store; plain rules do unless
+            given. That of the process that owns the folder counts.
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
         queries: Queries and procedures of one's own besides.

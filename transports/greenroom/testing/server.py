@@ -42,6 +42,7 @@ class ServerOptions(TypedDict, total=False):
         tracer: Makes the spans of requests.
         run_ready: Has the domain do at once what was posted to it.
         hold_dispatch: A block that is ended with that.
+        logs_requests: Whether each request that is over has a line in the log.
     """
 
     profile: ServerInfo
@@ -55,6 +56,7 @@ class ServerOptions(TypedDict, total=False):
     tracer: Tracer | None
     run_ready: Callable[[], None]
     hold_dispatch: Callable[[], AbstractContextManager[None]]
+    logs_requests: bool
 
 
 class ClientOptions(ServerOptions, total=False):

@@ -40,8 +40,8 @@ def optional_datetime(microseconds: int | None) -> dt.datetime | None:
 
 
 def with_datetime(view: type[S], record: msgspec.Struct) -> S:
-    """Return a view of a record with the same fields, whose ``at`` is a datetime."""
-    fields = msgspec.structs.asdict(record)
+    """Return a view of a record with those fields that it has, whose ``at`` is a datetime."""
+    fields = {name: getattr(record, name) for name in view.__struct_fields__}
     return view(**{**fields, "at": to_datetime(fields["at"])})
 
 

@@ -12,7 +12,8 @@ from greenroom.actors.auth.namespaces import memory_address, segment, user_names
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.extraction import carried, found_in
-from greenroom.actors.hooks.findings import Extractor, Finding
+from greenroom.actors.hooks.findings import Finding
+from greenroom.actors.hooks.store_settings import StoreSettings
 from greenroom.actors.hooks.turns import (
     finding_key,
     kept_turns,
@@ -25,7 +26,7 @@ from greenroom.actors.hooks.use import comes_back
 from greenroom.actors.schemas.hook_work import HookState, KeepTurns, LookUpSession, NoteTaken
 from greenroom.actors.schemas.hooks import HookEvent, Turn
 from greenroom.actors.schemas.memories import NoteHelp, StoreMemory
-from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal
+from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal, current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -126,17 +127,6 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         return used
 
 
-class _Current:
-    """What finds in turns what is worth a memory, in this process."""
-
-    extractor: Extractor | None = None
-
-
-def use_extractor(extractor: Extractor | None) -> None:
-    """Set what finds in turns what is worth a memory; None: the plain rules."""
-    _Current.extractor = extractor
-
-
 class _Found(NamedTuple):
     """What was found in turns, and what of them matters for the next ones."""
 
@@ -147,9 +137,10 @@ class _Found(NamedTuple):
 async def _found_in(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     """Look through turns; where an extractor of somebody's own fails, the plain rules take its place."""
     by_rules = await run_in_thread(_by_rules, turns, before)
-    if _Current.extractor is not None:
+    settings: StoreSettings | None = current_settings()
+    if settings is not None and settings.extractor is not None:
         try:
-            return by_rules._replace(findings=await _Current.extractor(turns))
+            return by_rules._replace(findings=await settings.extractor(turns))
         except Exception:  # whatever it is: what a hook told is not lost for it
             logger.exception("the extractor failed; the rules take its place")
     return by_rules

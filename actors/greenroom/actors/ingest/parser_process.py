@@ -35,7 +35,8 @@ from greenroom.actors.syntax import (
     read_source,
     searched,
 )
-from greenroom.actors.text.analyze import remember_words, use_languages
+from greenroom.actors.text.analyze import text_settings
+from greenroom.runtime import apply_settings
 
 MAX_MEMORY: Final = 1 << 30
 """The most bytes of memory that a process may take, where the system holds it to that."""
@@ -149,10 +150,13 @@ def main(seconds: str, *languages: str) -> None:
 
     Args:
         seconds: How much time on the processor one file may take.
-        languages: Of the documents; see `text.analyze.use_languages`.
+        languages: Of the documents; see `text.analyze.text_settings`.
     """
-    use_languages(languages)
-    remember_words(_WORDS)
+    with apply_settings(text_settings(languages, _WORDS)):
+        _parse_all(float(seconds))
+
+
+def _parse_all(seconds: float) -> None:
     jobs, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a stray print is no answer
     _limit(resource.RLIMIT_AS, MAX_MEMORY)
@@ -161,7 +165,7 @@ def main(seconds: str, *languages: str) -> None:
     decode, encode = msgspec.msgpack.Decoder(Job).decode, msgspec.msgpack.encode
     while (message := _read(jobs)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + float(seconds)) + 1)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + seconds) + 1)
         job = decode(message)
         answer = encode(parsed(job) if job.pattern is None else looked_through(job, job.pattern))
         answers.write(LENGTH.pack(len(answer)))

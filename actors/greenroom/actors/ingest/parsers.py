@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from signal import SIGKILL, SIGXCPU
 from typing import Final
@@ -33,13 +33,15 @@ class Parsers:
 
     Args:
         seconds: How much time on the processor one file may take.
+        languages: Of the documents; None for those of the store whose code runs.
 
     Attributes:
         setbacks: What could not be parsed, by whomever.
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS, languages: Sequence[str] | None = None) -> None:
         self._seconds = seconds
+        self.languages = current_rules().languages if languages is None else languages
         try:
             self.setbacks = _setbacks.get()
         except LookupError:
@@ -105,20 +107,22 @@ class Parsers:
 
     async def _start(self) -> trio.Process:
         # The folder that we are in is none to import from (-P): it may be the one that is read.
-        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds), *current_rules().languages]
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds), *self.languages]
         return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 @asynccontextmanager
-async def open_parsers(seconds: float = SECONDS) -> AsyncIterator[Parsers]:
-    """Have processes as long as they are needed; wait where too many have some."""
+async def open_parsers(
+    seconds: float = SECONDS, languages: Sequence[str] | None = None
+) -> AsyncIterator[Parsers]:
+    """Have processes as long as they are needed, as `Parsers` says; wait where too many have some."""
     try:
         limiter = _limiter.get()
     except LookupError:
         limiter = trio.CapacityLimiter(MOST_AT_ONCE)
         _limiter.set(limiter)
     async with limiter:
-        parsers = Parsers(seconds)
+        parsers = Parsers(seconds, languages)
         try:
             yield parsers
         finally:

@@ -56,6 +56,7 @@ from greenroom.actors.schemas import corpus as schemas
 from greenroom.actors.schemas import entities
 from greenroom.actors.schemas.corpus import CorpusRow
 from greenroom.actors.schemas.ingest import DocumentsIngested, ListFailed
+from greenroom.actors.text.analyze import current_rules
 from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
@@ -121,7 +122,9 @@ async def open_ingestion(
         raise auth_errors.invalid(
             "corpus", f"corpus: {row.full_name!r} has what is in {row.root}, and no more"
         )
-    async with open_parsers() as parsers:
+    with runtime.apply_settings():
+        languages = current_rules().languages
+    async with open_parsers(languages=languages) as parsers:
         yield Ingestion(runtime, principal, row, parsers, closed, progress, charge)
 
 

@@ -201,7 +201,12 @@ class StateValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
-    """Append an event and merge the state's changes, or neither; a repeat of an event changes nothing."""
+    """Append an event and merge the state's changes, or neither; a repeat of an event changes nothing.
+
+    Attributes:
+        whole: The JSON of the content where that is too large for a message; then ``content`` is what agents
+            see in its place. Empty otherwise.
+    """
 
     session_id: types.SessionId
     event_id: EventId
@@ -212,6 +217,7 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
     is_final_response: bool = False
     visibility: types.SentVisibility = "public"
     state_delta: types.Changes = msgspec.field(default_factory=types.no_fields)
+    whole: bytes = b""
 
 
 class SharedChange(msgspec.Struct, frozen=True, kw_only=True):

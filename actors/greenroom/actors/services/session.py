@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 from anyio.lowlevel import checkpoint
 
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, too_large
 from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import parse_request
+from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.sessions import EventType
 from greenroom.actors.schemas.types import SessionStatus
@@ -44,6 +46,8 @@ class Event(ServiceResult, frozen=True, kw_only=True):
         content: A dictionary of what JSON can hold, up to 1 MB. ``{"text": "…"}`` is what agents see
             as a message with this text; they see any other content as JSON. In an event of type
             ``message`` the text obeys the ``content_limit`` of `open_greenroom`.
+        shown: What agents see and search in the place of a content of over 1 MB, which may then have up to
+            16 MB and comes back whole from this service alone; such a content is refused without it.
         event_id: 1-255 characters; the same event again is not appended, and another one with the same id is
             refused. An event that is made without one gets a random one, so that it can be appended again
             after an error.
@@ -56,6 +60,7 @@ class Event(ServiceResult, frozen=True, kw_only=True):
     event_type: EventType
     actor: str
     content: dict[str, Any]
+    shown: dict[str, Any] | None = None
     event_id: str = msgspec.field(default_factory=new_event_id)
     timestamp: datetime | None = None
     is_final_response: bool = False
@@ -163,9 +168,8 @@ class SessionService:
                 session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
         changes = {} if state_delta is None else plain(state_delta)
-        return _event(
-            await self._ask(requests.AppendEvent, **_appending(session_id, event), state_delta=changes)
-        )
+        request = append_request(**_appending(session_id, event), state_delta=changes)
+        return _event(await self._send(session_id, request))
 
     async def append_events(self, session_id: str, events: Iterable[Event | Mapping[str, Any]]) -> None:
         """Append events in their order: all of them or none, in one commit.
@@ -178,8 +182,8 @@ class SessionService:
         given: list[requests.AppendEvent] = []
         size = held = 0
         for event in events:
-            given.append(_checked(requests.AppendEvent, **_appending(session_id, event)))
-            size += len(bytes(given[-1].content)) + BYTES_AN_EVENT
+            given.append(append_request(**_appending(session_id, event)))
+            size += len(bytes(given[-1].content)) + len(given[-1].whole) + BYTES_AN_EVENT
             if size > MOST_BYTES_AT_ONCE:
                 sentence = f"events: in one call they may have {MOST_BYTES_AT_ONCE:,} bytes, and have more"
                 raise ServiceError("VALIDATION_ERROR", sentence, field="events", limit=MOST_BYTES_AT_ONCE)
@@ -334,6 +338,32 @@ def _checked(request_type: type[M], **arguments: Any) -> M:
         return parse_request(request_type, to_json(arguments))
     except Refusal as refusal:
         raise _error(refusal) from None
+
+
+def append_request(*, shown: Any = None, **arguments: Any) -> requests.AppendEvent:
+    """Return the request that appends an event.
+
+    Args:
+        shown: What agents see of a content that is too large for a message.
+        arguments: Those of `AppendEvent`.
+
+    Raises:
+        ServiceError: in the place of any `Refusal`.
+    """
+    if shown is None:
+        return _checked(requests.AppendEvent, **arguments)
+    try:
+        whole = to_json(arguments["content"])
+        if len(whole) <= MAX_VALUE_BYTES:
+            return _checked(requests.AppendEvent, **arguments)
+        if len(whole) > MOST_BYTES_AT_ONCE:
+            raise too_large("content", len(whole), MOST_BYTES_AT_ONCE)
+        if not isinstance(check_json(whole), dict):
+            raise invalid("content", "content: it takes an object")
+    except Refusal as refusal:
+        raise _error(refusal) from None
+    request = _checked(requests.AppendEvent, **{**arguments, "content": shown})
+    return msgspec.structs.replace(request, whole=whole)
 
 
 def _error(refusal: Refusal) -> ServiceError:

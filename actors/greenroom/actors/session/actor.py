@@ -25,6 +25,7 @@ from greenroom.actors.session import directory, fields, log, migrations, reads, 
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import naming as naming_of
 from greenroom.actors.session.directory import ActivityRow
+from greenroom.actors.session.large_events import put_parts
 from greenroom.actors.session.log import SenderCounters
 from greenroom.actors.session.records import (
     CLOSED,
@@ -292,7 +293,7 @@ class SessionActor(Actor):
         principal: Principal = context.principal
         earlier = session_events.find(context, request.event_id)
         if earlier is not None:
-            return session_events.repeated(request, earlier, principal)
+            return session_events.repeated(request, earlier, context)
         if header.status in CLOSED:
             raise auth_errors.session_closed(request.session_id, header.status)
         message = session_events.stored(request, context.now)
@@ -306,7 +307,7 @@ class SessionActor(Actor):
             yield from fields.put(context, STATE, changes)
             self._change(context, msgspec.structs.replace(header, updated_at=context.now))
         partition = policy.partition_of(principal, request.visibility)
-        message_id = self._append_event(context, partition, request.event_id, message)
+        message_id = self._append_event(context, partition, request, message)
         audit_record.record(
             context,
             "append_event",
@@ -318,7 +319,7 @@ class SessionActor(Actor):
             characters=len(message.content),
             state_keys=len(changes),
         )
-        return session_events.view(Entry(message_id, partition, message), principal)
+        return session_events.view(Entry(message_id, partition, message), context)
 
     @handles(events.TakeSnapshot)
     def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
@@ -415,11 +416,12 @@ class SessionActor(Actor):
             self._header = named
 
     def _append_event(
-        self, context: Context, partition: Partition, event_id: str, message: StoredMessage
+        self, context: Context, partition: Partition, event: events.AppendEvent, message: StoredMessage
     ) -> int:
         """Stage an event at the end of the log; return its message id."""
         message_id = self._append(context, partition, message)
-        context.put(session_events.event_key(partition, event_id), message_id)
+        context.put(session_events.event_key(partition, event.event_id), message_id)
+        put_parts(context, partition, message_id, event.whole)
         return message_id
 
     def _change(self, context: Context, header: Header) -> None:

@@ -16,6 +16,7 @@ from greenroom.actors.session import directory, migrations, work_context
 from greenroom.actors.session.compactions import COMPACTIONS, StoredCompaction
 from greenroom.actors.session.events import event_key
 from greenroom.actors.session.handover import unnamed
+from greenroom.actors.session.large_events import drop_parts
 from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.actors.session.records import (
     COUNTERS,
@@ -178,6 +179,7 @@ def _drop_messages(person: Person, context: Context) -> Slices[list[int]]:
                 removed.append(int.from_bytes(key[len(partition_prefix(partition)) :]))
                 if message.event is not None:
                     context.delete(event_key(partition, message.event.event_id))
+                    drop_parts(context, partition, removed[-1], message.event.whole_bytes)
             if context.should_yield():
                 yield
     return removed

@@ -14,6 +14,7 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import directory, log
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session.actor import SessionActor
+from greenroom.actors.session.large_events import drop_parts
 from greenroom.actors.session.records import CLOSED, Entry, StoredMessage, message_key
 from greenroom.runtime import Context, Slices, handles
 
@@ -30,7 +31,7 @@ class EventBatches(SessionActor):
             raise auth_errors.session_closed(request.session_id, header.status)
         for event, message in new:
             partition = policy.partition_of(context.principal, event.visibility)
-            self._append_event(context, partition, event.event_id, message)
+            self._append_event(context, partition, event, message)
             if context.should_yield():
                 yield
         if new:
@@ -40,6 +41,7 @@ class EventBatches(SessionActor):
                 request.session_id,
                 events=len(new),
                 characters=sum(len(message.content) for _, message in new),
+                **_in_parts(sum(len(event.whole) for event, _ in new)),
             )
 
     @handles(requests.GetNewestEvents)
@@ -59,12 +61,12 @@ class EventBatches(SessionActor):
         if header.status in CLOSED:
             raise auth_errors.session_closed(request.session_id, header.status)
         context.use_reserve()
-        newest: Entry | None = None
+        newest: requests.EventView | None = None
         removed: list[int] = []
         counts: Counter[tuple[Partition, str, bool]] = Counter()
         for entry in log.walk(context, policy.partitions(context.principal), reverse=True):
             if session_events.id_of(entry).startswith(request.id_prefix):
-                newest = newest or entry
+                newest = newest or session_events.view(entry, context)
                 removed.append(entry.message_id)
                 counts[entry.partition, entry.message.sender, entry.message.is_talk] += 1
                 _drop(context, entry)
@@ -77,9 +79,7 @@ class EventBatches(SessionActor):
         yield from self._finder.forget(context, removed)
         self._uncount(context, counts)
         audit_record.record(context, "remove_events", request.session_id, events=len(removed))
-        return requests.EventsRemoved(
-            count=len(removed), newest=session_events.view(newest, context.principal)
-        )
+        return requests.EventsRemoved(count=len(removed), newest=newest)
 
     def _new(
         self, request: requests.AppendEvents, context: Context
@@ -93,7 +93,7 @@ class EventBatches(SessionActor):
         for event in request.events:
             earlier = session_events.find(context, event.event_id)
             if earlier is not None:
-                session_events.repeated(event, earlier, context.principal)
+                session_events.repeated(event, earlier, context)
             elif event.event_id in new:
                 raise auth_errors.event_conflict(request.session_id, event.event_id)
             else:
@@ -119,7 +119,13 @@ class EventBatches(SessionActor):
 
 
 def _drop(context: Context, entry: Entry) -> None:
-    """Stage that a message is no more, nor its id as an event."""
+    """Stage that a message is no more, nor its id as an event, nor its content in parts."""
     context.delete(message_key(entry.partition, entry.message_id))
     if entry.message.event is not None:
         context.delete(session_events.event_key(entry.partition, entry.message.event.event_id))
+        drop_parts(context, entry.partition, entry.message_id, entry.message.event.whole_bytes)
+
+
+def _in_parts(size: int) -> dict[str, int]:
+    """Return what an audit row says of contents in parts."""
+    return {"bytes_in_parts": size} if size else {}

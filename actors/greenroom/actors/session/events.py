@@ -5,7 +5,8 @@ tools show texts, so:
 
 - ``{"text": …}``, alone or followed by a ``metadata`` object, is a message with this text
   and this metadata, and the other way round;
-- any other content is shown as its JSON.
+- any other content is shown as its JSON;
+- a content that is too large lies in parts (`large_events`), and the message is what stands for it.
 
 An event id is looked up in the partitions that its sender may read. So a hidden event with
 the same id does not show by turning a new one into a repeat.
@@ -27,6 +28,7 @@ from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import sessions as events
 from greenroom.actors.session import log
+from greenroom.actors.session.large_events import whole_content
 from greenroom.actors.session.records import Entry, StoredEvent, StoredMessage, partition_prefix
 from greenroom.runtime import Context, Slices
 
@@ -80,7 +82,7 @@ def last(context: Context) -> Slices[StoredEvent | None]:
     return None
 
 
-def repeated(request: events.AppendEvent, earlier: Entry, sender: Principal) -> events.EventView:
+def repeated(request: events.AppendEvent, earlier: Entry, context: Context) -> events.EventView:
     """Return the event that has the id already.
 
     What is compared is what was stored but the time, which a program that tries again may have taken anew.
@@ -88,11 +90,11 @@ def repeated(request: events.AppendEvent, earlier: Entry, sender: Principal) -> 
     Raises:
         Refusal: ``IDEMPOTENCY_CONFLICT``: it is another event.
     """
-    there = view(earlier, sender)
+    there = view(earlier, context)
     given = (request.event_type, request.actor, request.is_final_response, request.visibility)
-    if given != (there.event_type, there.actor, there.is_final_response, there.visibility) or (
-        canonical(bytes(request.content)) != canonical(bytes(there.content))
-    ):
+    is_same = given == (there.event_type, there.actor, there.is_final_response, there.visibility)
+    content, kept = request.whole or bytes(request.content), bytes(there.content)
+    if not is_same or (content != kept and canonical(content) != canonical(kept)):
         raise auth_errors.event_conflict(request.session_id, request.event_id)
     return there
 
@@ -111,7 +113,13 @@ def stored(request: events.AppendEvent, now: int) -> StoredMessage:
         metadata=metadata,
         content=shown,
         event=StoredEvent(
-            request.event_id, at, request.event_type, request.actor, request.is_final_response, text is None
+            request.event_id,
+            at,
+            request.event_type,
+            request.actor,
+            request.is_final_response,
+            text is None,
+            len(request.whole),
         ),
     )
 
@@ -146,14 +154,14 @@ def newest(request: events.GetNewestEvents, context: Context) -> Slices[events.E
 def _page(found: list[Entry], context: Context, *, has_more: bool) -> Slices[events.EventPage]:
     views: list[events.EventView] = []
     for entry in found:
-        views.append(view(entry, context.principal))
+        views.append(view(entry, context))
         if context.should_yield():
             yield
     return events.EventPage(events=views, last_id=found[-1].message_id if has_more else None)
 
 
-def view(entry: Entry, reader: Principal) -> events.EventView:
-    """Return a stored message as the event that it is."""
+def view(entry: Entry, context: Context) -> events.EventView:
+    """Return a stored message as the event that it is, as the caller gets it."""
     message = entry.message
     event = message.event
     return events.EventView(
@@ -161,7 +169,7 @@ def view(entry: Entry, reader: Principal) -> events.EventView:
         timestamp=to_datetime(message.timestamp if event is None else event.at),
         event_type="message" if event is None else event.event_type,
         actor=f"agent:{message.sender}" if event is None else event.actor,
-        content=msgspec.Raw(_content(entry, reader)),
+        content=msgspec.Raw(whole_content(context, entry) or _content(entry, context.principal)),
         is_final_response=event is not None and event.is_final_response,
         visibility=entry.partition.visibility,
     )

@@ -133,10 +133,9 @@ class HookedSession(ReadableSession):
         self, request: hook_work.KeepTurns, number: int, turn: hook_work.KeptTurn, context: Context
     ) -> None:
         principal: Principal = context.principal
-        event_id = _event_id(request, number)
         event = requests.AppendEvent(
             session_id=context.address.key,
-            event_id=event_id,
+            event_id=_event_id(request, number),
             event_type="tool_call" if turn.role == "tool" else "message",
             actor="user" if turn.role == "user" else f"agent:{principal.agent_id}",
             content=msgspec.Raw(msgspec.json.encode({"text": two_ends(turn.text, self.content_limit)})),
@@ -146,7 +145,7 @@ class HookedSession(ReadableSession):
         partition = policy.partition_of(principal, event.visibility)
         message = session_events.stored(event, context.now)
         told = msgspec.structs.replace(message, words=turn.words)
-        self._append_event(context, partition, event_id, told)
+        self._append_event(context, partition, event, told)
 
     def _use_files(self, request: hook_work.KeepTurns, context: Context) -> None:
         own = self._own(context)

@@ -135,7 +135,8 @@ def answer_bytes(message: StoredMessage) -> int:
     """Return what a message takes of an answer: there it stands as JSON and again as JSON in a string."""
     content = msgspec.json.encode(message.content)
     escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
-    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
+    whole_bytes = 0 if message.event is None else message.event.whole_bytes
+    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES + whole_bytes
 
 
 def _entries(partition: Partition, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:

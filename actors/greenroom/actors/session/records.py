@@ -3,6 +3,7 @@
     h                       the header
     d ordinal, s ordinal    one top-level key of the metadata, of the state
     m partition NUL id          one message
+    p partition NUL id part     a part of an event's content that is too large for its message
     e partition NUL event id    the id of the message that is this event
     t partition NUL sender      how much one sender has written in one partition
     v ...                       vectors of messages, see `message_vectors`
@@ -44,10 +45,11 @@ HEADER = b"h"
 METADATA = b"d"
 STATE = b"s"
 COUNTERS = b"t"
+PARTS = b"p"
 KEPT_FOR_IT = b"u"
 """Under it lies whether anything is kept for the session elsewhere: memories, checkpoints."""
 
-_OF_MESSAGE = 2
+_WITH_IDS = frozenset({b"m", PARTS})
 _OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
 _OWNER_BYTES = 8
 _WITH_DIGESTS = frozenset({b"f", b"m"})
@@ -114,6 +116,7 @@ class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
 
     ``at`` is the event's own time (microseconds since 1970); its place in the log is when it was
     appended. ``is_json``: the message's content is the event's JSON, else it is its text.
+    ``whole_bytes``: how many bytes its content has in parts, see `large_events`; 0 where the message has it.
     """
 
     event_id: str
@@ -122,6 +125,7 @@ class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
     actor: str
     is_final_response: bool
     is_json: bool
+    whole_bytes: int = 0
 
 
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -190,13 +194,13 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
         digest = 2 + _OWNER_BYTES
         has_digest = length > digest and key[digest - 1 : digest] in _WITH_DIGESTS
         return (owner, (digest, digest + _DIGEST_BYTES)) if has_digest else (owner,)
-    start = {b"m": 2, b"e": 3, b"t": 3}.get(letter, length)
+    start = {b"m": 2, b"e": 3, b"t": 3, PARTS: 3}.get(letter, length)
     if length <= start:
         return ()
     end = key.find(0, start)
     if end < 0:
         return ((start, length + 1),)
-    return ((start, end),) if start == _OF_MESSAGE else ((start, end + 1 + _DIGEST_BYTES),)
+    return ((start, end),) if letter in _WITH_IDS else ((start, end + 1 + _DIGEST_BYTES),)
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -20,13 +20,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, CodeRules, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
 from greenroom.actors.text.words import Token as Token
 from greenroom.actors.text.words import is_unspaced as is_unspaced
+from greenroom.runtime import current_settings
 
 # Vowel signs and the like are part of a word in these scripts, but `\w` leaves them out.
 _SIGNS = "".join(
@@ -49,38 +52,50 @@ _QUESTION_MARKS = frozenset("?\uff1f\u061f")
 _END = 256  # characters in which a text's end is looked for
 
 
-class _Current:
-    """The rules that hold in this process."""
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """The rules by which a store's texts become terms; see `current_settings` of the runtime.
 
-    rules = TextRules(["english"])
-    code = CodeRules(["english"])
+    Attributes:
+        rules: Those of texts.
+        code: Those of source code.
+    """
+
+    rules: TextRules
+    code: CodeRules
 
 
-def use_languages(languages: Sequence[str]) -> None:
-    """Set the languages of all texts of this process, those of an index included; see `TextRules`.
+@lru_cache(maxsize=8)
+def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
+    """Return the rules for languages; stores of the same ones share what they know of words.
+
+    Args:
+        languages: As in `TextRules`.
+        most_words: How many words are remembered, where that is not to be as many as usual.
 
     Raises:
         ValueError: there is no stemmer for a language.
     """
-    rules = TextRules(languages)
-    if rules.name != _Current.rules.name:
-        _Current.rules = rules
-        _Current.code = CodeRules(languages)
+    rules = TextRules(languages) if most_words is None else TextRules(languages, most_words)
+    return TextSettings(rules, CodeRules(languages))
 
 
-def remember_words(most: int) -> None:
-    """Analyse fewer words again in this process, which has many texts to read."""
-    _Current.rules = TextRules(_Current.rules.languages, most)
+_DEFAULT = text_settings(("english",))
+
+
+def _current() -> TextSettings:
+    settings: TextSettings | None = current_settings()
+    return _DEFAULT if settings is None else settings
 
 
 def current_rules() -> TextRules:
-    """Return the rules by which texts become terms now."""
-    return _Current.rules
+    """Return the rules by which texts of the store become terms whose code runs."""
+    return _current().rules
 
 
 def code_rules() -> CodeRules:
-    """Return the rules by which source code becomes terms now."""
-    return _Current.code
+    """Return the rules by which source code of that store becomes terms."""
+    return _current().code
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
@@ -100,7 +115,7 @@ def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
     else:
         words = (_ASCII_TOKEN if "-" in text else _DATELESS_TOKEN).findall(text)
     if rules is None:
-        rules = _Current.rules
+        rules = current_rules()
     # Long words are the exception.
     if max(map(len, words), default=0) <= MAX_TERM:
         return [*map(rules.cached_token, words)]

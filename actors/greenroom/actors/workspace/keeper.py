@@ -77,7 +77,8 @@ class Workspaces:
 
     async def _run(self, keeper: Keeper) -> None:
         try:
-            await keeper.run()
+            with self._runtime.apply_settings():
+                await keeper.run()
         except Exception:
             logger.exception("the workspace %s is not kept any more", keeper.root)
         finally:

@@ -76,6 +76,7 @@ class RuntimeServices:
         checkpoint_file: What was seen of the journals before.
         row_changes: Which actors wrote rows that a query caches.
         query_caches: What queries cache in memory, by what made it.
+        settings: What the store was opened with; see `current_settings`.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class RuntimeServices:
         should_yield: Callable[[], bool],
         notes: JournalBuffer,
         secret: Secret | None = None,
+        settings: Any = None,
     ) -> None:
         self.store = store
         self.journal_buffer = notes
@@ -93,6 +95,7 @@ class RuntimeServices:
         self.journal_keys: Mapping[str, JournalKeys] = {}
         self.checkpoint_file: CheckpointFile | None = None
         self.secret = secret
+        self.settings = settings
         self.cached_snapshot: CachedSnapshot = store.cached_snapshot(ACTORS)
         self.indexes = indexes
         self.prefixes = {name: keys.index_prefix(name) for name in indexes}

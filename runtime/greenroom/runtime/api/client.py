@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -137,6 +138,12 @@ class RuntimeClient(Protocol):
 
         Raises:
             RuntimeClosedError: the runtime is closed.
+        """
+
+    def apply_settings(self) -> AbstractContextManager[None]:
+        """Return a block within which `current_settings` are what this store was opened with here.
+
+        For code that works on behalf of the store outside of its actors and queries.
         """
 
     def derive(self, purpose: str) -> bytes:

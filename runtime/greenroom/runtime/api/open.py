@@ -82,6 +82,8 @@ class RuntimeConfig(CommonConfig, total=False):
             first need, which is best not the store's own: who has both has all. None for a runtime that
             derives no keys. Every process on a shared folder is to find the same secret.
         journals: The journals, which are only appended to and linked by keys of the secret.
+        settings: Anything that handlers, queries and procedures are to find by `current_settings`; each store
+            of a process has its own.
     """
 
     actors: Required[Iterable[type[Actor]]]
@@ -89,6 +91,7 @@ class RuntimeConfig(CommonConfig, total=False):
     sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
     secrets: Path | Sequence[Path] | None
     journals: Iterable[Journal]
+    settings: Any
 
 
 class RuntimeFactory:
@@ -101,6 +104,7 @@ class RuntimeFactory:
     def __init__(self, **config: Unpack[RuntimeConfig]) -> None:
         secrets = config.get("secrets")
         self.sidecar = config.get("sidecar")
+        self.settings = config.get("settings")
         self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
         self.journals = journal_table(config.get("journals", ()))
         self.encryption = config.get("encryption")
@@ -170,6 +174,7 @@ class RuntimeFactory:
                 callbacks,
                 secret,
                 self.journals,
+                self.settings,
             )
         except BaseException:
             store.close()

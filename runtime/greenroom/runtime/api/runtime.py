@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -31,6 +36,7 @@ from greenroom.runtime.base.errors import (
 )
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import RuntimeStatistics
+from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, JournalKeys
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
@@ -81,6 +87,7 @@ class Runtime(RuntimeClient):
         callbacks: CallbackQueue | None = None,
         secret: Secret | None = None,
         journals: Mapping[str, Journal] | None = None,
+        settings: Any = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -91,7 +98,7 @@ class Runtime(RuntimeClient):
         self._stop = trio.CancelScope()
         self._notes = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(
-            store, indexes, BlockRandom(), self._should_yield, self._notes, secret
+            store, indexes, BlockRandom(), self._should_yield, self._notes, secret, settings
         )
         self._kernel = Kernel(kinds, groups, self._services, clock, options)
         self._services.last_number = max(clock.now(), _last_outbox_number(store))
@@ -178,15 +185,12 @@ class Runtime(RuntimeClient):
             self._flush_notes()
             await self._commits.wait_committed()  # a group that was on its way may have some of the notes,
             await self._commits.wait_committed()  # and then the next one has the others
-        if isinstance(query, Procedure):
-            context = ProcedureContext(self, self._services, principal, self._clock.now())
-            try:
-                return await query.run(context)
-            except Refusal as refusal:
-                self._note_denial(principal, query, refusal)
-                raise
         try:
-            return await self._read(query, principal)
+            with self.apply_settings():
+                if isinstance(query, Procedure):
+                    context = ProcedureContext(self, self._services, principal, self._clock.now())
+                    return await query.run(context)
+                return await self._read(query, principal)
         except Refusal as refusal:
             self._note_denial(principal, query, refusal)
             raise
@@ -228,6 +232,10 @@ class Runtime(RuntimeClient):
             ConfigurationError: no such journal was given when the runtime was opened.
         """
         self._services.append_soon(journal, value)
+
+    def apply_settings(self) -> AbstractContextManager[None]:
+        """Return a block within which `current_settings` are this store's."""
+        return apply_settings(self._services.settings)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose, as `RuntimeClient.derive` does."""
@@ -352,8 +360,9 @@ class Runtime(RuntimeClient):
         if sidecar is None:
             yield
             return
-        async with sidecar(self) as opened:
-            self._services.sidecar = opened
+        async with AsyncExitStack() as stack:
+            with self.apply_settings():  # which tasks that it starts go on with
+                self._services.sidecar = await stack.enter_async_context(sidecar(self))
             yield
 
     @asynccontextmanager

@@ -12,10 +12,12 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import trio
 
 from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.base.store_settings import CURRENT
 from greenroom.runtime.kernel.mailbox import Activation
 
 
@@ -29,6 +31,7 @@ class Dispatcher:
         slice_seconds: How long a pass may hold the event loop.
         turn: Gives one activation its turn.
         after_pass: Called after each pass, before other tasks run.
+        settings: What the store was opened with, whichever task gives the turns.
 
     Attributes:
         last_pass: When the newest pass began, on trio's clock.
@@ -40,11 +43,13 @@ class Dispatcher:
         slice_seconds: float,
         turn: Callable[[Activation], None],
         after_pass: Callable[[], None],
+        settings: Any = None,
     ) -> None:
         self._clock = clock
         self._slice_seconds = slice_seconds
         self._turn = turn
         self._after_pass = after_pass
+        self._settings = settings
         self._ready: deque[Activation] = deque()
         self._paused: list[tuple[float, int, Activation]] = []
         self._sequence = itertools.count()
@@ -109,14 +114,18 @@ class Dispatcher:
         """Give ready activations their turns, for one slice."""
         self.last_pass = trio.current_time()
         started = self.start_slice()
-        while self._ready:
-            activation = self._ready.popleft()
-            activation.ready = False
-            self._turn(activation)
-            if self.should_yield():
-                break
-        self.end_slice(started)
-        self._after_pass()
+        token = CURRENT.set(self._settings)
+        try:
+            while self._ready:
+                activation = self._ready.popleft()
+                activation.ready = False
+                self._turn(activation)
+                if self.should_yield():
+                    break
+            self.end_slice(started)
+            self._after_pass()
+        finally:
+            CURRENT.reset(token)
 
     async def run(self) -> None:
         """Give ready activations their turns, for ever."""

@@ -114,7 +114,9 @@ class Kernel:
         self._newest: Envelope | None = None
         self.callbacks = CallbackQueue(self.deliver, self.cancel)
         self.residents = ActivationCache(options, kinds, services.blinder)
-        self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
+        self.dispatcher = Dispatcher(
+            clock, options.slice_seconds, self._turn, self._after_pass, services.settings
+        )
         self.restart_history = RestartHistory(groups, services.random)
         self.counts: Counter[str] = Counter()
         self.waiting = 0

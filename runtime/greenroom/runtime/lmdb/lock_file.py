@@ -111,6 +111,7 @@ class FolderLock:
     # Device and inode of a folder -> the process that holds it.
     _held: ClassVar[dict[tuple[int, int], int]] = {}
     _guard: ClassVar[threading.Lock] = threading.Lock()
+    _opened: ClassVar[list[FolderLock]] = []
     notes_faults: ClassVar[bool] = False
     """Whether a fault of this process is noted, by one of its owners."""
 
@@ -181,9 +182,13 @@ class FolderLock:
             self._release()
 
     def _release(self) -> None:
+        if self in self._opened:
+            self._opened.remove(self)
         if self._has_faulthandler:
             faulthandler.disable()
-            FolderLock.notes_faults = False
+            FolderLock.notes_faults = self._has_faulthandler = False
+            if self._opened:
+                self._opened[0]._note_faults()  # noqa: SLF001  another store of this process goes on
         if (self._marked_clean or self.lost or self._is_spoilt) and self.is_held():
             with suppress(OSError):  # then the next start checks, which does no harm
                 os.pwrite(self._descriptor, self._final_line() if self._marked_clean else self._left, 0)
@@ -248,14 +253,19 @@ class FolderLock:
     def mark_open(self) -> None:
         """Note that the store is open: from now on the death of this process alone asks for no check.
 
-        Unless it dies of a fault of its own; that is noted as long as nobody else uses `faulthandler`.
+        Unless it dies of a fault of its own. That is noted as long as nobody else uses `faulthandler`, and
+        for the one that was opened first where a process has several stores open.
         """
         circumstances = self._circumstances().decode()
         with suppress(OSError):  # then the next start checks, which does no harm
             self._write(_line(self._pid, self._content[WORD][:_NONCE].decode() + circumstances))
+        self._opened.append(self)
         if not faulthandler.is_enabled():
-            faulthandler.enable(self._descriptor, all_threads=False)
-            FolderLock.notes_faults = self._has_faulthandler = True
+            self._note_faults()
+
+    def _note_faults(self) -> None:
+        faulthandler.enable(self._descriptor, all_threads=False)
+        FolderLock.notes_faults = self._has_faulthandler = True
 
     def mark_doubtful(self) -> None:
         """Note that the store is damaged: the next owner is to read all of it before it opens it."""
@@ -287,8 +297,10 @@ class FolderLock:
 
 def _forget_faults() -> None:
     """Keep a forked child from writing over the line of an owner that lives."""
+    FolderLock._opened.clear()  # noqa: SLF001  the class's own half of a fork
     if FolderLock.notes_faults:
         faulthandler.disable()
+        FolderLock.notes_faults = False
 
 
 os.register_at_fork(after_in_child=_forget_faults)

@@ -19,6 +19,7 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.arguments import check_options
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
+from greenroom.runtime.base.store_settings import apply_settings
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
@@ -83,6 +84,10 @@ class SharedRuntime(RuntimeClient):
         """
         self._check_open()
         return self._member.bus.subscriber(window)
+
+    def apply_settings(self) -> AbstractContextManager[None]:
+        """Return a block within which `current_settings` are what this process opened the store with."""
+        return apply_settings(self._member.factory.settings)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose, as `RuntimeClient.derive` does."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from greenroom.actors.base.two_ends import two_ends
 from greenroom.actors.schemas.sessions import EventView
 from greenroom.actors.services.base import from_json
 from greenroom.adapters.base.extras import needs
@@ -21,6 +22,7 @@ WHOLE: Final = "adk"
 """The member of an event's content, or of its metadata, that holds the kit's event."""
 _TEXT_AT: Final = "text_at"
 """The member that says from which part the text was taken out, as it is the message's."""
+_LONGEST_SHOWN: Final = 10_000
 _MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
 
 
@@ -45,6 +47,12 @@ def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
         metadata[_TEXT_AT] = at
         del whole["content"]["parts"][at]["text"]
     return {"text": said_in(event.content), "metadata": metadata}
+
+
+def _shown_of(event: Event) -> dict[str, Any]:
+    """Return what agents see of an event that is too large for a message."""
+    said = said_in(event.content)
+    return {"text": two_ends(said, _LONGEST_SHOWN)} if said else {"in_parts": _type_of(event)}
 
 
 def _type_of(event: Event) -> str:
@@ -104,6 +112,7 @@ def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
         "event_type": _type_of(event),
         "actor": actor_of(event.author),
         "content": _content_of(event, whole),
+        "shown": _shown_of(event),
         "is_final_response": event.is_final_response(),
     }
     at = time_of(event)

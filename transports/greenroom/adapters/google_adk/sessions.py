@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 from greenroom.actors import Database, ServiceError, SessionService, parse_request
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.services.base import from_json, to_json
+from greenroom.actors.services.session import append_request
 from greenroom.actors.session.directory import SessionsOfProgram
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
@@ -44,8 +45,9 @@ class GreenroomSessionService(BaseSessionService):
     commit, and those of ``app:`` and ``user:`` keys follow by that. Sessions that somebody else
     has appended an event to since they were read are stale, as with the kit's `DatabaseSessionService`.
 
-    Names of programs and users have 1 to 128 characters. An event takes up to 1 MB as JSON, and so does each
-    of the states: of a session, of a user in a program, of a program.
+    Names of programs and users have 1 to 128 characters. An event takes up to 16 MB as JSON, and of one over
+    1 MB, such as a photo, agents see the text alone. Each of the states takes up to 1 MB: of a session, of a
+    user in a program, of a program.
 
     Args:
         database: Where they are kept; it is open.
@@ -225,7 +227,7 @@ class GreenroomSessionService(BaseSessionService):
     async def _ask_to_append(
         self, session: Session, event: dict[str, Any], changes: list[requests.SharedChange], after: str
     ) -> requests.EventAppended:
-        asked = _parsed(requests.AppendEvent, **event)
+        asked = append_request(**event)
         request = requests.AppendSharing(event=asked, shared=changes, after_event=after)
         return await self._ask(asked.session_id, request, session.user_id)
 

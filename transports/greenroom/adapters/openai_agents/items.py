@@ -6,6 +6,8 @@ An event's content has the item, as it was given, at one of two places:
   message. Where it is one text, the item has null in its place, ``text_at`` is the way to there, and
   ``middle`` is what was left out of a text that is longer than messages may be;
 - ``{"item": …}`` for all others.
+
+Of an item over 1 MB agents see its text, cut in the middle, or what it is; see `Event.shown`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ EventType = Literal["message", "action", "tool_call", "reflection"]
 
 LONGEST_TOGETHER: Final = 10_000
 """How many characters agents see of an item with several texts."""
+IN_PARTS: Final = "in_parts"
+"""The member that says that an item is too large for a message, and of which type it is."""
 _GAP: Final = "…"
 _ACTORS: Final = {"user": "user", "system": "system", "developer": "system"}
 _ROLES: Final = frozenset({*_ACTORS, "assistant"})
@@ -65,6 +69,21 @@ def content_of(item: Any, longest: int | None) -> Content:
         metadata["middle"] = text[half:-half]
         text = f"{text[:half]}{_GAP}{text[-half:]}"
     return Content("message", actor, {"text": text, "metadata": metadata})
+
+
+def shown_of(item: Any, longest: int | None) -> dict[str, Any]:
+    """Return what agents see of an item that is too large for a message."""
+    texts = [text for _, text in _texts(item)] if _role(item) is not None else []
+    if not texts:
+        kind = item.get("type") if isinstance(item, dict) else None
+        return {IN_PARTS: kind if isinstance(kind, str) else "item"}
+    most = LONGEST_TOGETHER if longest is None else min(longest, LONGEST_TOGETHER)
+    return {"text": two_ends("\n".join(texts), most), "metadata": {IN_PARTS: "message"}}
+
+
+def is_lost(content: dict[str, Any]) -> bool:
+    """Return whether the item is not there, of which this was shown: passports leave large ones out."""
+    return IN_PARTS in content or ("item" not in content and IN_PARTS in content["metadata"])
 
 
 def item_of(content: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from typing import TYPE_CHECKING, Final, cast
 
@@ -10,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
 from greenroom.actors.schemas.sessions import TakeSnapshot
-from greenroom.adapters.openai_agents.items import content_of, item_of
+from greenroom.adapters.openai_agents.items import content_of, is_lost, item_of, shown_of
 from greenroom.adapters.openai_agents.session_keys import session_key
 from greenroom.runtime import Address, Refusal
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agents.items import TResponseInputItem
+
+logger = logging.getLogger(__name__)
 
 ITEMS_A_SLICE: Final = 500  # before others get the event loop: a millisecond
 APP: Final = "openai-agents"
@@ -89,6 +92,9 @@ class GreenroomSession:
             return []
         items: list[TResponseInputItem] = []
         for event in events:
+            if is_lost(event.content):
+                logger.warning("the session %r came by a passport, which left an item out", self.session_id)
+                continue
             items.append(cast("TResponseInputItem", item_of(event.content)))
             if len(items) % ITEMS_A_SLICE == 0:
                 await checkpoint()
@@ -98,8 +104,8 @@ class GreenroomSession:
         """Add items, all of them or none, in one commit.
 
         Args:
-            items: What JSON can hold, up to 1 MB each, with some 100 bytes for where its text belongs, and
-                16 MB together. In an item with several texts, what agents see of them counts as well.
+            items: What JSON can hold, up to 16 MB together. Of an item over 1 MB, such as a photo, agents see
+                its text; passports leave it out.
 
         Raises:
             ServiceError: an item cannot be kept, the session has ended, or it is another user's.
@@ -128,7 +134,9 @@ class GreenroomSession:
         except ServiceError as error:
             self._forget_if_gone(error)
             return None
-        return None if event is None else cast("TResponseInputItem", item_of(event.content))
+        if event is None or is_lost(event.content):
+            return None
+        return cast("TResponseInputItem", item_of(event.content))
 
     async def clear_session(self) -> None:
         """Remove all items.
@@ -190,6 +198,7 @@ class GreenroomSession:
                 event_type=made.event_type,
                 actor=made.role or agent,
                 content=made.content,
+                shown=shown_of(item, self._longest),
                 event_id=f"{_PREFIX}{batch}.{number}",
             )
 

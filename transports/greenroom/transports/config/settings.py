@@ -348,6 +348,12 @@ class Settings:
         "least weight of what is logged to standard error",
         everywhere=True,
     )
+    log_format: Literal["text", "json"] = setting(
+        "text",
+        word("text", "json"),
+        "log in sentences, or as JSON with a line for each request: when, trace, tool, agent, milliseconds "
+        "and outcome, never contents",
+    )
 
 
 @functools.cache

@@ -49,6 +49,7 @@ def browser_endpoints(
         authenticator,
         sessions,
         server.meter,
+        server.log,
         request_timeout=server.request_timeout,
         debounce=server.debounce,
     )

@@ -33,6 +33,7 @@ from greenroom.transports.http.asgi_exchange import (
     ForeignConnection,
     Receive,
     Send,
+    StatusNoted,
 )
 from greenroom.transports.http.endpoint import Endpoint, authenticated
 from greenroom.transports.http.passport_links import OpenLink, serve_link
@@ -46,6 +47,7 @@ from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
+from greenroom.transports.observability.request_log import HTTP, TRACEPARENT, trace_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +180,25 @@ class HttpApp:
         connection: ConnectionPort | None = scope.get("state", {}).get(CONNECTION)
         if connection is None:
             connection = ForeignConnection(str(scope["client"][0]) if scope.get("client") else None)
-        exchange = Exchange(head, connection, receive, send)
+        log = self._service.server.log
+        if log is None:
+            await self._exchanged(Exchange(head, connection, receive, send), scope, receive, send)
+            return
+        began, noted = trio.current_time(), StatusNoted(send)
+        exchange = Exchange(head, connection, receive, noted)
+        TRACEPARENT.set(head.text(b"traceparent"))
+        try:
+            await self._exchanged(exchange, scope, receive, noted)
+        finally:
+            if not exchange.is_recorded:
+                seconds = trio.current_time() - began
+                log.record(HTTP, noted.outcome, seconds, trace_id_of(), status=noted.status)
+
+    async def _exchanged(
+        self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send
+    ) -> None:
+        """Answer one request."""
+        head = exchange.head
         endpoint = next((each for each in self._options.endpoints if each.serves(head.path)), None)
         try:
             caller = self._check_caller(exchange, in_query=endpoint is None)

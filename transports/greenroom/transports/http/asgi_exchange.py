@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from math import inf
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import outcome
 import trio
@@ -112,6 +112,31 @@ class PendingResponse(Protocol):
         """Whether the stream ends when what is new is sent."""
 
 
+class StatusNoted:
+    """A `Send` that notes the status of the answer.
+
+    Attributes:
+        status: The status; None before there is an answer.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+        await self._send(message)
+
+    @property
+    def outcome(self) -> Literal["ok", "refused", "cancelled"]:
+        """How the request ended, as the log has it."""
+        if self.status is None:
+            return "cancelled"
+        return "ok" if self.status < HTTPStatus.BAD_REQUEST else "refused"
+
+
 class Exchange:
     """One request of a client.
 
@@ -125,11 +150,12 @@ class Exchange:
         extra: Headers that the answer gets whatever it is.
         gone: Whether the client has hung up.
         held: What the bytes of the body are counted by; set when the request is let in.
+        is_recorded: Whether the log has its line of what it led to.
     """
 
     __slots__ = (
         *("_connection", "_gathered", "_receive", "_scope", "_send", "_woken"),
-        *("extra", "gone", "head", "held", "whole"),
+        *("extra", "gone", "head", "held", "is_recorded", "whole"),
     )
 
     def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
@@ -138,6 +164,7 @@ class Exchange:
         self.gone = False
         self.whole = False
         self.held: BodyBudget | None = None
+        self.is_recorded = False
         self._gathered = ReassemblyBuffer()
         self._connection = connection
         self._receive = receive

@@ -144,6 +144,7 @@ class StatefulEndpoint:
         answer = SessionResponse(exchange, session, frame.id, opens=opens)
         session.readers.add(answer)
         try:
+            exchange.is_recorded = True
             session.client.take(frame, answer, wait)
             await exchange.settle(answer, whole)
         finally:

@@ -100,6 +100,7 @@ class StatelessEndpoint:
 
         try:
             with service.authenticator.hold_connection(caller, lose):
+                exchange.is_recorded = True
                 client.take(frame, answer, wait)
                 await exchange.settle(answer, partial(_whole, id))
         finally:

@@ -24,6 +24,10 @@ STALE_ALARMS = (
 class CallOwner(Protocol):
     """Whose call it is, as far as deadlines matter."""
 
+    @property
+    def agent_id(self) -> str | None:
+        """The id of its agent; None where there was no need of one yet."""
+
     def expire(self, call: Call) -> None:
         """End a call whose time is up."""
 
@@ -66,6 +70,7 @@ class Call:
         cancel_work: Cancels what is under way for it; None while nothing is.
         reply: JSON that its answer is completed with on the way back from the SDK.
         span: Its span; None where nobody traces.
+        trace_id: The id of its trace, where requests are logged; else empty.
     """
 
     __slots__ = (
@@ -80,6 +85,7 @@ class Call:
         "span",
         "state",
         "timeout",
+        "trace_id",
         "weight",
     )
 
@@ -98,6 +104,7 @@ class Call:
         self.cancel_work: Callable[[], None] | None = None
         self.reply: bytes | None = None
         self.span: RequestSpan | None = None
+        self.trace_id = ""
 
     @property
     def id(self) -> bytes:

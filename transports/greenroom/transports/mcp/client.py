@@ -19,6 +19,7 @@ from typing import Any
 
 import trio
 
+from greenroom.actors import Agent
 from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.calls import Call
@@ -47,6 +48,7 @@ from greenroom.transports.mcp.versions import (
     negotiate_version,
 )
 from greenroom.transports.observability.meter import Outcome
+from greenroom.transports.observability.request_log import trace_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +124,12 @@ class Client:
     # -- what others ask ------------------------------------------------------------------------
 
     @property
+    def agent_id(self) -> str | None:
+        """The id of its agent; None where there was no need of one yet."""
+        agent = self.identity.known_agent
+        return agent.principal.agent_id if isinstance(agent, Agent) else None
+
+    @property
     def open_requests(self) -> int:
         """How many requests are not settled, streams included."""
         return len(self._calls)
@@ -153,10 +161,12 @@ class Client:
                 self.sdk.take_response(frame)
         elif self.queue.is_closed:
             assert frame.id is not None, "a request has an id"
+            self.server.record_unread(self.agent_id)
             sink.answer(error_line(frame.id, CONNECTION_CLOSED, "Connection closed"))
         elif frame.key in self._calls:
             # Under that id the client would take this for the answer to its first request.
             assert frame.id is not None, "a request has an id"
+            self.server.record_unread(self.agent_id)
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
             sink.answer(error_line(b"null", INVALID_REQUEST, sentence))
         else:
@@ -167,6 +177,8 @@ class Client:
         frame = call.frame
         assert frame.key is not None, "a request has an id"
         self._calls[frame.key] = call
+        if self.server.log is not None:
+            call.trace_id = trace_id_of((frame.params or {}).get("_meta"))
         self._open_bytes += frame.size
         era = self.identity.learn(frame)
         if (refusal := era_mismatch(era, frame.method, frame.params)) is not None:

@@ -208,6 +208,7 @@ class Connection:
             try:
                 frame = _frame(self._lines.popleft())
             except FrameError as error:
+                client.server.record_unread(client.agent_id)
                 self._put(error_line(error.id, error.code, str(error)))
             else:
                 if frame is not None:

@@ -27,6 +27,7 @@ from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.mcp.versions import Era
 from greenroom.transports.observability.meter import Outcome, RequestMeter
+from greenroom.transports.observability.request_log import UNREAD, RequestLog, trace_id_of
 from greenroom.transports.observability.tracing import Tracer, find_tracer
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class McpServer:
         tracer: Makes the spans of requests, in the place of the one that OpenTelemetry's settings ask for.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         hold_dispatch: A block that is ended with that (`Runtime.hold_dispatch`).
+        logs_requests: Whether each request that is over has a line in the log.
 
     Attributes:
         offers: What clients are offered, by how they want tools listed.
@@ -69,6 +71,7 @@ class McpServer:
         meter: Counts the requests that are over.
         connected: The clients that are connected.
         tracer: Makes their spans; None where nobody takes them.
+        log: Writes their lines of the log; None where nobody wants them.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class McpServer:
         tracer: Tracer | None = None,
         run_ready: Callable[[], None] = lambda: None,
         hold_dispatch: Callable[[], AbstractContextManager[None]] = nullcontext,
+        logs_requests: bool = False,
     ) -> None:
         self.tools = tools
         self.offers = ToolOffers(tools, profiles, schemas)
@@ -103,6 +107,7 @@ class McpServer:
         self.connected = ConnectedClients()
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer() if tracer is None else tracer
+        self.log = RequestLog(tools) if logs_requests else None
         self.agent_for = agent_for
         self._times = AnswerTimes(now)
         self._fast_paths = {
@@ -140,9 +145,17 @@ class McpServer:
         self.deadlines.forget(call)
         frame = call.frame
         tool = self._aliases.get(frame.name, frame.name) if frame.name is not None else None
-        self.meter.record(frame.method, tool, outcome, trio.current_time() - call.arrived)
-        if call.span is not None:
-            call.span.end(outcome)
+        seconds = trio.current_time() - call.arrived
+        self.meter.record(frame.method, tool, outcome, seconds)
+        trace_id = call.trace_id if call.span is None else call.span.end(outcome)
+        if self.log is not None:
+            agent = call.client.agent_id
+            self.log.record(frame.method, outcome, seconds, trace_id, tool=frame.name, agent=agent)
+
+    def record_unread(self, agent_id: str | None = None) -> None:
+        """Record a message that is no request, or one that comes too late to be."""
+        if self.log is not None:
+            self.log.record(UNREAD, "error", 0.0, trace_id_of(), agent=agent_id)
 
     def _overdue(self, call: Call) -> None:
         call.client.expire(call)

@@ -106,8 +106,8 @@ class RequestSpan:
         """Record the JSON-RPC error that the request is answered with."""
         self._error = str(code), sentence
 
-    def end(self, outcome: Outcome) -> None:
-        """End it; to be called once, when the request has ended like this."""
+    def end(self, outcome: Outcome) -> str:
+        """End it, and return the id of its trace; to be called once, when the request has ended like this."""
         from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - only if needed
 
         span = self._tracer.start_span(
@@ -121,6 +121,7 @@ class RequestSpan:
             span.set_attribute("error.type", "tool_error")
             span.set_status(StatusCode.ERROR)
         span.end()
+        return f"{span.get_span_context().trace_id:032x}"
 
 
 def _context(meta: object) -> Context:

@@ -25,6 +25,7 @@ from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS, rate_limit_refus
 from greenroom.transports.mcp.named_tools import open_to
 from greenroom.transports.mcp.tool_errors import Failure, timeout_failure, tool_failure
 from greenroom.transports.observability.meter import API, RequestMeter
+from greenroom.transports.observability.request_log import RequestLog, trace_id_of
 from greenroom.transports.rest.browser_sessions import BrowserSessions, principal_for
 from greenroom.transports.rest.confirmation import ConfirmedAgent
 from greenroom.transports.rest.events import EventStream
@@ -68,6 +69,7 @@ class Asking:
         authenticator: Authenticator,
         sessions: BrowserSessions,
         meter: RequestMeter,
+        log: RequestLog | None = None,
         *,
         request_timeout: float,
         debounce: float,
@@ -76,6 +78,7 @@ class Asking:
         self._authenticator = authenticator
         self._sessions = sessions
         self._meter = meter
+        self._log = log
         self._request_timeout = request_timeout
         self._debounce = debounce
         self._looked_at = LookedAt(sessions.note)
@@ -190,7 +193,12 @@ class Asking:
             outcome = "tool_error"
             raise
         finally:
-            self._meter.record(API, name, outcome, trio.current_time() - began)
+            seconds = trio.current_time() - began
+            self._meter.record(API, name, outcome, seconds)
+            if self._log is not None:
+                agent = principal_for(visitor.caller, visitor.agent).agent_id
+                self._log.record(API, outcome, seconds, trace_id_of(), tool=name, agent=agent)
+                exchange.is_recorded = True
         return response
 
     async def _send_file(

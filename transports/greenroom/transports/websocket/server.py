@@ -29,6 +29,7 @@ from greenroom.transports.net.connection_limits import (
     run_in_slices,
 )
 from greenroom.transports.net.listen import Listener, peer_of
+from greenroom.transports.observability.request_log import WEBSOCKET, trace_id_of
 from greenroom.transports.websocket.handshake import Handshake, check_upgrade
 from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
 
@@ -190,20 +191,25 @@ class WebSocketServer:
     async def _admitted(
         self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
     ) -> tuple[WebSocket, Caller] | None:
-        handshake = Handshake(stream)
+        handshake, began = Handshake(stream), trio.current_time()
         self._shaking.add(shaking)
         try:
             with shaking:
                 return await self._accepted(stream, handshake, slot, shaking)
         except HttpRefusedError as caught:
             refusal = caught
-            logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
+            if self._server.log is None:  # else it has a line without what the client said
+                logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
             refusal = self._stopped() or HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
         finally:
             self._shaking.remove(shaking)
         self._refused += 1
+        if (log := self._server.log) is not None:
+            log.record(
+                WEBSOCKET, "refused", trio.current_time() - began, trace_id_of(), status=refusal.status
+            )
         if slot.rejected_because == "made room" or (slot.rejected_because and not handshake.has_begun):
             return None  # who has said nothing is told nothing, since of these there may be thousands
         with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):

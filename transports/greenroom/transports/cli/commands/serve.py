@@ -50,7 +50,14 @@ from greenroom.transports.cli.support.authentication import (
     check_auth_settings,
     open_authentication,
 )
-from greenroom.transports.cli.support.error_report import leaf_errors, run_reported, start_logging
+from greenroom.transports.cli.support.error_report import (
+    Complain,
+    leaf_errors,
+    log_complaint,
+    run_reported,
+    start_json_log,
+    start_logging,
+)
 from greenroom.transports.cli.support.listeners import Sockets, open_sockets
 from greenroom.transports.cli.support.open_store import (
     embedder_choice,
@@ -73,6 +80,7 @@ from greenroom.transports.mcp.tools import TOOLS
 from greenroom.transports.observability.access import AccessMeter
 from greenroom.transports.observability.export import export_spans
 from greenroom.transports.observability.metric_export import export_metrics
+from greenroom.transports.observability.request_log import EVENT
 from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
 from greenroom.transports.rest.link_files import FOLDER, LinkFiles
@@ -112,14 +120,21 @@ class Purpose(NamedTuple):
 
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serve until the end of input or a signal; return the exit code."""
-    start_logging(resolved.settings.log_level)
     settings = resolved.settings
+    if settings.log_format == "json":
+        start_json_log(settings.log_level)
+    else:
+        start_logging(settings.log_level)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
-            return complain(
+            return _complain(settings)(
                 "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
             )
     return serve_for(Purpose(), resolved)
+
+
+def _complain(settings: Settings) -> Complain:
+    return log_complaint if settings.log_format == "json" else complain
 
 
 def serve_for(purpose: Purpose, resolved: Resolved) -> int:
@@ -130,7 +145,7 @@ def serve_for(purpose: Purpose, resolved: Resolved) -> int:
         passports = passport_options(settings, os.environ)
         check_auth_settings(settings)
     except ValueError as error:
-        return complain(purpose.command, str(error), exit_codes.USAGE)
+        return _complain(settings)(purpose.command, str(error), exit_codes.USAGE)
     for stranger in resolved.strangers:
         logger.warning(
             "%s is not a setting%s", stranger, did_you_mean(stranger, map(variable, all_settings()))
@@ -142,6 +157,7 @@ def serve_for(purpose: Purpose, resolved: Resolved) -> int:
             return run_reported(
                 purpose.command,
                 partial(trio.run, _serve, purpose, resolved, embedder, passports),
+                _complain(settings),
             )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
@@ -234,6 +250,7 @@ async def _serve(
             lists=lists,
             run_ready=runtime.run_ready,
             hold_dispatch=runtime.hold_dispatch,
+            logs_requests=settings.log_format == "json",
         )
         if library is not None and lists is not None:
             nursery.start_soon(library.watch, lists.announce)
@@ -313,7 +330,10 @@ def _linker(base_url: str | None, path: Callable[[], str | None], sessions: Brow
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
     # Programs that start us read these lines for the ports; they stay as they are.
     for _, url in sockets.urls():
-        remark(f"greenroom serve: listening on {url}")
+        if resolved.settings.log_format == "json":
+            logger.info("listening", extra={EVENT: {"event": "listening", "url": url}})
+        else:
+            remark(f"greenroom serve: listening on {url}")
     if sys.stderr is not None and sys.stderr.isatty():
         explain_sockets(resolved, sockets.urls(), needs_key=needs_key)
 

@@ -22,7 +22,12 @@ from greenroom.transports.cli.output import complain
 from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError
 
+logger = logging.getLogger(__name__)
+
 STANDARD_ERROR = 2
+
+Complain = Callable[[str, str, int], int]
+"""Says why a command, by its name, could not be carried out, in a sentence; returns the exit code."""
 
 
 class _NeverWaits:
@@ -32,14 +37,15 @@ class _NeverWaits:
     every request and every signal, for good.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dropped: Callable[[int], str]) -> None:
+        self._notice = dropped
         self._room = select.poll()
         self._room.register(STANDARD_ERROR, select.POLLOUT)
         self._dropped = 0
 
     def write(self, text: str) -> None:
         if self._dropped and self._room.poll(0):
-            text = f"({self._dropped} entries before this one were dropped: nobody read them)\n{text}"
+            text = f"{self._notice(self._dropped)}\n{text}"
             self._dropped = 0
         data = text.encode(errors="backslashreplace")
         with contextlib.suppress(OSError):  # its reader has gone
@@ -66,16 +72,41 @@ class _WithoutKeys(logging.Formatter):
 
 def start_logging(level: str) -> None:
     """Send the program's log to standard error, which is all that MCP leaves for it."""
-    handler = logging.StreamHandler(_NeverWaits())
+    handler = logging.StreamHandler(_NeverWaits(_dropped))
     handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level.upper())
 
 
-def run_reported(command: str, action: Callable[[], int]) -> int:
+def start_json_log(level: str) -> None:
+    """Send the program's log there as JSON, a line an entry, and Python's warnings with it."""
+    from greenroom.transports.cli.support import json_log  # noqa: PLC0415 - few want it
+
+    handler = logging.StreamHandler(_NeverWaits(json_log.dropped))
+    handler.setFormatter(json_log.JsonLines())
+    logging.basicConfig(handlers=[handler], level=level.upper())
+    logging.captureWarnings(capture=True)
+
+
+def _dropped(count: int) -> str:
+    return f"({count} entries before this one were dropped: nobody read them)"
+
+
+def log_complaint(command: str, sentence: str, code: int) -> int:
+    """Log why a command could not be carried out, where the log is JSON; return its exit code."""
+    logger.error("greenroom %s: %s", command, sentence)
+    return code
+
+
+def run_reported(command: str, action: Callable[[], int], complain: Complain = complain) -> int:
     """Run a command's action; an error on purpose becomes its sentence on standard error.
 
     The traceback of such an error is only shown at log level debug. Any other error is a
     fault of this program and always shows it.
+
+    Args:
+        command: The command.
+        action: What it does.
+        complain: Says what was wrong, `log_complaint` where the log is JSON.
 
     Returns:
         The exit code.
@@ -84,13 +115,16 @@ def run_reported(command: str, action: Callable[[], int]) -> int:
         return action()
     except ControlSocketError as error:
         return complain(command, str(error), error.code)
-    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
+    except (Exception, BaseExceptionGroup) as error:
         causes = leaf_errors(error)
         if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
             return exit_codes.INTERRUPTED
         verdict = exit_code_for(causes)
         if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
-            traceback.print_exception(error)
+            if complain is log_complaint:
+                logger.exception("greenroom %s ended", command, exc_info=error)
+            else:
+                traceback.print_exception(error)
         code, sentence = verdict or (exit_codes.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
 

@@ -1,0 +1,30 @@
+"""What a store was opened with that code below its actors needs: languages, and an extractor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from greenroom.actors.hooks.findings import Extractor
+from greenroom.actors.text.analyze import TextSettings, text_settings
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings(TextSettings):
+    """The settings of one store; see `current_settings` of the runtime.
+
+    Attributes:
+        extractor: Finds in turns what is worth a memory; None: the plain rules.
+    """
+
+    extractor: Extractor | None = None
+
+
+def store_settings(languages: Sequence[str], extractor: Extractor | None) -> StoreSettings:
+    """Return the settings of a store.
+
+    Raises:
+        ValueError: there is no stemmer for a language.
+    """
+    text = text_settings(tuple(languages))
+    return StoreSettings(text.rules, text.code, extractor)
