@@ -364,7 +364,9 @@ def test_a_row_of_a_word_table_is_one_line_whatever_its_cells_hold() -> None:
 
 
 def test_rows_of_a_long_word_table_are_not_cut() -> None:
-    table = rows(*((words(f"name{number}"), words("x" * 90), words(f"end{number}")) for number in range(60)))
+    table = rows(
+        *((words(f"name{number}"), words("Of it. " * 13), words(f"end{number}")) for number in range(60))
+    )
     lines = [
         line for chunk in chunks_of("docx", word_file(table)) for line in chunk.text.splitlines() if line
     ]
