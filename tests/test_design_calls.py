@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +13,15 @@ import pytest
 from harness import principal
 from support.designs import DESIGNS, RESOURCES, UNIVERSAL_MEMORY
 
-from greenroom.actors import Agent, Reach, open_greenroom, open_workspaces
+from greenroom.actors import (
+    Agent,
+    MemoryService,
+    Reach,
+    SearchService,
+    SessionService,
+    open_greenroom,
+    open_workspaces,
+)
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.testing import McpClient, mcp_client
 from greenroom.transports import TOOLS
@@ -86,6 +95,44 @@ async def test_each_call_is_taken_and_answered_as_its_system_has_it(tmp_path: Pa
             if lacks := missing(body, has):
                 faults.append(f"{uri}: {lacks} {body}")
     assert not faults, "\n".join(faults)
+
+
+PYTHON: Final[Mapping[type[Any], Mapping[str, str]]] = {
+    SessionService: {
+        "create_session": "session_id app_name user_id project_id initial_state",
+        "get_session": "session_id",
+        "append_event": "session_id event state_delta",
+        "update_status": "session_id status",
+        "get_state": "session_id key",
+        "set_state": "session_id key value",
+    },
+    MemoryService: {
+        "add_memory": "namespace key value memory_type created_by task_id metadata",
+        "get_memory": "namespace key version",
+        "update_memory": "namespace key value updated_by task_id",
+        "delete_memory": "namespace key deleted_by task_id",
+        "list_versions": "namespace key",
+        "search_memories": "namespace_prefix memory_type limit",
+    },
+    SearchService: {
+        "search_memories": "query mode time_expr after before tags quality_boost limit include_debug",
+        "retrieve_memory": "query n_results",
+        "recall_memory": "query time_expr n_results",
+        "recall_by_timeframe": "start_date end_date n_results",
+        "retrieve_with_quality_boost": "query quality_weight n_results",
+        "exact_match_retrieve": "content",
+        "debug_retrieve": "query n_results",
+    },
+}
+
+
+@pytest.mark.promise("mcp.designs")
+def test_each_method_of_the_services_takes_its_parameters_in_the_order_of_the_designs() -> None:
+    for service, methods in PYTHON.items():
+        for name, parameters in methods.items():
+            takes = inspect.signature(getattr(service, name)).parameters.values()
+            by_place = [each.name for each in takes if each.kind is not each.KEYWORD_ONLY]
+            assert by_place == ["self", *parameters.split()], (service, name)
 
 
 def test_each_tool_of_the_memory_layer_is_called_by_the_names_of_its_clients_too() -> None:
@@ -162,11 +209,11 @@ async def test_what_a_target_leaves_open_is_refused_in_words(tmp_path: Path) -> 
         ):
             answer = await client.call("omn1_read", path="src/anchor.py", **given)
             assert answer.get("details", {}).get("field") == field, answer
-        for given in (
-            {"files_accessed": ["x" * 1_025]},
-            {"recent_searches": [{"what": "ship"}]},
-            {"decisions": [7]},
-        ):
-            refused = await client.call("record_context", **given)
-            (name,) = given
+        wrong: dict[str, list[Any]] = {
+            "files_accessed": ["x" * 1_025],
+            "recent_searches": [{"what": "ship"}],
+            "decisions": [7],
+        }
+        for name, values in wrong.items():
+            refused = await client.call("record_context", **{name: values})
             assert refused["details"]["field"].startswith(name), refused

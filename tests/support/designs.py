@@ -391,8 +391,12 @@ UNIVERSAL_MEMORY = (
     ),
     Call("update_memory", {"memory_id": "$memory", "metadata": {"importance": 0.4}}, ("version",)),
     Call("list_memories", {"filters": {"tags": ["a"]}, "cursor": None, "limit": 10}, ("memories.0.key",)),
-    Call("memory_stats", {"namespace": "user:user"}, ("by_tag", "by_scope", "bytes")),
-    Call("export_memories", {"filters": {"tags": ["a"]}, "format": "jsonl"}, ("count",)),
+    Call(
+        "memory_stats",
+        {"namespace": "user:user"},
+        ("memories", "bytes", "compression_ratio", "by_tag", "by_kind", "by_scope", "by_age", "top_used"),
+    ),
+    Call("export_memories", {"filters": {"tags": ["a"]}, "format": "jsonl"}, ("uri", "count", "digest")),
     Call("export_memories", {"format": "json"}, ("count",)),
     *(
         Call(
@@ -444,7 +448,11 @@ UNIVERSAL_MEMORY = (
     Call("export_session", {"session_id": "$session"}, ("passport",), {"passport": "passport"}),
     Call("migrate_session", {"session_id": "$session", "to_tool": "zed"}),
     *(
-        Call(tool, {"session_id": "$session", "tool_id": "zed"}, ("session_id", "context", "restored_at"))
+        Call(
+            tool,
+            {"session_id": "$session", "tool_id": "zed"},
+            ("session_id", "context", "restored_at", "original_tool"),
+        )
         for tool in ("restore_session", "omn_restore_session")
     ),
     Call(
