@@ -342,7 +342,7 @@ async def test_retrieving_by_a_scope_is_of_all_that_is_shared_with_the_caller(en
                 ("shared", {"alice-shared", "bob-shared"}),
                 ("public", {"alice-public", "bob-public"}),
             ):
-                filters = RetrieveFilters(scope=scope)
+                filters = RetrieveFilters(scope=scope)  # type: ignore[arg-type]  # of a list of them
                 assert await keys(bob, filters=filters, **words) == seen
                 theirs = seen if scope == "public" else set()
                 assert await keys(carol, filters=filters, **words) == theirs

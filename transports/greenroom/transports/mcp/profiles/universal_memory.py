@@ -1,6 +1,7 @@
 """The profile for clients of the memory layer that travels between tools."""
 
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta
@@ -78,23 +79,29 @@ _PathGiven = Annotated[str, Meta(min_length=1, max_length=1_024)]
 _MOST = Meta(max_length=travel.MOST_GIVEN)
 
 
-def _files(given: list[str | travel.FileUse] | None) -> list[travel.FileUse] | None:
-    return given and [travel.FileUse(path=each) if isinstance(each, str) else each for each in given]
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def _each(of_text: Callable[[str], T]) -> Callable[[list[str | T] | None], list[T] | None]:
+    """Return what makes objects of those of a list's members that are texts."""
+
+    def read(given: list[str | T] | None) -> list[T] | None:
+        if given is None:
+            return None
+        return [of_text(each) if isinstance(each, str) else each for each in given]
+
+    return read
 
 
 def _searches(given: list[str | SearchGiven] | None) -> list[str] | None:
-    return given and [each if isinstance(each, str) else each.query for each in given]
-
-
-def _decisions(given: list[str | travel.DecisionMade] | None) -> list[travel.DecisionMade] | None:
-    return given and [travel.DecisionMade(what=each) if isinstance(each, str) else each for each in given]
+    return None if given is None else [each if isinstance(each, str) else each.query for each in given]
 
 
 _RECORDED = (
     OlderParameter(
         "files_accessed",
         Annotated[list[_PathGiven | travel.FileUse], _MOST] | None,
-        _files,
+        _each(lambda text: travel.FileUse(path=text)),
         listed=travel.Files,
     ),
     OlderParameter(
@@ -106,7 +113,7 @@ _RECORDED = (
     OlderParameter(
         "decisions",
         Annotated[list[travel.Paragraph | travel.DecisionMade], _MOST] | None,
-        _decisions,
+        _each(lambda text: travel.DecisionMade(what=text)),
         listed=travel.Decisions,
     ),
 )
