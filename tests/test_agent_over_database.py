@@ -193,15 +193,17 @@ def test_an_agent_works_in_its_session_until_the_database_is_closed(loop: Any, t
 def test_who_closes_an_agent_leaves_its_session_to_others(loop: Any, tmp_path: Path) -> None:
     async def main() -> None:
         async with at(tmp_path) as database:
-            first, second = (Agent(database, ANN, client=client) for client in ("claude-code", "codex"))
-            Agent(database, ANN).close()  # it was never asked
-            began = await first.ask(StartSession(purpose="talk"))
-            assert (await second.ask(StartSession())).session_id != began.session_id
+            first, second, third = (
+                Agent(database, ANN, client=client) for client in ("claude-code", "codex", "gemini-cli")
+            )
+            third.close()  # it was never asked
+            started = StartSession(workspace_path="/tmp/shop")  # noqa: S108 - a name of a project
+            began = await first.ask(started)
+            await first.ask(AddMessage(content="hello"))
+            assert (await second.ask(started)).session_id != began.session_id
+            second.close()
             first.close()
-            third = Agent(database, ANN, client="gemini-cli")
-            assert (
-                await third.ask(StartSession(restore_from=began.session_id))
-            ).session_id == began.session_id
+            assert (await third.ask(started)).session_id == began.session_id
         first.close()  # the database is closed
         with pytest.raises(RuntimeClosedError, match="is not open"):
             await first.ask(GetMessages())
