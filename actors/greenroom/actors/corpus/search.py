@@ -119,7 +119,8 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     )
     while len(repository.answers) >= KEPT:
         del repository.answers[next(iter(repository.answers))]
-    repository.answers[asked] = answer
+    if not answer.partial:  # another time it may have more
+        repository.answers[asked] = answer
     return answer
 
 
