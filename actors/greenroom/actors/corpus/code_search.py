@@ -91,7 +91,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
     )
     while len(repository.code_answers) >= KEPT:
         del repository.code_answers[next(iter(repository.code_answers))]
-    if not weight:  # what is late changes with the time
+    if not weight and not cut:  # what is late changes with the time, and another time more is read
         repository.code_answers[asked] = answer
     return answer
 

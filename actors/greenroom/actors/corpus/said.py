@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.corpus.preparing import rules_of
 from greenroom.actors.corpus.repository import CorpusRepository
@@ -11,6 +11,9 @@ from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
     from greenroom.actors.index.corpus import Corpus
+
+_ANSWERING: Final = 0.15
+"""Of the time that a search has when it begins to read, what must be left for its answer."""
 
 
 class Said(NamedTuple):
@@ -34,11 +37,10 @@ def rows_saying(
         return None
     likeness: dict[int, float] = {}
     cut = ""
+    least = context.seconds_left() * _ANSWERING
     for looked, chunk in enumerate(filter(None, repository.indexed(context))):
-        if looked == MOST_READ:
-            cut = (
-                f"words that are nearly everywhere were looked for in the first {MOST_READ:,} passages alone"
-            )
+        if looked == MOST_READ or context.seconds_left() < least:
+            cut = f"words that are nearly everywhere were looked for in the first {looked:,} passages alone"
             break
         found = words.likeness("\n".join([chunk.text, chunk.key, chunk.author, *chunk.tags]))
         row = corpus.row(chunk.id) if found else None

@@ -57,14 +57,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         absence = "there is no embedder"
     taken = route(request.query, request.strategy, absence if vectors is None else None)
     yield from repository.entities.loaded(context)
-    by_words = request.strategy != "vector"
-    said = (yield from rows_saying(repository, context, corpus, request.query)) if by_words else None
-    if said is not None and said.likeness:
-        ranked = _as_it_stands(corpus, said.likeness, request)
-        reason = "words that are nearly everywhere are looked for as they follow one another"
-        taken = taken._replace(strategy="bm25", reason=reason)
-    else:
-        ranked = yield from _ranked(repository, corpus, request, vectors, taken, context)
+    ranked, taken, cut = yield from _chosen(repository, corpus, request, vectors, taken, context)
     results: list[ChunkFound] = []
     documents: dict[int, DocumentRecord] = {}
 
@@ -102,7 +95,7 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
         ),
         freshness=repository.freshness(context),
         cache_hit=False,
-        partial="" if said is None else said.cut,
+        partial=cut,
         is_nothing=request.may_be_nothing
         and ranked.is_nothing
         and not is_another_language(
@@ -119,7 +112,8 @@ def find(repository: CorpusRepository, request: requests.FindChunks, context: Co
     )
     while len(repository.answers) >= KEPT:
         del repository.answers[next(iter(repository.answers))]
-    repository.answers[asked] = answer
+    if not answer.partial:  # another time it may have more
+        repository.answers[asked] = answer
     return answer
 
 
@@ -136,6 +130,25 @@ def load(repository: CorpusRepository, context: Context) -> Slices[None]:
     if not repository.header.is_dropped:
         yield from imported("greenroom.actors.ranking.documents")
         yield from repository.index.loaded(context)
+
+
+def _chosen(
+    repository: CorpusRepository,
+    corpus: Any,
+    request: requests.FindChunks,
+    vectors: Any,
+    taken: Route,
+    context: Context,
+) -> Slices[tuple[RankedChunks, Route, str]]:
+    """Return the best chunks, how they were found, and what was not read."""
+    by_words = taken.strategy != "vector"
+    said = (yield from rows_saying(repository, context, corpus, request.query)) if by_words else None
+    cut = "" if said is None else said.cut
+    if said is not None and said.likeness:
+        reason = "words that are nearly everywhere are looked for as they follow one another"
+        taken = taken._replace(strategy="bm25", reason=reason)
+        return _as_it_stands(corpus, said.likeness, request), taken, cut
+    return (yield from _ranked(repository, corpus, request, vectors, taken, context)), taken, cut
 
 
 def _ranked(

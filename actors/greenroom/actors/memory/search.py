@@ -247,8 +247,10 @@ def _saying(
     hits: list[Hit] = []
     others: list[Hit] = []
     is_minimum = False
+    least = context.seconds_left() * ANSWERING
     for looked, row in enumerate(row_filter.wanted.nonzero()[0][::-1].tolist()):
-        if looked >= MOST_READ or len(hits) == request.limit:
+        is_enough = looked >= MOST_READ or len(hits) == request.limit
+        if is_enough or context.seconds_left() < least:
             is_minimum = True
             break
         stored = repository.by_update(context, int(corpus.ids[row]))
